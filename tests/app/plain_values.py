@@ -91,9 +91,13 @@ class Client(QObject):
         self.role = role
         self.state = "ready"
         self.received_bytes = 1000
+        self.hands_over = False
+        self.pid: int | None = None
+        self.sandbox: Any = None
+        self.approved: Callable[[], Any] | None = None
+        self.memory_limit: int | None = None
         self.sent: list[Sent] = []
         self.restarts = 0
-        self.pid = self.memory_limit = self.sandbox = self.approved = None
 
     def start(self) -> None:
         """Do nothing: it is ready."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, Qt, QUrl
@@ -12,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.panes.sessions.archives import UnpackDialog
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.shell.window import MainWindow
-from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records, wait_until
+from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 
 
@@ -78,16 +77,3 @@ def test_a_session_goes_to_another_folder_and_is_opened_as_it_was(
     qtbot.waitUntil(lambda: not window.panes.docks["model"].isVisible())
     # It stands in the list of recent files as the session that it is now.
     assert window.settings.recent()[0] in (str(new / "session.lowerscope"), recipe.source.spec)
-
-
-def test_an_archive_of_something_else_is_one_line(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    window = open_window("sample:matmul_relu")
-    path = tmp_path / "photos.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("../a.py", "")
-    window.open_source(str(path))
-    assert "it holds no session" in wait_for_problem(qtbot, window)
-    assert window.archives.dialog is None
-    assert window.document.snapshot is not None

@@ -8,12 +8,11 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.code_editor import x_of
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Step
-from tests.end_to_end.driving import PATIENCE, OpenWindow
+from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
 
@@ -139,96 +138,6 @@ def test_source_lines_nodes_functions_and_loops(
     assert all("cls.te_relu" in line for line in relax)
 
 
-def place_of(code: CodeView, wanted: str, word: str) -> QPoint:
-    """Where a word stands on the first line that has some other words."""
-    lines = code.text().split("\n")
-    number = next(n for n, line in enumerate(lines) if wanted in line)
-    code.editor.show_lines(number, number)
-    port = code.editor.viewport()
-    for line, block, row in code.editor.visible(port.rect()):
-        if line == number:
-            x = x_of(block.layout().lineAt(0).cursorToX(block.text().index(word)))
-            return QPoint(round(row.left() + x) + 3, round(row.center().y()))
-    raise AssertionError(f"{wanted} is not in view")
-
-
-def test_names_have_cards_and_loops_of_one_header_are_told_apart(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    panes, document = window.panes, window.document
-    document.select(("tir:dense",))
-    code = panes.tensorir.script.code
-    qtbot.waitUntil(lambda: "def dense(" in code.text(), timeout=PATIENCE)
-    port, card = code.editor.viewport(), code.editor.cards.card
-
-    # By mouse: a loop, and a buffer.
-    qtbot.mouseMove(port, place_of(code, "T.grid(", "k in"))
-    qtbot.waitUntil(card.isVisible)
-    assert card.text().title == "k · loop"
-    assert dict(card.text().rows) == {"extent": "784", "kind": "serial"}
-    qtbot.mouseMove(port, place_of(code, "T.reads(", "B[v_i1"))
-    qtbot.waitUntil(lambda: card.text().title == "B · buffer")
-    assert dict(card.text().rows)["shape"] == "(128, 784)"
-    assert dict(card.text().rows)["size"] == "401 kB"
-
-    # A click on the name of a loop selects that one, of all in its header.
-    at = place_of(code, "T.grid(", "k in")
-    qtbot.mouseClick(port, Qt.MouseButton.LeftButton, pos=at)
-    assert document.selection.chosen == ("tir:dense/T_matmul_NT/k",)
-
-    # By keyboard: a constant of the Relax script.
-    relax = panes.relax.script.code
-    lines = relax.text().split("\n")
-    number = next(n for n, line in enumerate(lines) if "cls.dense," in line)
-    relax.editor.setFocus()
-    shown = relax.editor.lines()[number]
-    relax.editor.go_to(number, shown.index("metadata"), shown.index("metadata"))
-    qtbot.keyClick(relax.editor, Qt.Key.Key_F2)
-    card = relax.editor.cards.card
-    assert card.isVisible()
-    # It stands below the line, which it leaves in view.
-    caret = relax.editor.cursorRect()
-    line = relax.editor.viewport().mapTo(window, caret.bottomLeft()).y()
-    assert card.y() > line or card.geometry().bottom() < line - caret.height()
-    assert dict(card.text().rows)["shape"] == "(128, 784)"
-    qtbot.keyClick(relax.editor, Qt.Key.Key_Escape)
-    assert not card.isVisible()
-
-
-def test_lines_have_the_colours_of_their_nodes_in_all_panes(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    panes, document = window.panes, window.document
-    panes.fx.set_current("source")
-    source, relax = panes.fx.source.text.script.code, panes.relax.script.code
-    qtbot.waitUntil(lambda: "self.linear0(x)" in source.text(), timeout=PATIENCE)
-
-    def colour(code: CodeView, wanted: str) -> str:
-        lines = code.text().split("\n")
-        number = next(n for n, line in enumerate(lines) if wanted in line)
-        code.editor.show_lines(number, number)
-        port = code.editor.viewport()
-        row = next(row for n, row in code.editor.visible_lines(port.rect()) if n == number)
-        return port.grab().toImage().pixelColor(port.width() - 3, round(row.top()) + 1).name()
-
-    plain = colour(relax, "cls.dense,")
-    window.commands.action("line-colours").trigger()
-    first = colour(relax, "cls.dense,")
-    assert first in theme.current().tints
-    assert first != plain
-    assert colour(relax, "cls.add,") == first == colour(source, "self.linear0(x)")
-    assert colour(relax, "cls.te_relu,") not in (first, plain)
-    # What is selected is marked as such all the same.
-    document.select(("fx:linear0",))
-    assert colour(relax, "cls.dense,") == theme.current().accent_ground
-    window.commands.action("line-colours").trigger()
-    assert not window.commands.action("line-colours").isChecked()
-    document.select(())
-    assert colour(relax, "cls.dense,") == plain
-
-
 def test_nodes_of_a_fused_function_have_lines_of_their_own(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
@@ -296,55 +205,16 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     assert set(own) != set(marked(llvm.code))
     window.commands.action("line-colours").trigger()
 
-
-def test_what_a_pass_has_mixed_up_is_said_not_to_be_known(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    name = "tirx.ForceNarrowIndexToInt32"
-    window = open_window("sample:fashion_mlp", lowering="te", steps=(*FUSE, Step(name=name)))
-    panes, document = window.panes, window.document
-    tensorir = panes.tensorir.script.code
-    document.select(("fx:relu",))
-    qtbot.waitUntil(lambda: "def fused_dense_add_te_relu(" in tensorir.text(), timeout=PATIENCE)
-    assert marked(tensorir) == []
-    said = panes.tensorir.context()
-    assert said == (
-        f"which lines are of relu is not known: fused_dense_add_te_relu was changed by {name}"
+    # Where a pass has mixed them up, it is not known.
+    mixing = "tirx.ForceNarrowIndexToInt32"
+    document.change_fields(steps=(*FUSE, Step(name=mixing)))
+    wait_for_records(qtbot, window)
+    panes.tensorir.set_current("script")
+    qtbot.waitUntil(
+        lambda: f"{name} was changed by {mixing}" in panes.tensorir.context(), timeout=PATIENCE
     )
+    qtbot.waitUntil(lambda: 'T.sblock("relu")' in tensorir.text(), timeout=PATIENCE)
+    assert marked(tensorir) == []
     click(qtbot, tensorir, 'T.sblock("relu")', x=200)
-    assert document.selection.chosen[0].startswith("tir:fused_dense_add_te_relu/relu")
+    assert document.selection.chosen[0].startswith(f"tir:{name}/relu")
     assert document.selection.of_kind("fx") == ()
-
-
-def test_stepping_marks_the_lines_that_changed(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:fashion_mlp", lowering="high-level")
-    panes = window.panes
-    window.commands.action("first-step").trigger()
-    qtbot.waitUntil(lambda: "R.matmul" in panes.relax.script.code.text(), timeout=PATIENCE)
-    window.commands.action("next-step").trigger()
-    code = panes.relax.script.stepped.script.code
-    qtbot.waitUntil(lambda: "R.call_tir(cls.matmul" in code.text(), timeout=PATIENCE)
-    lines = code.text().split("\n")
-    changed = [line for n, line in enumerate(lines) if code.editor.marks.is_changed(n)]
-    assert any("R.call_tir(cls.matmul" in line for line in changed)
-    assert not any("with R.dataflow" in line or "def main" in line for line in changed)
-
-
-def test_a_step_that_leaves_a_text_as_it_was_marks_no_line_of_it(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    steps = (Step(name="LegalizeOps"), Step(name="AnnotateTIROpPattern"))
-    window = open_window("sample:fashion_mlp", lowering="high-level", steps=steps)
-    window.commands.action("first-step").trigger()
-    code = window.panes.relax.script.stepped.script.code
-
-    def marked() -> bool:
-        lines = code.text().split("\n")
-        return any(code.editor.marks.is_changed(place) for place in range(len(lines)))
-
-    qtbot.waitUntil(lambda: "R.matmul" in window.panes.relax.script.code.text(), timeout=PATIENCE)
-    window.commands.action("next-step").trigger()
-    qtbot.waitUntil(marked, timeout=PATIENCE)
-    window.commands.action("next-step").trigger()
-    qtbot.waitUntil(lambda: not marked(), timeout=PATIENCE)
-    assert "R.call_tir(cls.matmul" in code.text()

@@ -10,90 +10,11 @@ import networkx
 import pytest
 import tvm
 import tvm_ffi
-from PySide6.QtCore import Qt
-from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.export.export_dialog import ExportDialog
-from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import OpenWindow, wait_until
 
 CHOSEN = "lowerscope.app.panes.export.commands.QFileDialog"
-
-
-def open_dialog(window: MainWindow, folder: Path) -> ExportDialog:
-    window.commands.action("export-files").trigger()
-    dialog = window.exports.dialog
-    assert dialog is not None
-    dialog.folder.setText(str(folder))
-    return dialog
-
-
-def tick(dialog: ExportDialog, *names: str) -> None:
-    for name, box in dialog.boxes.items():
-        box.setChecked(name in names)
-
-
-def test_the_dialog_exports_asks_and_says_what_it_did(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    window = open_window("sample:matmul_relu", lowering="library")
-    folder = tmp_path / "out"
-    dialog = open_dialog(window, folder)
-    tick(dialog)
-    assert not dialog.export.isEnabled()
-    tick(dialog, "module", "reproduce", "fx-graph", "schedule")
-    dialog.pictures["dot"].setChecked(True)
-    dialog.pictures["json"].setChecked(True)
-    qtbot.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
-    assert dialog.stop.isEnabled()
-    assert wait_until(dialog.show_folder.isVisible)
-    assert dialog.status.text().startswith(
-        "Exported 5 files. Not written:\n✕ schedule: no function"
-    )
-    assert {each.name for each in folder.iterdir()} == {
-        "module.py",
-        "reproduce.py",
-        "fx.svg",
-        "fx.dot",
-        "fx.json",
-    }
-    assert "matmul" in "".join(ET.fromstring((folder / "fx.svg").read_bytes()).itertext())
-    before = (folder / "module.py").read_text()
-    (folder / "module.py").write_text("mine")
-    tick(dialog, "module")
-    dialog.export.click()
-    assert wait_until(lambda: bool(dialog.banner.message()))
-    assert dialog.banner.message() == "There already: module.py"
-    assert (folder / "module.py").read_text() == "mine"
-    (overwrite,) = dialog.banner.actions_offered()
-    overwrite.click()
-    assert wait_until(dialog.show_folder.isVisible)
-    assert dialog.status.text().startswith("Exported module.py")
-    assert "no run was made" in dialog.status.text()
-    assert (folder / "module.py").read_text() == before
-    dialog.close()
-
-
-def test_a_folder_that_cannot_be_written_is_said_and_an_export_can_be_stopped(
-    open_window: OpenWindow, tmp_path: Path
-) -> None:
-    window = open_window("sample:mlp_tvmscript")
-    (tmp_path / "file").write_text("")
-    dialog = open_dialog(window, tmp_path / "file" / "below")
-    assert not dialog.boxes["fx"].isEnabled()
-    tick(dialog, "script")
-    dialog.export.click()
-    assert wait_until(lambda: bool(dialog.banner.message()))
-    assert "cannot be written" in dialog.banner.message()
-    dialog.folder.setText(str(tmp_path / "out"))
-    tick(dialog, "report", "library")
-    dialog.export.click()
-    dialog.stop.click()
-    assert wait_until(lambda: dialog.export.isEnabled())
-    assert dialog.status.text() == "Stopped: nothing more is written"
-    assert not (tmp_path / "out").exists()
-    dialog.close()
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, path: Path) -> Callable[[Path], None]:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.recipe import Extension
 from lowerscope.core.model.snapshot import FxNode
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -20,19 +19,6 @@ from tests.end_to_end.driving import (
     wait_for_problem,
     wait_for_records,
 )
-
-RULES = """
-import torch
-from tvm import te
-from lowerscope.core.rules import rule
-
-@rule(torch.relu, torch.nn.ReLU, torch.nn.functional.relu, strategy="te")
-def my_relu(builder, node, x):
-    def te_my_relu(a):
-        return te.compute(a.shape, lambda *i: te.max(a(*i), 0.0), name="relu")
-
-    return builder.emit_te(te_my_relu, x)
-"""
 
 MODULE = """
 import numpy as np
@@ -79,67 +65,6 @@ def texts(window: MainWindow) -> str:
     return "\n".join(label.text() for label in labels)
 
 
-def test_a_list_of_rule_files(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    path = tmp_path / "my_rules.py"
-    path.write_text(RULES)
-    window.commands.action("extensions").trigger()
-    dialog = window.extensions.dialog
-    assert dialog is not None
-    choose(monkeypatch, path)
-    dialog.buttons["rules"].click()
-    wait_for_records(qtbot, window)
-    item = dialog.list.topLevelItem(0)
-    assert [item.text(column) for column in range(3)] == ["my_rules.py", "rules", "1 rule · 1 node"]
-    assert node_of(window, "relu").rule == "my_relu, my_rules.py:6"
-    assert "cls.te_my_relu" in window.panes.relax.script.code.text()
-
-    # Details say so, and the file can be opened from there.
-    window.document.select(("fx:relu",))
-    table = window.panes.details.table
-    rows = {row.key: row for row in table.rows()}
-    assert rows["rule"].cells[1].text == "my_relu, my_rules.py:6"
-    opened: list[str] = []
-    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
-    table.row_activated.emit("rule")
-    assert opened == [str(path)]
-    assert QGuiApplication.clipboard().text() == f"{path}:6"
-    assert window.commands.action("open-rule").isEnabled()
-
-    # Off, undo, and gone.
-    dialog.list.topLevelItem(0).setCheckState(0, Qt.CheckState.Unchecked)
-    qtbot.waitUntil(lambda: node_of(window, "relu").rule == "relu: te_relu")
-    assert dialog.list.topLevelItem(0).text(2) == "off"
-    window.commands.action("undo").trigger()
-    wait_for_records(qtbot, window)
-    assert node_of(window, "relu").rule_line is not None
-    dialog.list.setCurrentItem(dialog.list.topLevelItem(0))
-    dialog.buttons["remove"].click()
-    wait_for_records(qtbot, window)
-    assert dialog.list.topLevelItemCount() == 0
-    assert node_of(window, "relu").rule == "relu: te_relu"
-
-
-def test_the_order_counts(qtbot: QtBot, open_window: OpenWindow, tmp_path: Path) -> None:
-    files = []
-    for name in ("first", "second"):
-        path = tmp_path / f"{name}.py"
-        path.write_text(RULES.replace("my_relu", name))
-        files.append(Extension(path=str(path), kind="rules"))
-    window = open_window("sample:fashion_mlp", lowering="te", extensions=tuple(files))
-    assert node_of(window, "relu").rule.startswith("second")
-    window.extensions.show_list()
-    dialog = window.extensions.dialog
-    assert dialog is not None
-    dialog.list.setCurrentItem(dialog.list.topLevelItem(1))
-    dialog.buttons["up"].click()
-    wait_for_records(qtbot, window)
-    assert node_of(window, "relu").rule.startswith("first")
-    assert dialog.list.currentItem().text(0) == "second.py"
-
-
 def test_a_rule_is_written_for_a_node_edited_and_read_again(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +82,18 @@ def test_a_rule_is_written_for_a_node_edited_and_read_again(
         assert path.read_text().count("@rule(") == count
     # The rule for one linear layer is the rule for the other.
     assert node_of(window, "linear1").rule.startswith("my_linear, my_rules.py:")
+    # Details say which rule it was, and open its file.
+    window.document.select(("fx:relu",))
+    table = window.panes.details.table
+    (rule,) = (row.cells[1].text for row in table.rows() if row.key == "rule")
+    assert rule.startswith("my_relu, my_rules.py:")
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    table.row_activated.emit("rule")
+    assert opened == [str(path)]
+    assert QGuiApplication.clipboard().text().startswith(f"{path}:")
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
     path.write_text(path.read_text().replace("return builder.emit_te(te_relu, x)", "return 3"))
     window.commands.action("reload").trigger()
     qtbot.waitUntil(lambda: node_of(window, "relu").rule_line is None, timeout=PATIENCE)
@@ -168,22 +105,6 @@ def test_a_rule_is_written_for_a_node_edited_and_read_again(
     line = wait_for_problem(qtbot, window)
     assert line.startswith(f"{path}:1: it fails while it is run: ModuleNotFoundError")
     assert node_of(window, "relu").name == "relu"
-
-
-def test_a_written_rule_is_run(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    choose(monkeypatch, tmp_path / "my_rules.py")
-    for name in ("relu", "linear0"):
-        window.document.select((f"fx:{name}",))
-        window.commands.action("write-rule").trigger()
-        qtbot.waitUntil(
-            lambda name=name: node_of(window, name).rule_line is not None, timeout=PATIENCE
-        )
-        wait_for_records(qtbot, window)
-    run_and_wait(qtbot, window)
-    assert window.tool_bar.verdict.role() == "right"
 
 
 def test_a_missing_function_is_told_and_its_file_loaded(

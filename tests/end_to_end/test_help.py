@@ -75,14 +75,8 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
                 assert page_by_f1(qtbot, window) == wanted, (name, key)
             assert help_pages.is_page(wanted)
 
-
-def test_f1_at_the_workbench_on_the_timeline_and_in_the_bars(
-    open_window: OpenWindow, qtbot: QtBot
-) -> None:
-    window = open_window("sample:matmul_relu")
-    bring_to_front(qtbot, window)
+    # At the workbench, on the timeline, and in the bars.
     window.commands.action("workbench").trigger()
-    panes = window.panes
     for key, wanted in (("loops", "schedule"), ("numbers", "numbers"), ("python", "schedule")):
         panes.schedule.set_current(key)
         panes.schedule.header.tabs.tab(key).setFocus(Qt.FocusReason.TabFocusReason)

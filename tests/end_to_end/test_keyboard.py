@@ -12,10 +12,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.module_steps import Moment
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+from tests.end_to_end.driving import OpenWindow, run_and_wait
 
 pytestmark = pytest.mark.x
 
@@ -134,7 +132,10 @@ def test_tab_comes_to_everything_and_shows_where_it_is(window: MainWindow) -> No
                 assert seen.role() not in plain, f"no role: {described(widget)}"
 
 
-def test_what_is_clicked_has_no_ring(qtbot: QtBot, window: MainWindow) -> None:
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_what_is_clicked_has_no_ring_and_keys_go_from_pane_to_pane(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     window.panes.outcome.set_current("log")
     log = window.panes.log
     log.setFocus(Qt.FocusReason.TabFocusReason)
@@ -151,9 +152,7 @@ def test_what_is_clicked_has_no_ring(qtbot: QtBot, window: MainWindow) -> None:
     assert ringed.pixelColor(AROUND, AROUND + edge[1]).name() == accent
     assert looks(window, log).pixelColor(AROUND, AROUND + edge[1]).name() != accent
 
-
-@pytest.mark.qt_log_ignore("This plugin does not support")
-def test_keys_go_from_pane_to_pane(qtbot: QtBot, window: MainWindow) -> None:
+    # Keys go from pane to pane.
     panes = window.panes
     seen = []
     for _ in range(8):
@@ -174,49 +173,3 @@ def test_keys_go_from_pane_to_pane(qtbot: QtBot, window: MainWindow) -> None:
     assert dock.isFloating()
     window.commands.action("float-pane").trigger()
     assert not dock.isFloating()
-
-
-def choose(qtbot: QtBot, window: MainWindow, typed: str) -> list[str]:
-    """Type into the palette and take the first; return what it offered."""
-    window.commands.action("palette").trigger()
-    palette = next(each for each in window.findChildren(Palette) if each.isVisible())
-    qtbot.keyClicks(palette.line, typed)
-    offered = [f"{each.title} | {each.where}" for each in palette.shown()]
-    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
-    assert not palette.isVisible()
-    return offered
-
-
-def test_the_palette_goes_to_nodes_functions_steps_and_lines(
-    qtbot: QtBot, window: MainWindow
-) -> None:
-    document, panes = window.document, window.panes
-    assert choose(qtbot, window, "@relu") == ["relu | node · ReLU"]
-    assert document.selection.chosen == ("fx:relu",)
-    assert choose(qtbot, window, "#dense1") == ["dense1 | TensorIR function"]
-    assert document.selection.chosen == ("tir:dense1",)
-    assert choose(qtbot, window, "%legal")[0] == "LegalizeOps | pass · step 1"
-    assert window.features.stepping.moment == Moment(section="passes", index=1)
-    window.features.stepping.leave()
-    panes.relax.set_current("script")
-    code = panes.relax.script.code
-    qtbot.waitUntil(lambda: code.isVisible() and bool(code.text()), timeout=PATIENCE)
-    editor = code.editor
-    editor.setFocus()
-    lines = editor.lines()
-    wanted = next(place for place, line in enumerate(lines) if "cls.dense1" in line)
-    assert choose(qtbot, window, f":{wanted + 1}")[0].startswith(lines[wanted].strip())
-    assert editor.caret()[0] == wanted
-    assert choose(qtbot, window, ":r.output")[0].startswith("R.output(gv)")
-    assert "R.output" in lines[editor.caret()[0]]
-    assert editor.hasFocus()
-    # Passes that are not in the pipeline can be added.
-    window.commands.action("palette").trigger()
-    palette = next(each for each in window.findChildren(Palette) if each.isVisible())
-    qtbot.keyClicks(palette.line, "%FuseOps")
-    qtbot.waitUntil(lambda: bool(palette.shown()), timeout=PATIENCE)
-    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
-    dialog = panes.pipeline.dialog
-    assert dialog is not None
-    assert dialog.line.text() == palette.line.text()[1:]
-    dialog.reject()

@@ -54,7 +54,7 @@ def test_children_are_killed_at_random_moments(
     window = open_window("sample:matmul_relu", lowering="te")
     killing = Killing(window, temporary_folder, seed=1)
     killing.settle()
-    for activity in (*random.Random(1).sample(OF_ENGINE, 2), random.Random(1).choice(OF_WORKER)):
+    for activity in (random.Random(1).choice(OF_ENGINE), random.Random(1).choice(OF_WORKER)):
         killing.kill(activity)
         assert killing.leftovers() == []
     window.close()
@@ -85,7 +85,7 @@ def test_what_two_engines_died_of_is_switched_off(
     before = document.recipe
     assert before is not None
     place = [step.name for step in find_pipeline("fuse").steps].index("FuseTIR")
-    (tmp_path / "deadly").write_text(f"step {place} FuseTIR\noverride 0 fx:relu")
+    (tmp_path / "deadly").write_text(f"step {place} FuseTIR")
     # A pass.
     deadly.commands.action("pipeline-fuse").trigger()
     wait_for_engine(deadly)
@@ -95,32 +95,21 @@ def test_what_two_engines_died_of_is_switched_off(
     assert sum("was killed" in text for text in said) == 2
     rows = [row for row in deadly.panes.pipeline.list.rows() if row.title == "FuseTIR"]
     assert [(row.on, row.changed) for row in rows] == [(False, "switched off")]
-    # The strategy of a node.
-    document.lower_nodes(("fx:relu",), "high-level")
-    wait_for_engine(deadly)
-    (override,) = document.recipe.overrides
-    assert not override.on
-    assert "chosen for relu" in deadly.banner.message()
-    lines = [action.text() for action in deadly.tool_bar.overrides.menu().actions()]
-    assert lines[0].endswith("(switched off)")
     # What is mended is switched on again, and all of it is undone.
     (tmp_path / "deadly").write_text("")
-    deadly.tool_bar.overrides.menu().actions()[0].trigger()
+    deadly.panes.pipeline.select_place(place)
+    deadly.commands.action("switch-step").trigger()
     wait_for_engine(deadly)
-    assert document.recipe.overrides[0].on
-    for _ in range(3):
+    assert document.recipe.steps == find_pipeline("fuse").steps
+    for _ in range(2):
         deadly.commands.action("undo").trigger()
         wait_for_engine(deadly)
     assert document.recipe == before
 
-
-def test_a_primitive_that_two_engines_died_of_is_switched_off(
-    qtbot: QtBot, deadly: MainWindow, tmp_path: Path
-) -> None:
+    # A primitive of a schedule.
     (tmp_path / "deadly").write_text("primitive 0 s1 unroll")
     bench = Bench(deadly)
     bench.open("te_relu")
-    before = deadly.document.recipe
     loop = next(each for each in bench.record.tree if each.kind == "loop")
     primitive = Primitive(id="", name="unroll", arguments={"loop": loop.reference})
     bench.scheduling.editing.apply(primitive)
@@ -130,4 +119,4 @@ def test_a_primitive_that_two_engines_died_of_is_switched_off(
     # That it is off is no step of its own: it has never been applied.
     deadly.commands.action("undo").trigger()
     bench.steps(0)
-    assert deadly.document.recipe == before
+    assert document.recipe == before

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.shell.welcome_page import LinkRow
+from lowerscope.app.kit.code.code_editor import x_of
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import InputSpec
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
@@ -22,32 +22,33 @@ def click_segment(qtbot: QtBot, window: MainWindow, key: str) -> None:
     qtbot.mouseClick(switch, Qt.MouseButton.LeftButton, pos=place)
 
 
-def click_node(qtbot: QtBot, window: MainWindow, entity: str) -> None:
-    """Click a node of the FX graph with the mouse."""
-    canvas = window.panes.fx.graph.canvas
-    centre = canvas.node_rect(entity).center().toPoint()
-    qtbot.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=centre)
+def strategies(window: MainWindow) -> dict[str, str]:
+    snapshot = window.document.snapshot
+    assert snapshot is not None
+    return {node.name: node.strategy for node in snapshot.fx if node.strategy}
 
 
 def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp")
-    document, panes = window.document, window.panes
+    document, panes, action = window.document, window.panes, window.commands.action
     assert "R.matmul" in panes.relax.script.code.text()
     assert window.tool_bar.lowering.current() == "high-level"
-
     click_segment(qtbot, window, "te")
     wait_for_records(qtbot, window)
     text = panes.relax.script.code.text()
     for name in ("cls.dense", "cls.add", "cls.te_relu"):
         assert f"R.call_tir({name}" in text
     assert "R.matmul" not in text
+    action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert "R.matmul" in panes.relax.script.code.text()
+    action("redo").trigger()
+    wait_for_records(qtbot, window)
 
     qtbot.mouseClick(window.tool_bar.run, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: document.run_record is not None, timeout=PATIENCE)
-    verdict = window.tool_bar.verdict
+    verdict, record = window.tool_bar.verdict, document.run_record
     assert verdict.role() == "right"
-    assert verdict.text().startswith("✓ matches torch")
-    record = document.run_record
     assert record is not None
     assert record.max_abs_error is not None
     assert record.max_abs_error < 1e-4
@@ -55,58 +56,81 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert record.prediction.torch == record.prediction.tvm != ""
     assert record.prediction.tvm in panes.result.side.prediction.text()
     assert panes.result.side.picture.isVisible()
-    rows = panes.result.outputs.rows()
-    assert [row.key for row in rows] == ["output"]
+    assert [row.key for row in panes.result.outputs.rows()] == ["output"]
+
+    # Three strategies in one module, chosen node by node.
+    for node, strategy in (("relu", "high-level"), ("linear1", "library")):
+        document.select((f"fx:{node}",))
+        action(f"selection-{strategy}").trigger()
+        wait_for_records(qtbot, window)
+    chosen = {"linear0": "te", "relu": "high-level", "linear1": "library"}
+    assert strategies(window) == chosen
+    badges = {node.title: node.badge for node in panes.fx.graph.canvas.graph().boxes}
+    assert [badges[name] for name in chosen] == ["TE", "HL", "LIB"]
+    assert window.tool_bar.overrides.text() == "2 overrides"
+    assert 'R.call_dps_packed("torch.' in panes.relax.script.code.text()
+    run_and_wait(qtbot, window)
+    assert verdict.role() == "right"
+    action("selection-reset").trigger()
+    wait_for_records(qtbot, window)
+    assert strategies(window) == chosen | {"linear1": "te"}
+    action("reset-overrides").trigger()
+    wait_for_records(qtbot, window)
+    assert set(strategies(window).values()) == {"te"}
+    assert not window.tool_bar.overrides.isVisible()
+    click_segment(qtbot, window, "library")
+    wait_for_records(qtbot, window)
+    assert set(strategies(window).values()) == {"library"}
+    run_and_wait(qtbot, window)
+    assert verdict.role() == "right"
 
 
-def test_the_selection_ties_the_panes(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    panes, document = window.panes, window.document
-
-    click_node(qtbot, window, "fx:linear0")
-    assert document.selection.chosen == ("fx:linear0",)
-    relax = panes.relax.script.code
-    lines = relax.text().splitlines()
-    marked = [text for number, text in enumerate(lines) if relax.editor.is_selected(number)]
-    assert len(marked) == 2
-    assert "cls.dense" in marked[0]
-    assert "cls.add" in marked[1]
-    qtbot.waitUntil(lambda: "def dense" in panes.tensorir.script.code.text(), timeout=PATIENCE)
-    assert ("bindings", "lv, lv1") in [
-        (row.cells[0].text, row.cells[1].text) for row in panes.details.table.rows()
-    ]
-
-    # And back: a line of the script selects the node that made it.
-    line = next(
-        number
-        for number, text in enumerate(relax.text().splitlines(), start=1)
-        if "cls.te_relu" in text
-    )
-    relax.go_to_line(line)
-    qtbot.keyClick(relax.editor, Qt.Key.Key_Return)
-    assert "fx:relu" in document.selection.linked
-    assert panes.fx.graph.canvas.selection() == {"fx:relu"}
-    tensorir = panes.tensorir.script.code
-    qtbot.waitUntil(lambda: "def te_relu" in tensorir.text(), timeout=PATIENCE)
-
-    # A line of TensorIR as well: the block is marked, and the node that it comes from.
-    document.select(())
-    line = next(
-        number
-        for number, text in enumerate(tensorir.text().splitlines(), start=1)
-        if 'T.sblock("relu")' in text
-    )
-    tensorir.go_to_line(line)
-    qtbot.keyClick(tensorir.editor, Qt.Key.Key_Return)
-    assert tensorir.editor.is_selected(line - 1)
-    assert panes.fx.graph.canvas.selection() == {"fx:relu"}
+def place_of(code: CodeView, wanted: str, word: str) -> QPoint:
+    """Where a word stands on the first line that has some other words."""
+    lines = code.text().split("\n")
+    number = next(n for n, line in enumerate(lines) if wanted in line)
+    code.editor.show_lines(number, number)
+    port = code.editor.viewport()
+    for line, block, row in code.editor.visible(port.rect()):
+        if line == number:
+            x = x_of(block.layout().lineAt(0).cursorToX(block.text().index(word)))
+            return QPoint(round(row.left() + x) + 3, round(row.center().y()))
+    raise AssertionError(f"{wanted} is not in view")
 
 
-def test_the_same_function_as_numpy_and_as_te_and_the_builder(
+def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
     panes, document = window.panes, window.document
+    document.select(("fx:linear0",))
+    code = panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def dense(" in code.text(), timeout=PATIENCE)
+
+    # A click on the name of a loop selects that one, of all in its header.
+    at = place_of(code, "T.grid(", "k in")
+    qtbot.mouseClick(code.editor.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert document.selection.chosen == ("tir:dense/T_matmul_NT/k",)
+
+    # By keyboard: a constant of the Relax script.
+    relax = panes.relax.script.code
+    lines = relax.text().split("\n")
+    number = next(n for n, line in enumerate(lines) if "cls.dense," in line)
+    relax.editor.setFocus()
+    shown = relax.editor.lines()[number]
+    relax.editor.go_to(number, shown.index("metadata"), shown.index("metadata"))
+    qtbot.keyClick(relax.editor, Qt.Key.Key_F2)
+    card = relax.editor.cards.card
+    assert card.isVisible()
+    # It stands below the line, which it leaves in view.
+    caret = relax.editor.cursorRect()
+    line = relax.editor.viewport().mapTo(window, caret.bottomLeft()).y()
+    assert card.y() > line or card.geometry().bottom() < line - caret.height()
+    assert dict(card.text().rows)["shape"] == "(128, 784)"
+    qtbot.keyClick(relax.editor, Qt.Key.Key_Escape)
+    assert not card.isVisible()
+
+    # The same function in other forms.
     document.select(("fx:linear0",))
     numpy, te = panes.tensorir.texts["numpy"], panes.tensorir.texts["te"]
     panes.tensorir.set_current("numpy")
@@ -136,57 +160,6 @@ def test_the_same_function_as_numpy_and_as_te_and_the_builder(
     qtbot.waitUntil(lambda: "relax.op.matmul" in builder.text(), timeout=PATIENCE)
 
 
-def test_undo_takes_the_lowering_back(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:matmul_relu")
-    click_segment(qtbot, window, "te")
-    wait_for_records(qtbot, window)
-    assert "te_matmul" in window.panes.relax.script.code.text()
-    window.commands.action("undo").trigger()
-    wait_for_records(qtbot, window)
-    assert "R.matmul" in window.panes.relax.script.code.text()
-    assert window.tool_bar.lowering.current() == "high-level"
-    window.commands.action("redo").trigger()
-    wait_for_records(qtbot, window)
-    assert "te_matmul" in window.panes.relax.script.code.text()
-
-
-def test_impatient_clicks_end_with_the_last(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:conv_net")
-    for key in ("te", "high-level", "te", "high-level", "te"):
-        click_segment(qtbot, window, key)
-    wait_for_records(qtbot, window)
-    assert window.document.recipe is not None
-    assert window.document.recipe.lowering == "te"
-    assert "R.nn.conv2d" not in window.panes.relax.script.code.text()
-    for _ in range(3):
-        window.commands.action("run").trigger()
-    qtbot.waitUntil(lambda: window.document.run_record is not None, timeout=PATIENCE)
-    assert window.tool_bar.verdict.role() == "right"
-
-
-def test_panes_can_be_closed_put_back_and_are_remembered(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:matmul_relu")
-    details = window.panes.docks["details"]
-    assert details.isVisible()
-    details.toggleViewAction().trigger()
-    assert not details.isVisible()
-    window.close()
-
-    again = open_window("sample:matmul_relu")
-    details = again.panes.docks["details"]
-    assert not details.isVisible()
-    action = again.commands.action("pane-details")
-    assert not action.isChecked()
-    action.trigger()
-    assert details.isVisible()
-    assert action.isChecked()
-    again.panes.docks["fx"].close()
-    again.commands.action("reset-layout").trigger()
-    assert again.panes.docks["fx"].isVisible()
-
-
 def heights(window: MainWindow) -> tuple[int, int]:
     docks = window.panes.docks
     return docks["fx"].height(), docks["outcome"].height()
@@ -211,42 +184,6 @@ def test_the_panes_keep_their_sizes(qtbot: QtBot, open_window: OpenWindow) -> No
     # The screen of a test may be smaller than the window was; the proportions stay.
     again = open_window("sample:matmul_relu")
     qtbot.waitUntil(lambda: heights(again)[0] > 1.6 * heights(again)[1], timeout=PATIENCE)
-
-
-def test_what_was_opened_is_on_the_welcome_page(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:matmul_relu")
-    window.commands.action("welcome").trigger()
-    rows = [row for row in window.welcome.findChildren(LinkRow) if row.isVisible()]
-    recent = next(row for row in rows if row.accessibleName() == "sample:matmul_relu")
-    qtbot.mouseClick(recent, Qt.MouseButton.LeftButton)
-    assert window.pages.currentWidget() is window.panes
-    wait_for_records(qtbot, window)
-    sample = next(row for row in rows if row.accessibleName() == "conv_net")
-    window.commands.action("welcome").trigger()
-    qtbot.mouseClick(sample, Qt.MouseButton.LeftButton)
-    wait_for_records(qtbot, window)
-    assert window.windowTitle().startswith("conv_net")
-
-
-def test_a_dropped_file_is_opened(qtbot: QtBot, open_window: OpenWindow, tmp_path: Path) -> None:
-    window = open_window()
-    path = tmp_path / "net.py"
-    path.write_text(
-        "import torch\nmodel = torch.nn.Linear(4, 3)\n"
-        "def example_inputs():\n    return (torch.ones(1, 4),)\n"
-    )
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(path))])
-    drop = QDropEvent(
-        QPointF(200, 200),
-        Qt.DropAction.CopyAction,
-        data,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    window.dropEvent(drop)
-    wait_for_records(qtbot, window)
-    assert "R.matmul" in window.panes.relax.script.code.text()
 
 
 LSTM = """

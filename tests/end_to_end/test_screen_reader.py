@@ -76,6 +76,9 @@ def said(widget: QWidget, line: str) -> str:
     return seen(widget).text(DESCRIPTION)
 
 
+FOLD = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+
+
 def test_everything_that_can_have_the_focus_has_a_name(window: MainWindow) -> None:
     panes = window.panes
     for pane, pages in (
@@ -94,7 +97,14 @@ def test_everything_that_can_have_the_focus_has_a_name(window: MainWindow) -> No
             raise AssertionError(f"{each.role()} in {around.text(NAME) or around.role()}")
 
 
-def test_lines_of_code_say_what_they_belong_to(qtbot: QtBot, window: MainWindow) -> None:
+def test_lines_steps_graphs_and_differences_say_what_they_are(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    relax = window.panes.relax.script.code.editor
+    # A text is read from its first line.
+    assert len(relax.lines()) > 3
+    assert seen(relax).textInterface().cursorPosition() == 0
+
     editor = window.panes.tensorir.script.code.editor
     qtbot.waitUntil(lambda: bool(editor.lines()) and "def " in "".join(editor.lines()))
     window.document.select(("fx:relu",))
@@ -107,17 +117,7 @@ def test_lines_of_code_say_what_they_belong_to(qtbot: QtBot, window: MainWindow)
     qtbot.keyClick(editor, Qt.Key.Key_BraceLeft, FOLD)
     assert "folded, " in seen(editor).text(DESCRIPTION)
 
-
-FOLD = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
-
-
-def test_a_text_is_read_from_its_first_line(qtbot: QtBot, window: MainWindow) -> None:
-    editor = window.panes.relax.script.code.editor
-    assert len(editor.lines()) > 3
-    assert seen(editor).textInterface().cursorPosition() == 0
-
-
-def test_steps_and_their_lines(qtbot: QtBot, window: MainWindow) -> None:
+    # Steps, and their lines.
     panes, stepping = window.panes, window.features.stepping
     slider = panes.timeline.slider
     names = [run.name for run in window.document.snapshot.passes]
@@ -133,10 +133,9 @@ def test_steps_and_their_lines(qtbot: QtBot, window: MainWindow) -> None:
     editor = panes.relax.script.stepped.script.code.editor
     qtbot.waitUntil(lambda: f"cls.{FUSED}," in "".join(editor.lines()), timeout=PATIENCE)
     assert said(editor, f"cls.{FUSED},").startswith("of linear0, relu")
+    window.features.stepping.leave()
 
-
-def test_graphs_tables_and_differences(qtbot: QtBot, window: MainWindow) -> None:
-    panes = window.panes
+    # Graphs, tables and differences.
     canvas = panes.fx.graph.canvas
     assert "5 nodes" in seen(canvas).text(DESCRIPTION)
     window.document.select(("fx:linear0",))

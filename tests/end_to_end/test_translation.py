@@ -11,7 +11,6 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.app.panes.relax.translation_page import TranslationPage
-from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
@@ -53,13 +52,12 @@ def choose_step(qtbot: QtBot, page: TranslationPage, key: str) -> None:
     qtbot.mouseClick(page.te.steps, LEFT, pos=rect.center().toPoint())
 
 
-def test_the_node_map_is_filled_while_the_translation_is_stepped_through(
-    qtbot: QtBot, open_window: OpenWindow
+def test_the_translation_of_a_node(
+    qtbot: QtBot, open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
     window.commands.action("node-map").trigger()
-    node_map, timeline = window.panes.node_map, window.panes.timeline
-    assert node_map.isVisible()
+    node_map, page = window.panes.node_map, window.panes.translation
     assert rows_of(node_map)["fx:linear0"] == [
         "2",
         "linear0",
@@ -70,69 +68,7 @@ def test_the_node_map_is_filled_while_the_translation_is_stepped_through(
         "1×128 float32",
         "dense, add",
     ]
-    assert node_map.count.text() == "5 nodes"
-
-    window.commands.action("section-translate").trigger()
-    window.features.stepping.go(Moment(section="translate", index=0))
-    assert {cells[4] for cells in rows_of(node_map).values()} == {"not yet"}
-    qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
-    qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
-    rows = rows_of(node_map)
-    assert rows["fx:linear0"][0] in ("2", "▸ 2")
-    done = [key for key, cells in rows.items() if cells[4] != "not yet"]
-    moment = window.features.stepping.moment
-    assert moment is not None
-    assert len(done) == moment.index
-    assert node_map.count.text() == f"{moment.index} of 5 translated"
-    marked = [key for key, cells in rows.items() if cells[0].startswith("▸")]
-    assert marked == [done[-1]]
-
-    def grown() -> None:
-        text = window.panes.relax.script.code.text()
-        assert "cls.dense" in text
-        assert "cls.dense1" not in text
-        assert "return gv" in text
-
-    qtbot.waitUntil(grown, timeout=PATIENCE)
-    window.commands.action("leave-steps").trigger()
-    assert "not yet" not in {cells[4] for cells in rows_of(node_map).values()}
-
-
-def test_a_row_selects_the_node_everywhere_and_rows_are_sorted_and_filtered(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    window.commands.action("node-map").trigger()
-    node_map, table = window.panes.node_map, window.panes.node_map.table
-    qtbot.mouseClick(table.viewport(), LEFT, pos=place_of(node_map, "fx:relu"))
-    assert window.document.selection.chosen == ("fx:relu",)
-    window.panes.fx.set_current("table")
-    assert window.panes.fx.table.selected_keys() == ["fx:relu"]
-    assert window.panes.relax.context() == "lv2"
-    assert window.panes.details.context() == "relu"
-    qtbot.keyClick(table, Qt.Key.Key_Down)
-    assert window.document.selection.chosen == ("fx:linear1",)
-
-    header = table.horizontalHeader()
-    title = QPoint(header.sectionViewportPosition(1) + 20, header.height() // 2)
-    qtbot.mouseClick(header.viewport(), LEFT, pos=title)
-    assert list(rows_of(node_map)) == sorted(rows_of(node_map))
-    qtbot.mouseClick(header.viewport(), LEFT, pos=title)
-    assert list(rows_of(node_map)) == sorted(rows_of(node_map), reverse=True)
-
-    qtbot.keyClicks(node_map.filter, "topi.nn")
-    assert set(rows_of(node_map)) == {"fx:linear0", "fx:linear1"}
-    assert node_map.count.text() == "2 of 5 nodes"
-    node_map.filter.clear()
-    assert len(rows_of(node_map)) == 5
-
-
-def test_the_translation_of_a_node_has_its_rule_and_the_steps_of_emit_te(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    window.commands.action("node-map").trigger()
-    node_map, page = window.panes.node_map, window.panes.translation
+    qtbot.waitUntil(lambda: not place_of(node_map, "fx:linear1").isNull())
     place = place_of(node_map, "fx:linear1")
     qtbot.mouseClick(node_map.table.viewport(), LEFT, pos=place)
     qtbot.mouseDClick(node_map.table.viewport(), LEFT, pos=place)
@@ -169,31 +105,26 @@ def test_the_translation_of_a_node_has_its_rule_and_the_steps_of_emit_te(
     qtbot.keyClick(page.te.choice, Qt.Key.Key_Down)
     assert page.te.code.text().startswith("lv4 = R.call_tir(cls.add1, (lv3, ")
 
-    # With room for both, both are there.
-    for name, dock in window.panes.docks.items():
-        dock.setVisible(name == "outcome")
-    qtbot.waitUntil(lambda: page.rule.isVisible() and page.te.isVisible(), timeout=PATIENCE)
-    assert not page.parts.isVisible()
-    assert page.te.code.text().startswith("lv4 = R.call_tir(cls.add1, (lv3, ")
+    # The place of the rule is opened.
+    qtbot.keyClick(page.rule.choice, Qt.Key.Key_Home)
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    show_part(qtbot, page, "rule")
+    qtbot.mouseClick(page.rule.place, LEFT)
+    assert [Path(each).name for each in opened] == ["linear.py"]
+    file, _, line = QGuiApplication.clipboard().text().rpartition(":")
+    assert "@rule(F.linear" in Path(file).read_text().split("\n")[int(line) - 1]
 
-
-def test_the_translation_follows_the_steps_and_the_selection(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:conv_net", lowering="te")
-    window.commands.action("translation").trigger()
-    page, stepping = window.panes.translation, window.features.stepping
-    wait_for_title(qtbot, page, "conv · TE", 2)
-    stepping.go(Moment(section="translate", index=3))
-    wait_for_title(qtbot, page, "relu · TE", 3)
-    # All panes mark what the step made.
-    assert window.document.selection.chosen == ("fx:relu",)
-    tensorir = window.panes.tensorir.script.code
-    qtbot.waitUntil(lambda: "def te_relu(" in tensorir.text(), timeout=PATIENCE)
+    # It follows the steps, and the selection.
+    stepping = window.features.stepping
+    stepping.go(Moment(section="translate", index=2))
+    wait_for_title(qtbot, page, "linear0 · TE", 2)
+    assert window.document.selection.chosen == ("fx:linear0",)
     qtbot.keyClick(window.panes.timeline.slider, Qt.Key.Key_Right)
-    wait_for_title(qtbot, page, "pool · TE", 4)
+    wait_for_title(qtbot, page, "relu · TE", 3)
+    window.commands.action("leave-steps").trigger()
     window.document.select(("fx:linear0",))
-    wait_for_title(qtbot, page, "linear0 · TE", 6)
+    wait_for_title(qtbot, page, "linear0 · TE", 2)
 
 
 def test_a_node_of_the_library_shows_torch_and_one_of_relax_what_a_pass_makes_of_it(
@@ -211,30 +142,3 @@ def test_a_node_of_the_library_shows_torch_and_one_of_relax_what_a_pass_makes_of
     wait_for_title(qtbot, page, "linear0 · High-level", 2)
     qtbot.waitUntil(lambda: page.te.choice.count() == 3, timeout=PATIENCE)
     assert page.te.choice.itemText(1) == "lv1 = R.matmul, legalised by LegalizeOps"
-
-
-def test_the_place_of_a_rule_is_opened(
-    qtbot: QtBot, open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window: MainWindow = open_window("sample:fashion_mlp")
-    window.commands.action("translation").trigger()
-    page = window.panes.translation
-    wait_for_title(qtbot, page, "linear0 · High-level", 2)
-    opened: list[str] = []
-    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
-    qtbot.mouseClick(page.rule.place, LEFT)
-    assert [Path(each).name for each in opened] == ["linear.py"]
-    file, _, line = QGuiApplication.clipboard().text().rpartition(":")
-    assert (
-        Path(file).read_text().split("\n")[int(line) - 1]
-        == "@rule(F.linear, aten.linear.default, nn.Linear)"
-    )
-
-
-def test_a_source_without_torch_says_so(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:mlp_tvmscript")
-    window.panes.outcome.set_current("translation")
-    assert window.panes.translation.rule.code.empty.isVisible()
-    window.panes.outcome.set_current("node-map")
-    assert window.panes.node_map.table.empty.isVisible()
-    assert not window.commands.action("node-map").isEnabled()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.code_view import CodeView
@@ -72,94 +71,6 @@ def test_a_file_runs_when_it_was_read_and_allowed(
     assert any("has changed" in label.text() for label in question(window).findChildren(QLabel))
     question(window).reject()
     assert not (writable / "it_ran_again").exists()
-
-
-def test_a_session_and_a_rule_file_ask_the_same(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    write(writable / "net.py", NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE)
-    rules = write(writable / "rules.py", "from torch import nn\n" + LEAVES_A_TRACE)
-    session = writable / "a.lowerscope"
-    recipe = {
-        "source": {"spec": "net.py", "trust": True},
-        "extensions": [{"path": "rules.py", "kind": "rules"}],
-    }
-    session.write_text(json.dumps({"version": 1, "recipe": recipe}))
-    window = open_window("sample:matmul_relu", asks_first=True)
-    window.open_source(str(session))
-    dialog = question(window)
-    assert [dialog.files.tabText(place) for place in range(dialog.files.count())] == [
-        "net.py",
-        "rules.py",
-    ]
-    buttons = dialog.findChild(QDialogButtonBox)
-    assert buttons is not None
-    buttons.button(QDialogButtonBox.StandardButton.Cancel).click()
-    assert window.document.wanted is not None
-    assert window.document.wanted.source.spec == "sample:matmul_relu"
-    # What is open goes on being saved.
-    with qtbot.waitSignal(window.sessions.saved, timeout=60_000):
-        window.commands.action("te").trigger()
-    wait_for_records(qtbot, window)
-    window.extensions.add(rules, "rules")
-    question(window).reject()
-    wait_for_records(qtbot, window)
-    assert window.document.recipe is not None
-    assert not window.document.recipe.extensions
-    assert not (writable / "it_ran").exists()
-
-
-def test_what_it_imports_is_asked_about_as_well(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    layers = write(writable / "layers.py", LEAVES_A_TRACE)
-    text = "import layers\n" + NET.format(name="Net") + EXAMPLES
-    path = write(writable / "net.py", text)
-    window = open_window(asks_first=True)
-    window.open_source(path)
-    dialog = question(window)
-    assert [dialog.files.tabText(place) for place in range(dialog.files.count())] == [
-        "net.py",
-        "layers.py",
-    ]
-    # Written while it is being read: it is shown again, as it is now.
-    write(writable / "layers.py", LEAVES_A_TRACE + "# more\n")
-    dialog.run.click()
-    assert not (writable / "it_ran").exists()
-    again = question(window)
-    view = again.files.widget(1)
-    assert isinstance(view, CodeView)
-    assert "# more" in view.text()
-    again.run.click()
-    wait_for_records(qtbot, window)
-    assert (writable / "it_ran").exists()
-    # What it imports is another one now.
-    window.commands.action("watch").trigger()
-    Path(layers).write_text("evil = True\n")
-    window.open_source(path)
-    assert question(window).files.tabText(0) == "layers.py"
-    question(window).reject()
-
-
-def test_each_question_answers_for_itself(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    shown = write(writable / "<b>shown.py", NET.format(name="Net") + EXAMPLES)
-    other = write(writable / "other.py", NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE)
-    window = open_window(asks_first=True)
-    window.open_source(shown)
-    first = question(window)
-    assert any(
-        "<b>shown.py" in label.text() and label.textFormat() == Qt.TextFormat.PlainText
-        for label in first.findChildren(QLabel)
-    )
-    window.open_source(other)
-    first.run.click()
-    wait_for_records(qtbot, window)
-    assert window.document.recipe is not None
-    assert window.document.recipe.source.spec == shown
-    assert not (writable / "it_ran").exists()
-    question(window).reject()
 
 
 def test_a_pipeline_and_a_file_of_rules_from_elsewhere_ask(

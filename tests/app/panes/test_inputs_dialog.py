@@ -51,3 +51,9 @@ def test_an_array_brings_its_own_shape_unless_one_is_written(qtbot: QtBot) -> No
         dialog.row("x").shape.setText(written)
         dialog.row("x").file.setText("x.npy")
         assert _accept(dialog) == (InputSpec(name="x", shape=shape, file="x.npy"),)
+
+
+def test_what_is_left_alone_is_not_said(qtbot: QtBot) -> None:
+    dialog = InputsDialog(["a", "b"], _known("a", "b"), (), 0)
+    qtbot.addWidget(dialog)
+    assert _accept(dialog) == ()

@@ -353,7 +353,7 @@ def test_a_second_run_that_crashes_as_well_is_told_beside_the_first(bench: Bench
     (problem,) = bench.document.problems
     assert problem.what == CRASHED.what
     assert again.what in problem.where
-    assert not bench.document.activity.text
+    assert not bench.document.job.text
 
 
 def test_another_recipe_ends_the_run_with_guarded_memory(bench: Bench) -> None:

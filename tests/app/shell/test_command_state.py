@@ -13,14 +13,19 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from tests.end_to_end.driving import OpenWindow, wait_for_records
+from lowerscope.core.model.recipe import Recipe, Source
+from tests.app.plain_values import snapshot
+from tests.app.shell.conftest import OpenPlainWindow, sent
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
 
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
+
+
 @pytest.fixture
-def window(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
-    window = open_window("sample:fashion_mlp", lowering="te")
+def window(qtbot: QtBot, open_plain_window: OpenPlainWindow) -> MainWindow:
+    window = open_plain_window(RECIPE)
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     return window
@@ -29,7 +34,7 @@ def window(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
 def lower_by_key(window: MainWindow, focus: QWidget) -> None:
     """Select a node and lower it by a key, all in one turn of the event loop."""
     assert not window.commands.action("selection-high-level").isEnabled()
-    window.document.select(("fx:linear0",))
+    window.document.select(("fx:dense",))
     QTest.keyClick(focus, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
     wanted = window.document.wanted
     assert wanted is not None
@@ -67,10 +72,10 @@ def test_predicates_are_evaluated_at_most_once_a_turn(qtbot: QtBot, window: Main
 
     dispatcher = QAbstractEventDispatcher.instance()
     dispatcher.awake.connect(end_turn)
-    window.document.lower_nodes(("fx:linear0",), "high-level")
+    window.document.lower_nodes(("fx:dense",), "high-level")
     # Nothing is evaluated while the change is made.
     assert not counts
-    wait_for_records(qtbot, window)
+    sent(window).answer(snapshot("dense", "relu"))
     qtbot.waitUntil(lambda: commands.action("undo").isEnabled())
     dispatcher.awake.disconnect(end_turn)
     end_turn()
@@ -82,18 +87,19 @@ def test_predicates_are_evaluated_at_most_once_a_turn(qtbot: QtBot, window: Main
 
 
 @pytest.mark.x
-def test_a_key_finds_the_state_of_its_own_turn(qtbot: QtBot, window: MainWindow) -> None:
+def test_a_key_finds_the_state_of_its_own_turn_in_every_window(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     lower_by_key(window, QApplication.focusWidget() or window)
-    wait_for_records(qtbot, window)
+    sent(window).answer(snapshot("dense", "relu"))
     # And one that is no longer possible is not run.
     window.document.select(())
     before = window.document.wanted
     QTest.keyClick(window, Qt.Key.Key_0, Qt.KeyboardModifier.AltModifier)
     assert window.document.wanted == before
-
-
-@pytest.mark.x
-def test_a_key_in_a_floating_pane_does_as_well(qtbot: QtBot, window: MainWindow) -> None:
+    window.commands.action("undo").trigger()
+    sent(window).answer(snapshot("dense", "relu"))
+    window.document.select(())
     dock = window.panes.docks["fx"]
     dock.setFloating(True)
     window.pane_commands.enter(dock)
@@ -102,16 +108,4 @@ def test_a_key_in_a_floating_pane_does_as_well(qtbot: QtBot, window: MainWindow)
     assert focus is not None
     assert focus.window() is dock
     lower_by_key(window, focus)
-    wait_for_records(qtbot, window)
-
-
-def test_a_menu_shows_the_state_in_which_it_is_opened(window: MainWindow) -> None:
-    menu = next(
-        each.menu() for each in window.menuBar().actions() if each.menu().title() == "&Lowering"
-    )
-    action = next(each for each in menu.actions() if each.objectName() == "selection-high-level")
-    assert not action.isEnabled()
-    window.document.select(("fx:linear0",))
-    menu.popup(window.mapToGlobal(window.rect().topLeft()))
-    assert action.isEnabled()
-    menu.close()
+    sent(window).answer(snapshot("dense", "relu"))

@@ -12,16 +12,21 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from tests.end_to_end.driving import OpenWindow, wait_until
+from lowerscope.core.model.recipe import Recipe, Source
+from tests.app.plain_values import snapshot
+from tests.app.shell.conftest import OpenPlainWindow, sent
 
 pytestmark = [pytest.mark.x, pytest.mark.qt_log_ignore("This plugin does not support", extend=True)]
 
 Press = Callable[[str], None]
 
 
+RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
+
+
 @pytest.fixture
-def window(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
-    window = open_window("sample:matmul_relu", lowering="te")
+def window(qtbot: QtBot, open_plain_window: OpenPlainWindow) -> MainWindow:
+    window = open_plain_window(RECIPE)
     window.resize(1440, 900)
     window.show_panes()
     window.activateWindow()
@@ -31,15 +36,19 @@ def window(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
 
 @pytest.fixture
 def press(window: MainWindow) -> Press:
-    """Return a function that types the keys of a command where the focus is, and waits a moment."""
+    """Return a function that types the keys of a command where the focus is."""
 
     def press(key: str) -> None:
         action = window.commands.action(key)
         focus = QApplication.focusWidget() or window
         QTest.keySequence(focus, action.shortcut())
-        QTest.qWait(30)
 
     return press
+
+
+def has_focus(part: QWidget) -> bool:
+    focus = QApplication.focusWidget()
+    return focus is not None and part.isAncestorOf(focus)
 
 
 def enter(window: MainWindow, name: str) -> QWidget:
@@ -75,25 +84,40 @@ def test_moved_panes_are_kept_in_the_session_and_reset(
     assert place(window, "fx").height() == panes.height()
     enter(window, "details")
     press("close-pane")
-    assert panes.docks["details"].isHidden()
+    qtbot.waitUntil(panes.docks["details"].isHidden)
     path = tmp_path / "moved.lowerscope"
     window.sessions.save_as(str(path))
-    assert wait_until(path.exists)
+    qtbot.waitUntil(path.exists)
     window.commands.action("reset-layout").trigger()
     qtbot.waitUntil(lambda: place(window, "details").left() > place(window, "outcome").right())
     assert order(window, *TOP) == list(TOP)
     assert len({place(window, name).top() for name in TOP}) == 1
     window.open_session(str(path))
+    sent(window).answer(snapshot("dense", "relu"))
     qtbot.waitUntil(lambda: panes.docks["details"].isHidden())
     assert place(window, "fx").left() == 0
     assert place(window, "fx").height() == panes.height()
     assert panes.dock_layout.tabbed_with("relax") == ("relax", "tensorir")
 
 
-def test_ctrl_tab_comes_behind_tabs_and_maximising_is_undone(
+def test_a_pane_is_maximised_closed_reopened_and_floating(
     qtbot: QtBot, window: MainWindow, press: Press
 ) -> None:
+    # Closed, the next one has the focus; reopened, it stands where it stood.
     panes = window.panes
+    dock = panes.docks["fx"]
+    enter(window, "fx")
+    left = place(window, "fx").left()
+    press("close-pane")
+    qtbot.waitUntil(lambda: dock.isHidden() and has_focus(panes.docks["relax"]))
+    window.commands.action("reopen-pane").trigger()
+    qtbot.waitUntil(lambda: place(window, "fx").left() == left and has_focus(dock))
+    window.commands.action("float-pane").trigger()
+    qtbot.waitUntil(dock.isFloating)
+    window.commands.action("float-pane").trigger()
+    qtbot.waitUntil(lambda: not dock.isFloating() and place(window, "fx").left() == left)
+
+    # Ctrl+Tab comes behind tabs.
     panes.tabifyDockWidget(panes.docks["fx"], panes.docks["relax"])
     panes.docks["relax"].raise_()
     qtbot.waitUntil(lambda: not panes.dock_layout.is_in_front("fx"))
@@ -102,12 +126,12 @@ def test_ctrl_tab_comes_behind_tabs_and_maximising_is_undone(
     qtbot.waitUntil(lambda: panes.dock_layout.is_in_front("fx"))
     places = {name: place(window, name) for name in TOP}
     press("maximise-pane")
-    assert place(window, "fx").size() == panes.size()
+    qtbot.waitUntil(lambda: place(window, "fx").size() == panes.size())
     assert not panes.timeline.isVisible()
     # What is saved meanwhile is the whole.
     layout = bytes(panes.state().data())
     press("maximise-pane")
-    assert {name: place(window, name) for name in TOP} == places
+    qtbot.waitUntil(lambda: {name: place(window, name) for name in TOP} == places)
     assert panes.timeline.isVisible()
     assert bytes(panes.saveState().data()) == layout
     # What is asked for comes into view, whatever is maximised.
@@ -117,31 +141,8 @@ def test_ctrl_tab_comes_behind_tabs_and_maximising_is_undone(
     window.features.stepping.set_section("passes")
 
 
-def test_closed_reopened_and_floating(window: MainWindow, press: Press) -> None:
-    panes = window.panes
-    enter(window, "fx")
-    left = place(window, "fx").left()
-    press("close-pane")
-    assert panes.docks["fx"].isHidden()
-    focus = QApplication.focusWidget()
-    assert focus is not None
-    assert panes.docks["relax"].isAncestorOf(focus)
-    window.commands.action("reopen-pane").trigger()
-    QTest.qWait(30)
-    assert place(window, "fx").left() == left
-    assert panes.docks["fx"].isAncestorOf(QApplication.focusWidget())
-    window.commands.action("float-pane").trigger()
-    dock = panes.docks["fx"]
-    QTest.qWait(30)
-    assert dock.isFloating()
-    window.commands.action("float-pane").trigger()
-    QTest.qWait(30)
-    assert not dock.isFloating()
-    assert place(window, "fx").left() == left
-
-
 def test_on_a_screen_of_another_size_panes_have_their_usual_room(
-    qtbot: QtBot, window: MainWindow, open_window: OpenWindow
+    qtbot: QtBot, window: MainWindow, open_plain_window: OpenPlainWindow
 ) -> None:
     names = (*TOP, "pipeline", "outcome")
     usual = {name: place(window, name).width() for name in names}
@@ -154,7 +155,7 @@ def test_on_a_screen_of_another_size_panes_have_their_usual_room(
     assert geometry[46:50] == width.to_bytes(4)
     other = geometry[:46] + (5 * width).to_bytes(4) + geometry[50:]
     window.settings.save(QByteArray(other), window.settings.layout())
-    again = open_window("sample:matmul_relu")
+    again = open_plain_window(RECIPE)
     assert again.width() == 1440
 
     def are_usual() -> bool:

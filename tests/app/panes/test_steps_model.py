@@ -1,0 +1,308 @@
+"""The pipeline pane and its commands, with records of passes as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.document import stepping as stepping_module
+from lowerscope.app.document.settings import Settings
+from lowerscope.app.document.stepping import StepFilter
+from lowerscope.app.panes.common.step_texts import fate_text
+from lowerscope.app.panes.sessions.trust import Trusting
+from lowerscope.app.panes.steps.commands import PipelineEditing
+from lowerscope.app.panes.steps.pipeline_view import PipelineView
+from lowerscope.core.model.module_steps import BindingEffect, Moment, PassRecord
+from lowerscope.core.model.queries import SnapshotQuery
+from lowerscope.core.model.recipe import Recipe, Source, Step
+from lowerscope.core.model.snapshot import Span, TextRecord
+from tests.app.conftest import bench
+from tests.app.plain_values import Bench, snapshot
+
+__all__ = ["bench"]
+
+NAMES = ("LegalizeOps", "FoldConstant", "FuseOps", "FuseTIR")
+STEPS = tuple(Step(name=each) for each in NAMES)
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), steps=STEPS)
+CHANGED = (("dense", "relu"), (), ("fused_dense_relu",), ("fused_dense_relu",))
+PASSES = (
+    *(
+        PassRecord(number=number, label=str(number), name=name, step=number, changed=changed)
+        for number, (name, changed) in enumerate(zip(NAMES, CHANGED, strict=True), 1)
+    ),
+    PassRecord(
+        number=5,
+        label="4.1",
+        name="Inner",
+        depth=1,
+        parent=4,
+        step=4,
+        changed=("fused_dense_relu",),
+    ),
+)
+
+
+class Pane:
+    """The pane, on a recipe whose passes are known."""
+
+    def __init__(self, bench: Bench, recipe: Recipe = RECIPE, *passes: PassRecord) -> None:
+        features = bench.features
+        self.bench, self.document, self.stepping = bench, bench.document, features.stepping
+        self.view = PipelineView(
+            self.document, features.queries, self.stepping, features.pins, features.build
+        )
+        self.open(recipe, *(passes or PASSES))
+
+    def open(self, recipe: Recipe, *passes: PassRecord) -> None:
+        self.document.open(recipe)
+        self.derive(*passes)
+
+    def derive(self, *passes: PassRecord, **fields: Any) -> None:
+        records = msgspec.structs.replace(
+            snapshot("dense", "relu"), passes=passes, key="1", **fields
+        )
+        self.bench.sent(SnapshotQuery).answer(records)
+
+    def steps(self) -> tuple[Step, ...]:
+        assert self.document.wanted is not None
+        return self.document.wanted.steps
+
+    def titles(self) -> list[str]:
+        return [row.title for row in self.view.list.rows() if row.place >= 0]
+
+    def texts(self) -> dict[str, str]:
+        """Return what the rows of the recipe's steps say of their outcome."""
+        return {row.title: row.changed for row in self.view.list.rows() if row.place >= 0}
+
+
+@pytest.fixture
+def pane(qtbot: QtBot, bench: Bench) -> Iterator[Pane]:
+    pane = Pane(bench)
+    yield pane
+    pane.view.deleteLater()
+
+
+# Rows
+
+
+def test_rows_say_what_each_step_did(pane: Pane) -> None:
+    assert pane.texts() == dict(
+        zip(NAMES, ("2 functions", "–", "1 function", "1 function"), strict=True)
+    )
+    failed = (
+        PASSES[0],
+        msgspec.structs.replace(PASSES[1], status="failed", error="no such option"),
+        msgspec.structs.replace(PASSES[2], status="skipped"),
+    )
+    off = Step(name="FuseTIR", on=False)
+    pane.open(
+        msgspec.structs.replace(RECIPE, steps=(*STEPS[:3], off)),
+        *failed,
+        msgspec.structs.replace(PASSES[3], status="off"),
+    )
+    assert pane.texts() == dict(
+        zip(NAMES, ("2 functions", "✕ failed", "not reached", "switched off"), strict=True)
+    )
+    row = pane.view.list.row("step:1")
+    assert row is not None
+    assert (row.note, row.state) == ("no such option", "wrong")
+
+
+def test_steps_from_the_first_difference_wait_for_their_records(pane: Pane) -> None:
+    options: Any = {"fuse_opt_level": 1}
+    added = Step(name="FuseOps", options=options)
+    pane.view.change_steps((STEPS[0], added, *STEPS[1:]))
+    assert pane.document.is_changing
+    rows = [row for row in pane.view.list.rows() if row.place >= 0]
+    assert [row.changed for row in rows] == ["2 functions", "…", "…", "…", "…"]
+    assert rows[1].note == "fuse_opt_level=1"
+
+
+def test_functions_that_a_step_leaves_out_stand_beside_it(pane: Pane) -> None:
+    left_out = msgspec.structs.replace(PASSES[0], left_out=("cumsum: it is a scan",))
+    pane.open(RECIPE, left_out, *PASSES[1:])
+    row = pane.view.list.row("step:0")
+    assert row is not None
+    assert row.unsure
+    assert "leaves out cumsum: it is a scan" in row.note
+
+
+def test_filters_choose_the_rows_and_the_steps_that_are_gone_through(
+    qtbot: QtBot, pane: Pane
+) -> None:
+    view, stepping = pane.view, pane.stepping
+    qtbot.keyClicks(view.name, "fuse")
+    assert pane.titles() == ["FuseOps", "FuseTIR"]
+    stepping.first()
+    stepping.step(1)
+    assert stepping.line is not None
+    assert stepping.line.title == "FuseOps"
+    view.name.clear()
+    qtbot.keyClicks(view.function, "fused")
+    assert pane.titles() == ["FuseOps", "FuseTIR"]
+    view.function.clear()
+    # A step of the recipe that changed nothing stays, to be edited.
+    assert pane.titles() == list(NAMES)
+    view.hide_unchanged.setChecked(False)
+    assert not stepping.filter.hide_unchanged
+    stepping.set_filter(StepFilter())
+    assert view.hide_unchanged.isChecked() == stepping.filter.hide_unchanged
+
+
+def test_passes_inside_of_a_step_unfold(qtbot: QtBot, pane: Pane) -> None:
+    def labels() -> list[str]:
+        return [each.label for each in pane.stepping.dots("passes")]
+
+    assert [row.number for row in pane.view.list.rows() if row.parent == "step:3"] == ["4.1"]
+    for unfolded, last in ((True, "4.1"), (False, "4")):
+        pane.view.list.folded.emit("step:3", unfolded)
+        qtbot.waitUntil(lambda last=last: labels() == ["1", "2", "3", last])  # type: ignore[misc]
+
+
+# Edits
+
+
+def test_each_edit_is_one_step_of_undo(pane: Pane) -> None:
+    view, document = pane.view, pane.document
+    a, b, c, d = STEPS
+    view.select_place(2)
+    for act, steps in (
+        (view.switch, (a, b, msgspec.structs.replace(c, on=False), d)),
+        (view.switch, STEPS),
+        (lambda: view.move_step(-1), (a, c, b, d)),
+        (lambda: view.move_step(-1), (c, a, b, d)),
+        (lambda: view.move_step(-1), (c, a, b, d)),
+        (view.duplicate, (c, c, a, b, d)),
+        (view.remove, (c, a, b, d)),
+    ):
+        act()
+        if pane.document.is_changing:
+            pane.derive(*PASSES)
+        assert pane.steps() == steps
+    for _ in range(6):
+        document.undo()
+        pane.derive(*PASSES)
+    assert pane.steps() == STEPS
+    assert not document.can_undo
+
+
+def test_two_steps_are_pinned_and_compared(pane: Pane) -> None:
+    view, pins = pane.view, pane.bench.features.pins
+    view.select_place(0)
+    view.pin()
+    row = view.list.row("step:0")
+    assert row is not None
+    assert row.note == "pinned"
+    view.select_place(2)
+    view.compare()
+    assert pins.sides is not None
+    assert [each.moment for each in pins.sides] == [
+        Moment(section="passes", index=1),
+        Moment(section="passes", index=3),
+    ]
+
+
+def test_a_link_to_the_selected_step_is_copied(pane: Pane) -> None:
+    pane.view.select_place(2)
+    pane.view.copy_link()
+    words = QApplication.clipboard().text().split()
+    assert words[:3] == ["lowerscope", "passes", "sample:fashion_mlp"]
+    assert words[-2:] == ["--step", "3"]
+
+
+# Pipelines as files, and the step that failed
+
+
+class Shell(QWidget):
+    """What the commands of the pipeline need of the window."""
+
+    def __init__(self, pane: Pane) -> None:
+        super().__init__()
+        self.brought: list[str] = []
+        self.panes = SimpleNamespace(pipeline=pane.view, bring=self.brought.append)
+
+
+@pytest.fixture
+def shell(pane: Pane) -> Iterator[Shell]:
+    shell = Shell(pane)
+    yield shell
+    shell.deleteLater()
+
+
+@pytest.fixture
+def editing(pane: Pane, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the commands; the user answers with ``mine.json`` to the system's dialogs."""
+    for name in ("getSaveFileName", "getOpenFileName"):
+        monkeypatch.setattr(QFileDialog, name, lambda *_: (str(tmp_path / "mine.json"), ""))
+    features, settings = pane.bench.features, Settings()
+    settings.set_asks_first(False)
+    trusting = Trusting(pane.document, features.processes, features.runs, settings, shell)
+    return PipelineEditing(pane.document, pane.stepping, trusting, shell)
+
+
+def test_a_pipeline_is_saved_and_loaded(pane: Pane, editing: Any, tmp_path: Path) -> None:
+    editing.save()
+    editing.choose(())
+    pane.derive()
+    assert pane.steps() == ()
+    editing.load()
+    pane.derive(*PASSES)
+    assert pane.steps() == STEPS
+    (tmp_path / "mine.json").write_text("{}")
+    editing.load()
+    assert "no saved pipeline" in pane.document.problems[0].what
+    assert pane.steps() == STEPS
+
+
+def test_the_step_that_failed_is_shown(pane: Pane, editing: Any, shell: Shell) -> None:
+    pane.open(RECIPE, PASSES[0], msgspec.structs.replace(PASSES[1], status="failed", error="no"))
+    editing.show_failed()
+    assert shell.brought == ["pipeline"]
+    assert pane.view.list.current_key() == pane.view.list.marked() == "step:1"
+    # What went into it is the module that is shown.
+    assert pane.stepping.moment == Moment(section="passes", index=1)
+
+
+# What became of the selection, and playing
+
+
+def test_a_pass_that_removed_the_selection_is_named_from_its_step_on(pane: Pane) -> None:
+    gone = BindingEffect(text="folded by FoldConstant", step=2, gone=True)
+    records = {"relax:main/lv": gone}
+    pane.document.reload()
+    span = Span(entity="relax:main/lv", first=1, last=1)
+    relax = TextRecord(text="lv = R.add(x, x)", language="python", spans=(span,))
+    pane.derive(*PASSES, fates=records, relax=relax)
+    document, stepping = pane.document, pane.stepping
+    document.select(("relax:main/lv",))
+    assert fate_text(document, stepping) == "folded by FoldConstant"
+    stepping.go(Moment(section="passes", index=1))
+    assert fate_text(document, stepping) == ""
+    stepping.go(Moment(section="passes", index=2))
+    assert fate_text(document, stepping) == "folded by FoldConstant"
+    document.select(("fx:dense",))
+    assert fate_text(document, stepping) == ""
+
+
+def test_playing_ends_at_the_last_step(
+    qtbot: QtBot, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stepping_module, "PLAY_MS", 1)
+    stepping = stepping_module.Stepping(bench.document)
+    bench.document.open(RECIPE)
+    records = msgspec.structs.replace(snapshot("dense"), passes=PASSES[:2])
+    bench.sent(SnapshotQuery).answer(records)
+    seen: list[Moment | None] = []
+    stepping.moment_changed.connect(lambda: seen.append(stepping.moment))
+    stepping.play_or_pause()
+    assert stepping.playing
+    qtbot.waitUntil(lambda: not stepping.playing)
+    # The second step changed nothing: it is passed over.
+    assert [each.index for each in seen if each is not None] == [0, 1]

@@ -1,0 +1,231 @@
+"""The whole window without its children: what it opens, its panes, and its caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.document.document import Change
+from lowerscope.app.kit.dialogs import Question
+from lowerscope.app.shell.palette import Palette
+from lowerscope.app.shell.settings_dialog import SettingsDialog
+from lowerscope.app.shell.welcome_page import LinkRow
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.module_steps import Moment, PassRecord
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import CatalogueQuery, RunQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.snapshot import PassType, TextRecord
+from tests.app.plain_values import snapshot
+from tests.app.shell.conftest import OpenPlainWindow, sent
+
+RECIPE = Recipe(source=Source(spec="sample:matmul_relu"))
+
+
+def wanted(window: MainWindow) -> str:
+    """Return the source that is requested."""
+    assert window.document.wanted is not None
+    return window.document.wanted.source.spec
+
+
+# What is opened
+
+
+def test_recent_sources_and_samples_open_from_the_welcome_page(
+    qtbot: QtBot, open_plain_window: OpenPlainWindow
+) -> None:
+    window = open_plain_window(RECIPE)
+    for name, spec in (("sample:matmul_relu", RECIPE.source.spec), ("conv_net", "sample:conv_net")):
+        window.document.open(Recipe(source=Source(spec="sample:matmul")))
+        sent(window).answer(snapshot("dense"))
+        window.commands.action("welcome").trigger()
+        rows = [row for row in window.welcome.findChildren(LinkRow) if row.isVisible()]
+        (row,) = (each for each in rows if each.accessibleName() == name)
+        qtbot.mouseClick(row, Qt.MouseButton.LeftButton)
+        assert window.pages.currentWidget() is window.panes
+        assert wanted(window) == spec
+
+
+def test_a_dropped_file_is_opened(open_plain_window: OpenPlainWindow, tmp_path: Path) -> None:
+    window, path = open_plain_window(), tmp_path / "net.py"
+    path.write_text("")
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    left, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    window.dropEvent(QDropEvent(QPointF(9, 9), Qt.DropAction.CopyAction, data, left, none))
+    assert wanted(window) == str(path)
+
+
+def test_a_refused_source_brings_its_problem_to_the_front(
+    open_plain_window: OpenPlainWindow,
+) -> None:
+    window = open_plain_window(RECIPE)
+    window.panes.outcome.set_current("result")
+    window.open_source("sample:conv_net")
+    sent(window).refuse(Problem(what="It is wrong"))
+    assert window.panes.outcome.current() == "problems"
+    assert window.panes.problems.isVisible()
+    assert window.windowTitle().startswith("m")
+
+
+# Panes
+
+
+def test_a_closed_pane_is_remembered_and_put_back(
+    qtbot: QtBot, open_plain_window: OpenPlainWindow
+) -> None:
+    window = open_plain_window(RECIPE)
+    window.panes.docks["details"].toggleViewAction().trigger()
+    window.panes.timeline_action.trigger()
+    assert not window.panes.docks["details"].isVisible()
+    assert not window.panes.timeline.isVisible()
+    window.close()
+
+    again = open_plain_window(RECIPE)
+    details, action = again.panes.docks["details"], again.commands.action("pane-details")
+    qtbot.waitUntil(lambda: not details.isVisible())
+    assert not again.panes.timeline.isVisible()
+    assert not action.isChecked()
+    action.trigger()
+    again.panes.timeline_action.trigger()
+    assert details.isVisible()
+    assert again.panes.timeline.isVisible()
+    assert action.isChecked()
+    again.panes.docks["fx"].close()
+    again.commands.action("reset-layout").trigger()
+    assert again.panes.docks["fx"].isVisible()
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_a_menu_shows_the_state_in_which_it_is_opened(open_plain_window: OpenPlainWindow) -> None:
+    window = open_plain_window(RECIPE)
+    menu = next(
+        each.menu() for each in window.menuBar().actions() if each.menu().title() == "&Lowering"
+    )
+    action = next(each for each in menu.actions() if each.objectName() == "selection-te")
+    assert not action.isEnabled()
+    window.document.select(("fx:dense",))
+    menu.popup(window.mapToGlobal(window.rect().topLeft()))
+    assert action.isEnabled()
+    menu.close()
+
+
+def test_a_source_without_torch_has_no_node_map(open_plain_window: OpenPlainWindow) -> None:
+    window = open_plain_window(RECIPE, snapshot(kind="tvm"))
+    for key in ("translation", "node-map"):
+        window.panes.outcome.set_current(key)
+    assert window.panes.translation.rule.code.empty.isVisibleTo(window.panes.translation)
+    assert window.panes.node_map.table.empty.isVisible()
+    assert not window.commands.action("node-map").isEnabled()
+
+
+# Memory and caches
+
+
+def test_the_memory_for_values_is_that_of_the_next_run(
+    qtbot: QtBot, open_plain_window: OpenPlainWindow
+) -> None:
+    window = open_plain_window(RECIPE)
+    window.commands.action("keep").trigger()
+    (dialog,) = (each for each in window.findChildren(SettingsDialog) if each.isVisible())
+    dialog.keep.setText("1 kB")
+    dialog.accept()
+    worker: Any = window.features.processes.worker
+    window.features.runs.run()
+    qtbot.waitUntil(lambda: bool(worker.sent))
+    assert isinstance(worker.last().query, RunQuery)
+    assert worker.last().query.keep == window.settings.keep() == 1000
+
+
+def test_the_caches_are_cleared_when_the_question_is_answered(
+    open_plain_window: OpenPlainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    window = open_plain_window()
+    said: list[str] = []
+
+    def note(change: Change) -> None:
+        if "notice" in change.fields and change.after.notice is not None:
+            said.append(change.after.notice.text)
+
+    window.document.changed.connect(note)
+    clear = window.commands.action("clear-caches")
+    clear.trigger()
+    assert said == ["The caches are empty"]
+    file = tmp_path / "cache" / "lowerscope" / "peaks-1.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"x" * 3000)
+    clear.trigger()
+    asked = next(each for each in window.findChildren(Question) if each.isVisible())
+    asked.cancel.click()
+    assert file.exists()
+
+    window.commands.action("settings").trigger()
+    dialog = next(each for each in window.findChildren(SettingsDialog) if each.isVisible())
+    assert (dialog.cache_limit.text(), dialog.cached.text()) == ("1 GB", "3 kB on the disk")
+    dialog.clear.click()
+    asked = next(each for each in dialog.findChildren(Question) if each.isVisible())
+    asked.act.click()
+    assert said[1] == "Removed 3 kB of caches"
+    assert not dialog.clear.isEnabled()
+    assert not file.exists()
+
+    file.write_bytes(b"x" * 3000)
+    dialog.cache_limit.setText("2 kB")
+    dialog.accept()
+    assert len(said) == 3
+    assert not file.exists()
+
+
+# The palette
+
+
+def test_the_palette_goes_to_nodes_functions_steps_and_lines(
+    qtbot: QtBot, open_plain_window: OpenPlainWindow
+) -> None:
+    passes = (PassRecord(number=1, label="1", name="LegalizeOps", step=1, changed=("dense",)),)
+    relax = TextRecord(text="def main(x):\n    lv = dense(x)\n    return lv", language="python")
+    records = msgspec.structs.replace(snapshot("dense", "relu"), passes=passes, relax=relax)
+    window = open_plain_window(RECIPE, records)
+    document, editor = window.document, window.panes.relax.script.code.editor
+
+    def choose(typed: str) -> str:
+        """Type into the palette and take the first; return what it offered first."""
+        window.commands.action("palette").trigger()
+        (palette,) = (each for each in window.findChildren(Palette) if each.isVisible())
+        qtbot.keyClicks(palette.line, typed)
+        offered = palette.shown()[0].title
+        qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+        assert not palette.isVisible()
+        return offered
+
+    assert choose("@relu") == "relu"
+    assert document.selection.chosen == ("fx:relu",)
+    assert choose("#dense") == "dense"
+    assert document.selection.chosen == ("tir:dense",)
+    assert choose("%legal") == "LegalizeOps"
+    assert window.features.stepping.moment == Moment(section="passes", index=1)
+    window.features.stepping.leave()
+    editor.setFocus()
+    assert choose(":3").startswith("return lv")
+    assert editor.caret()[0] == 2
+    assert choose(":dense").startswith("lv = dense")
+    assert editor.caret()[0] == 1
+    # Passes that are not in the pipeline can be added.
+    window.commands.action("palette").trigger()
+    (palette,) = (each for each in window.findChildren(Palette) if each.isVisible())
+    engine: Any = window.features.processes.engine
+    asked = [each for each in engine.sent if isinstance(each.query, CatalogueQuery)]
+    asked[-1].answer((PassType(name="FuseOps", dialect="relax"),))
+    qtbot.keyClicks(palette.line, "%FuseOps")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    dialog = window.panes.pipeline.dialog
+    assert dialog is not None
+    assert dialog.line.text() == "FuseOps"
+    dialog.reject()
