@@ -50,7 +50,7 @@ class Client(Protocol):
 
     @property
     def hands_over(self) -> bool:
-        """Whether the child cannot write to the user's folders."""
+        """Return whether the child cannot write to the user's folders."""
 
     @property
     def received_bytes(self) -> int:

@@ -13,6 +13,7 @@ from lowerscope.app.document.document import Change, Document
 from lowerscope.app.document.history import Version
 from lowerscope.app.engine.child_process import Ending
 from lowerscope.app.shell.features import Features
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role, RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source
@@ -124,6 +125,10 @@ class Client(QObject):
     ) -> int:
         self.sent.append(Sent(query, on_result, on_problem, on_progress))
         return len(self.sent) - 1
+
+    def reach(self, remote: Remote, go: Callable[[], None]) -> None:
+        """Allow any machine."""
+        go()
 
     def drop(self, id: int) -> None:
         self.sent[id].fate = "dropped"

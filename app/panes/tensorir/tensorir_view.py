@@ -100,7 +100,7 @@ class ScheduledFunction(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether the workbench is in use."""
+        """Return whether the workbench is in use."""
 
     @property
     def record(self) -> ScheduleRecord | None:

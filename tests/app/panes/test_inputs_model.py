@@ -205,7 +205,7 @@ def test_a_set_that_is_stopped_leaves_the_outcome_of_before(bench: Bench) -> Non
     running = bench.sent(AgreementQuery)
     running.progress("3 of 200000", 0.1)
     assert sets.progress == ("3 of 200000", 0.1)
-    inputs.cancel()
+    bench.document.cancel_jobs()
     assert running.fate == "cancelled"
     running.refuse(CANCELLED)
     assert (sets.running, sets.problem) == (False, None)

@@ -71,7 +71,7 @@ def test_the_buttons_of_the_times_are_not_cut(bench: Bench, qtbot: QtBot, width:
 def test_a_problem_takes_the_colours_of_another_scheme(bench: Bench, qtbot: QtBot) -> None:
     bench.open(RECIPE)
     features = bench.features
-    problems = ProblemsView(bench.document, features.variants, features.faults)
+    problems = ProblemsView(bench.document, features.variants.notes, features.faults.remedies)
     shown(qtbot, problems)
     bench.document.report(Problem(what="It is wrong"))
 

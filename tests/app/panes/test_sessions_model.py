@@ -19,6 +19,7 @@ from lowerscope.app.document.document import Change
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.dialogs import LineQuestion
+from lowerscope.app.panes.inputs.commands import InputsForm
 from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.sessions import sessions
 from lowerscope.app.panes.sessions.opening import EntryDialog, Opening
@@ -46,13 +47,14 @@ class Desk:
         self.window = QWidget()
         self.settings = Settings()
         self.trusting = Trusting(
-            self.document, features.processes, features.runs, self.settings, self.window
+            self.document, features.processes, features.runs.run, self.settings, self.window
         )
         self.laid_out: list[WindowLayout] = []
         self.sessions = Sessions(
             self.document, self.settings, self.trusting, WindowLayout, self.laid_out.append
         )
-        self.opening = Opening(self.document, self.trusting, self.window)
+        asking = InputsForm(self.document, self.window)
+        self.opening = Opening(self.document, self.trusting, asking.ask, self.window)
 
     def dialog(self, kind: type[Shown]) -> Shown:
         """Return the visible dialog of a type."""
@@ -222,7 +224,7 @@ def test_nothing_is_saved_after_the_end(desk: Desk, saved: Path) -> None:
 @pytest.fixture
 def watched(qtbot: QtBot, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file of the open recipe, which imports ``beside.py``."""
-    SourceWatch(desk.document, desk.bench.features.runs, desk.settings)
+    SourceWatch(desk.document, desk.bench.features.runs.run, desk.settings)
     (tmp_path / "beside.py").write_text("")
     path = tmp_path / "net.py"
     path.write_text("import beside\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.document import stepping as stepping_module
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.document.stepping import StepFilter
+from lowerscope.app.kit.commands import Commands
 from lowerscope.app.panes.common.step_texts import fate_text
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.app.panes.steps.commands import PipelineEditing
@@ -226,7 +226,15 @@ class Shell(QWidget):
     def __init__(self, pane: Pane) -> None:
         super().__init__()
         self.brought: list[str] = []
-        self.panes = SimpleNamespace(pipeline=pane.view, bring=self.brought.append)
+        self.bring = self.brought.append
+        self._view = pane.view
+
+    @property
+    def widget(self) -> QWidget:
+        return self
+
+    def view(self, _kind: type[QWidget]) -> PipelineView:
+        return self._view
 
 
 @pytest.fixture
@@ -243,8 +251,8 @@ def editing(pane: Pane, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(QFileDialog, name, lambda *_: (str(tmp_path / "mine.json"), ""))
     features, settings = pane.bench.features, Settings()
     settings.set_asks_first(False)
-    trusting = Trusting(pane.document, features.processes, features.runs, settings, shell)
-    return PipelineEditing(pane.document, pane.stepping, trusting, shell)
+    trusting = Trusting(pane.document, features.processes, features.runs.run, settings, shell)
+    return PipelineEditing(shell, pane.document, pane.stepping, trusting.ask, Commands(shell))
 
 
 def test_a_pipeline_is_saved_and_loaded(pane: Pane, editing: Any, tmp_path: Path) -> None:

@@ -280,9 +280,7 @@ def test_a_window_that_is_closed_takes_the_process_along(tuner: Tuner, qtbot: Qt
 
 
 def test_the_form_has_the_function_the_slowest_or_all(tuner: Tuner, qtbot: QtBot) -> None:
-    features = tuner.bench.features
-    tuner.document.select(("tir:dense",))
-    dialog = TuneDialog(tuner.document, features.scheduling, tuner.tuning, None)
+    dialog = TuneDialog(tuner.document, "dense", tuner.tuning, None)
     qtbot.addWidget(dialog)
     dialog.trials.setValue(14)
     assert dialog.options() == TuneOptions(functions=("dense",), trials=14)
@@ -300,12 +298,7 @@ def test_without_a_function_there_is_nothing_to_tune(tuner: Tuner, qtbot: QtBot)
     tuner.document.reload()
     none = msgspec.structs.replace(snapshot("dense"), functions=(), links=(), key="2")
     tuner.bench.engine.last().answer(none)
-    dialog = TuneDialog(
-        tuner.document,
-        tuner.bench.features.scheduling,
-        tuner.tuning,
-        None,
-    )
+    dialog = TuneDialog(tuner.document, "", tuner.tuning, None)
     qtbot.addWidget(dialog)
     assert not dialog.begin.isEnabled()
     assert not dialog.empty.isHidden()
