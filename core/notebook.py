@@ -194,20 +194,15 @@ def explore(
     Raises a `LowerscopeError` if the model cannot be pickled, a choice does not exist, or the
     window does not start.
 
-    Parameters
-    ----------
-    model
-        An ``nn.Module``, an ``IRModule`` or a TensorIR function. It is not changed.
-    inputs
-        As a file's ``example_inputs``: a tensor; a tuple of them, by position; a dict, by
-        keyword; left out, the model's own ``example_inputs``.
-    title
-        The model's title; left out, the name of its class.
-    window
-        Whether a window is opened; left out, one is opened everywhere but in Jupyter.
-    **choices
-        The options of the command line, with ``_`` for ``-``: ``lowering="te"``,
-        ``pipeline="fuse"``, ``schedule="rules"``, ``target="native"``, ``override=["relu=te"]``.
+    Args:
+        model: An ``nn.Module``, an ``IRModule`` or a TensorIR function. It is not changed.
+        inputs: As a file's ``example_inputs``: a tensor; a tuple of them, by position; a dict, by
+            keyword; left out, the model's own ``example_inputs``.
+        title: The model's title; left out, the name of its class.
+        window: Whether a window is opened; left out, one is opened everywhere but in Jupyter.
+        **choices: The options of the command line, with ``_`` for ``-``: ``lowering="te"``,
+            ``pipeline="fuse"``, ``schedule="rules"``, ``target="native"``,
+            ``override=["relu=te"]``.
     """
     name = title or type(model).__name__
     explored = Exploration(pack(model, inputs, name), name, choices)

@@ -358,10 +358,8 @@ class Stages:
     def running(self) -> Iterator[None]:
         """Run the body in the model's environment, with its file's code and the library files.
 
-        Raises
-        ------
-        LowerscopeError
-            See `LoadedModel.environment`.
+        Raises:
+            LowerscopeError: See `LoadedModel.environment`.
         """
         # Loaded before: loading one waits for the environment that would be held here.
         extensions = [each for _, each in self.extensions]

@@ -15,18 +15,11 @@ from lowerscope.core.model.queries import BuildStepsQuery
 class BuildSteps(QObject):
     """Requests the passes of the timeline ``"build"`` and puts them into the stepping.
 
-    Parameters
-    ----------
-    queries
-        Sends the query.
-
-    Signals
-    -------
-    changed
-        `busy` or `problem` changed.
+    Args:
+        queries: Sends the query.
     """
 
-    changed = Signal()
+    changed = Signal()  # `busy` or `problem` changed.
 
     def __init__(self, document: Document, queries: Queries, stepping: Stepping) -> None:
         super().__init__(document)

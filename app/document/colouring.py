@@ -9,15 +9,9 @@ from lowerscope.core.model.snapshot import FxNode, Snapshot
 
 
 class Colouring(QObject):
-    """The switch, and the colour of each entity: that of the first node it belongs to.
+    """The switch, and the colour of each entity: that of the first node it belongs to."""
 
-    Signals
-    -------
-    changed
-        Switched on or off, or the names refer to other functions.
-    """
-
-    changed = Signal()
+    changed = Signal()  # Switched on or off, or the names refer to other functions.
 
     def __init__(self, document: Document) -> None:
         super().__init__(document)

@@ -57,50 +57,26 @@ class Notice:
 
 @dataclass(frozen=True)
 class State:
-    """The fields of the document.
+    """The fields of the document."""
 
-    Attributes
-    ----------
-    recipe, snapshot
-        The recipe shown, and its records.
-    history
-        The recipes before and after `recipe`.
-    pending
-        The requested version, which becomes the document's once the engine has derived it.
-    links
-        Links between the entities of `snapshot`, or of the module at the current step.
-    selection
-        The selection shared by all views.
-    moment
-        The current step; ``None`` for the final module.
-    problems, rejected
-        Problems of the last change or run, and the version that caused them; ``None`` for a run.
-    run
-        Outcome of the last run of `recipe`.
-    running
-        Whether a run is in progress or waits for the engine.
-    jobs
-        The work in progress, the job reported last at the end: the status bar shows that one.
-    notice
-        The last notification of the user.
-    metrics
-        Sizes of the text that the engine lays out.
-    """
-
-    recipe: Recipe | None = None
+    recipe: Recipe | None = None  # The recipe shown, and its records.
     snapshot: Snapshot | None = None
-    history: History = field(default_factory=History)
+    history: History = field(default_factory=History)  # The recipes before and after `recipe`.
+    # The requested version, which becomes the document's once the engine has derived it.
     pending: Version | None = None
+    # Links between the entities of `snapshot`, or of the module at the current step.
     links: Links = field(default_factory=Links)
-    selection: Selection = field(default_factory=Selection)
-    moment: Moment | None = None
+    selection: Selection = field(default_factory=Selection)  # The selection shared by all views.
+    moment: Moment | None = None  # The current step; ``None`` for the final module.
+    # Problems of the last change or run, and the version that caused them; ``None`` for a run.
     problems: tuple[Problem, ...] = ()
     rejected: Version | None = None
-    run: RunRecord | None = None
-    running: bool = False
+    run: RunRecord | None = None  # Outcome of the last run of `recipe`.
+    running: bool = False  # Whether a run is in progress or waits for the engine.
+    # The work in progress, the job reported last at the end: the status bar shows that one.
     jobs: tuple[Job, ...] = ()
-    notice: Notice | None = None
-    metrics: TextMetrics = DEFAULT
+    notice: Notice | None = None  # The last notification of the user.
+    metrics: TextMetrics = DEFAULT  # Sizes of the text that the engine lays out.
 
 
 FIELDS = frozenset(each.name for each in fields(State))
@@ -119,15 +95,9 @@ class Change:
 
 
 class Document(QObject):
-    """The open document.
+    """The open document."""
 
-    Signals
-    -------
-    changed(Change)
-        Fields changed, in one transaction.
-    """
-
-    changed = Signal(object)
+    changed = Signal(object)  # Fields changed, in one transaction.
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

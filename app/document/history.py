@@ -49,12 +49,9 @@ def history_after(shown: Recipe, history: History, coming: Version | None) -> Hi
 
     A recipe that was never shown is no step, unless undo leads to it or it has another source.
 
-    Parameters
-    ----------
-    shown, history
-        The open recipe, and those around it.
-    coming
-        The pending version.
+    Args:
+        shown, history: The open recipe, and those around it.
+        coming: The pending version.
     """
     if coming is not None and (
         coming.recipe.source != shown.source or len(coming.history.undo) < len(history.undo)

@@ -25,12 +25,9 @@ def moment_link(
 ) -> str:
     """Return the command that shows a step of a recipe.
 
-    Parameters
-    ----------
-    line
-        The step that `moment` comes after.
-    chosen
-        The selected ids: of a module, the first function among them is shown.
+    Args:
+        line: The step that `moment` comes after.
+        chosen: The selected ids: of a module, the first function among them is shown.
     """
     if moment is not None and moment.section == "translate" and line is not None:
         return node_link(recipe, line.title)
@@ -43,12 +40,9 @@ def moment_link(
 def build_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str:
     """Return the command that prints the module of a recipe after a pass of the build.
 
-    Parameters
-    ----------
-    line
-        The pass; ``None`` for before the first.
-    function
-        The function shown; empty for all.
+    Args:
+        line: The pass; ``None`` for before the first.
+        function: The function shown; empty for all.
     """
     return _passes_link(recipe, "0" if line is None else line.label, function, "--build")
 

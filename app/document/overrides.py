@@ -19,12 +19,9 @@ def calls_among(snapshot: Snapshot, entities: Iterable[str]) -> list[str]:
 def with_strategy(recipe: Recipe, nodes: Iterable[str], strategy: Strategy | None) -> Recipe:
     """Return `recipe` with another strategy for some nodes.
 
-    Parameters
-    ----------
-    nodes
-        Their ids, ``fx:NAME``.
-    strategy
-        ``None`` for the one from the patterns or the default.
+    Args:
+        nodes: Their ids, ``fx:NAME``.
+        strategy: ``None`` for the one from the patterns or the default.
     """
     chosen = tuple(dict.fromkeys(nodes))
     kept = tuple(each for each in recipe.overrides if each.pattern not in chosen)

@@ -16,17 +16,10 @@ class Pins(QObject):
     With nothing pinned, they are the module before and after the current step, or before and after
     all passes. With the first pin alone, they are the pinned and the current module, following the
     current step and recipe.
-
-    Signals
-    -------
-    changed
-        `sides` changed.
-    wanted
-        The user requested a comparison: show it.
     """
 
-    changed = Signal()
-    wanted = Signal()
+    changed = Signal()  # `sides` changed.
+    wanted = Signal()  # The user requested a comparison: show it.
 
     def __init__(self, document: Document) -> None:
         super().__init__(document)

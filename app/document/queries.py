@@ -210,18 +210,12 @@ class Queries(QObject):
     ) -> Watch:
         """Keep a view showing the answer to a query.
 
-        Parameters
-        ----------
-        owner
-            The view, which owns the result.
-        query
-            Returns the query for the view's current state; ``None`` for none.
-        show, refuse
-            Called with the answer, or with the problem.
-        set_busy
-            Called with whether an answer is pending.
-        while_hidden
-            Send queries even while the view is hidden.
+        Args:
+            owner: The view, which owns the result.
+            query: Returns the query for the view's current state; ``None`` for none.
+            show, refuse: Called with the answer, or with the problem.
+            set_busy: Called with whether an answer is pending.
+            while_hidden: Send queries even while the view is hidden.
         """
         watch = Watch(self, owner, query, show, refuse, set_busy, on_progress, while_hidden)
         self._watches[next(self._count)] = watch
@@ -233,10 +227,8 @@ class Queries(QObject):
         Supersedes the queries that the worker was sent for the previous recipe. Clears the cache if
         the files of the recipe have changed.
 
-        Parameters
-        ----------
-        key
-            Identifies the result of the recipe and its files.
+        Args:
+            key: Identifies the result of the recipe and its files.
         """
         if self._keys.pop(recipe, key) != key or self._reads_files:
             self.clear()

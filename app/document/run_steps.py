@@ -26,20 +26,13 @@ class RunSteps(QObject):
     Breakpoints are FX nodes or bindings, by id. They belong to the window and are no part of the
     recipe: when that changes, they stay for nodes and bindings that still exist.
 
-    Parameters
-    ----------
-    failure
-        Returns the problem that the last run ended with, if it failed.
-
-    Signals
-    -------
-    call_changed
-        `call` changed.
-    breaks_changed
-        `breaks` changed, or the links of these did.
+    Args:
+        failure: Returns the problem that the last run ended with, if it failed.
     """
 
+    # `call` changed.
     call_changed = Signal()  # `call` changed.
+    # `breaks` changed, or the links of these did.
     breaks_changed = Signal()  # `breaks` changed, or the links of these did.
 
     def __init__(

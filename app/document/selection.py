@@ -15,18 +15,10 @@ EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModif
 
 @dataclass(frozen=True)
 class Selection:
-    """The chosen entities and those linked to them.
+    """The chosen entities and those linked to them."""
 
-    Attributes
-    ----------
-    chosen
-        Ids that the user selected, in order.
-    linked
-        Ids linked to any of these, themselves included.
-    """
-
-    chosen: tuple[str, ...] = ()
-    linked: frozenset[str] = frozenset()
+    chosen: tuple[str, ...] = ()  # Ids that the user selected, in order.
+    linked: frozenset[str] = frozenset()  # Ids linked to any of these, themselves included.
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Return the linked ids of one kind, such as ``"fx"``, sorted."""
@@ -36,10 +28,8 @@ class Selection:
 class Pieces:
     """The blocks, loops and buffers of functions composed of several bindings.
 
-    Parameters
-    ----------
-    functions
-        All functions, composed of several bindings or not.
+    Args:
+        functions: All functions, composed of several bindings or not.
     """
 
     def __init__(self, functions: Sequence[FunctionRecord]) -> None:
@@ -173,10 +163,8 @@ class Links:
         """Return the selection of what still exists of `chosen`, and of the calls of lost
         functions.
 
-        Parameters
-        ----------
-        before
-            Links of the step at which it was chosen.
+        Args:
+            before: Links of the step at which it was chosen.
         """
         kept: dict[str, None] = {}
         for each in chosen:

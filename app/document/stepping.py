@@ -26,63 +26,30 @@ HEAVY = 0.8
 
 @dataclass(frozen=True)
 class StepLine:
-    """A step of a list.
+    """A step of a list."""
 
-    Attributes
-    ----------
-    number
-        Position in the list, from 1.
-    label
-        Displayed number, ``3``, or ``3.17`` for a nested one.
-    title
-        Name of the pass, or of the FX node.
-    depth, parent
-        Nesting depth, and number of the step that directly contains it; 0 for none.
-    step
-        Position of the recipe's step that it belongs to, from 1; 0 for none.
-    milliseconds
-        Duration; ``None`` if not measured.
-    changed
-        Names of the functions that it changed, added or removed.
-    left_out, status, error
-        As in `PassRecord`.
-    note
-        Result of a node's translation, or computation of a call.
-    heavy
-        Whether a call is one of the few that take most of the run's time.
-    is_break
-        Whether playing stops at a call.
-    """
-
-    number: int
-    title: str
-    label: str = ""
-    depth: int = 0
+    number: int  # Position in the list, from 1.
+    title: str  # Name of the pass, or of the FX node.
+    label: str = ""  # Displayed number, ``3``, or ``3.17`` for a nested one.
+    depth: int = 0  # Nesting depth, and number of the step that directly contains it; 0 for none.
     parent: int = 0
-    step: int = 0
-    milliseconds: float | None = None
-    changed: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    step: int = 0  # Position of the recipe's step that it belongs to, from 1; 0 for none.
+    milliseconds: float | None = None  # Duration; ``None`` if not measured.
+    changed: tuple[str, ...] = ()  # Names of the functions that it changed, added or removed.
+    left_out: tuple[str, ...] = ()  # As in `PassRecord`.
     status: Status = "done"
     error: str = ""
-    note: str = ""
-    heavy: bool = False
-    is_break: bool = False
+    note: str = ""  # Result of a node's translation, or computation of a call.
+    heavy: bool = False  # Whether a call is one of the few that take most of the run's time.
+    is_break: bool = False  # Whether playing stops at a call.
 
 
 @dataclass(frozen=True)
 class StepFilter:
-    """Filter of the steps.
+    """Filter of the steps."""
 
-    Attributes
-    ----------
-    hide_unchanged
-        Skip steps that changed nothing.
-    name, function
-        Substrings of a step's title, and of the name of a function that it changed; empty for any.
-    """
-
-    hide_unchanged: bool = True
+    hide_unchanged: bool = True  # Skip steps that changed nothing.
+    # Substrings of a step's title, and of the name of a function that it changed; empty for any.
     name: str = ""
     function: str = ""
 
@@ -152,13 +119,10 @@ def call_lines(
 ) -> tuple[StepLine, ...]:
     """Return the calls of a run.
 
-    Parameters
-    ----------
-    breaks
-        The nodes and bindings at whose calls playing stops.
-    error
-        Error of the run in the last of these; empty if it succeeded. With an error, their times are
-        unknown.
+    Args:
+        breaks: The nodes and bindings at whose calls playing stops.
+        error: Error of the run in the last of these; empty if it succeeded. With an error, their
+            times are unknown.
     """
     heavy, stops = _heavy(calls), frozenset(breaks)
     return tuple(
@@ -215,23 +179,15 @@ APART: tuple[Section, ...] = ("schedule", "run")
 class Stepping(QObject):
     """The current step, and the lists it is part of.
 
-    Signals
-    -------
-    moment_changed
-        `moment`, or the current step, changed.
-    schedule_moved, run_moved
-        `schedule_index`, or `run_index`, changed.
-    list_changed
-        The visible steps changed: another list, timeline, filter or folding.
-    playing_changed
-        `playing` changed.
+    Signals:
+        schedule_moved, run_moved: `schedule_index`, or `run_index`, changed.
     """
 
-    moment_changed = Signal()
+    moment_changed = Signal()  # `moment`, or the current step, changed.
     schedule_moved = Signal()
     run_moved = Signal()
-    list_changed = Signal()
-    playing_changed = Signal()
+    list_changed = Signal()  # The visible steps changed: another list, timeline, filter or folding.
+    playing_changed = Signal()  # `playing` changed.
 
     def __init__(self, document: Document) -> None:
         super().__init__(document)

@@ -15,18 +15,10 @@ from lowerscope.core.model.snapshot import Snapshot
 
 
 class Changes(QObject):
-    """Queries the records of each pending version, and shows them.
+    """Queries the records of each pending version, and shows them."""
 
-    Signals
-    -------
-    opening(Recipe)
-        The recipe of another source is about to be requested.
-    rejected
-        The pending version could not be derived, or was cancelled.
-    """
-
-    opening = Signal(object)
-    rejected = Signal()
+    opening = Signal(object)  # The recipe of another source is about to be requested.
+    rejected = Signal()  # The pending version could not be derived, or was cancelled.
 
     def __init__(self, document: Document, queries: Queries, recovering: Recovering) -> None:
         super().__init__(document)

@@ -55,39 +55,23 @@ How = Literal["signal", "exit", "garbage", "start", "memory", "processes", "sand
 
 @dataclass(frozen=True)
 class Ending:
-    """The unrequested end of a child.
+    """The unrequested end of a child."""
 
-    Attributes
-    ----------
-    role
-        ``"engine"`` or ``"worker"``.
-    how
-        ``"signal"``: killed by one; ``"exit"``: exited by itself; ``"garbage"``: killed after it
-        sent an invalid message; ``"start"``: it could not be started; ``"memory"``: killed with its
-        subprocesses for exceeding the memory limit; ``"processes"``: killed with its subprocesses,
-        which were too many; ``"sandbox"``: the system could not create its sandbox.
-    exit_code
-        Exit code of an exit; 0 otherwise.
-    signal_name
-        Name such as ``SIGSEGV``; empty for none.
-    during
-        Description of its current work, in words that follow "while"; empty if idle.
-    call
-        The call of a run that it was executing.
-    reason
-        Why its message was invalid, why it could not be started, or how much memory it used.
-    log_tail
-        The last lines of its log.
-    """
-
-    role: str
+    role: str  # ``"engine"`` or ``"worker"``.
+    # ``"signal"``: killed by one; ``"exit"``: exited by itself; ``"garbage"``: killed after it sent
+    # an invalid message; ``"start"``: it could not be started; ``"memory"``: killed with its
+    # subprocesses for exceeding the memory limit; ``"processes"``: killed with its subprocesses,
+    # which were too many; ``"sandbox"``: the system could not create its sandbox.
     how: How
-    exit_code: int = 0
-    signal_name: str = ""
+    exit_code: int = 0  # Exit code of an exit; 0 otherwise.
+    signal_name: str = ""  # Name such as ``SIGSEGV``; empty for none.
+    # Description of its current work, in words that follow "while"; empty if idle.
     during: str = ""
+    # The call of a run that it was executing.
     call: RunningCall = field(default_factory=RunningCall)
+    # Why its message was invalid, why it could not be started, or how much memory it used.
     reason: str = ""
-    log_tail: str = ""
+    log_tail: str = ""  # The last lines of its log.
 
     def __str__(self) -> str:
         """Return one sentence without a full stop."""
@@ -149,35 +133,20 @@ class Ending:
 class ChildProcess(QObject):
     """A child that leads a session of its own, and thus a process group.
 
-    Signals
-    -------
-    received(int, object)
-        The child's number and a message; `Hello` comes first.
-    log(str)
-        Text that the child wrote to stderr, at most `LOG_LIMIT` characters in an interval.
-    printed(object)
-        Everything that the child wrote to stderr, as bytes.
-    ended(int, object)
-        The child's number and its `Ending`. Not sent after `close` or `abandon`.
-
-    Parameters
-    ----------
-    role
-        ``"engine"`` or ``"worker"``, for the diagnosis of its end.
-    command
-        Program and arguments.
-    number
-        Distinguishes this child's messages from those of previous ones.
-    calls_file
-        The descriptor of the file in which the child records the current call of a run; closed when
-        the child has ended; ``None`` for none.
-    enclosed
-        Whether `command` runs it in a sandbox.
+    Args:
+        role: ``"engine"`` or ``"worker"``, for the diagnosis of its end.
+        command: Program and arguments.
+        number: Distinguishes this child's messages from those of previous ones.
+        calls_file: The descriptor of the file in which the child records the current call of a run;
+            closed when the child has ended; ``None`` for none.
+        enclosed: Whether `command` runs it in a sandbox.
     """
 
-    received = Signal(int, object)
+    received = Signal(int, object)  # The child's number and a message; `Hello` comes first.
+    # Text that the child wrote to stderr, at most `LOG_LIMIT` characters in an interval.
     log = Signal(str)
-    printed = Signal(object)
+    printed = Signal(object)  # Everything that the child wrote to stderr, as bytes.
+    # The child's number and its `Ending`. Not sent after `close` or `abandon`.
     ended = Signal(int, object)
 
     def __init__(
@@ -261,10 +230,8 @@ class ChildProcess(QObject):
     def send(self, message: ToChild) -> None:
         """Write `message`, now or as soon as the pipe takes it.
 
-        Raises
-        ------
-        ProtocolError
-            If the message is too long.
+        Raises:
+            ProtocolError: If the message is too long.
         """
         self._process.write(encode_frame(message))
 

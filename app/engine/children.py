@@ -12,20 +12,12 @@ from lowerscope.core.sandbox import temporary_files
 
 
 class Children(QObject):
-    """Both children of the window.
+    """Both children of the window."""
 
-    Signals
-    -------
-    changed
-        The state of the engine or of the worker changed.
-    logged(str)
-        Text printed by torch, TVM or the user's file; `whole_log` has all of it.
-    unseen(object)
-        The `Problem` of a file that was not run for lack of the user's approval.
-    """
-
-    changed = Signal()
+    changed = Signal()  # The state of the engine or of the worker changed.
+    # Text printed by torch, TVM or the user's file; `whole_log` has all of it.
     logged = Signal(str)
+    # The `Problem` of a file that was not run for lack of the user's approval.
     unseen = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -104,20 +104,14 @@ def new_child(
 ) -> ChildProcess:
     """Return a new child, not yet started.
 
-    Parameters
-    ----------
-    number
-        Number of the child among its client's.
-    command
-        Program and arguments; ``None`` for this installation's own server, within `memory_limit`,
-        which is in bytes.
-    sandbox
-        The sandbox that it runs in, if enabled.
+    Args:
+        number: Number of the child among its client's.
+        command: Program and arguments; ``None`` for this installation's own server, within
+            `memory_limit`, which is in bytes.
+        sandbox: The sandbox that it runs in, if enabled.
 
-    Raises
-    ------
-    NoSandbox
-        If it is enabled and cannot be created.
+    Raises:
+        NoSandbox: If it is enabled and cannot be created.
     """
     calls_file = running_call.new_file() if command is None else None
     command = command or server_command(role, calls_file, memory_limit)
@@ -146,57 +140,22 @@ State = Literal["starting", "ready", "busy", "stopped", "failed"]
 class EngineClient(QObject):
     """A child process of the window, restarted whenever it crashes.
 
-    Signals
-    -------
-    state_changed(str)
-        The new `state`.
-    log(str)
-        Text that the child printed, as much of it as a window can show.
-    printed(object)
-        Everything that the child printed, as bytes.
-    unseen(object)
-        The `Problem` of a request that would run an unapproved file; emitted before the request's
-        own callback.
-    killed()
-        The child was killed because it did not respond to a cancellation; the next one is starting,
-        with empty caches.
-    crashed(object)
-        The `Ending` of a child that crashed. It is being restarted, unless the state is
-        ``"failed"``.
-
-    Attributes
-    ----------
-    role
-        ``"engine"`` or ``"worker"``.
-    state
-        ``"starting"``: not yet ready for requests; ``"ready"``: idle; ``"busy"``: handling a
-        request; ``"stopped"``: not started, or stopped, or held until the user has decided what
-        happens without a sandbox; ``"failed"``: crashed too often, or kept stopped by the user;
-        `failure` says why, and `restart` tries again.
-    failure
-        Why the state is ``"failed"``; ``None`` otherwise.
-    memory_limit
-        Bytes that the next child and its subprocesses may use in total; ``None`` for no limit. It
-        applies to the engine too, since opening a file can exhaust memory.
-    approved
-        Returns the table of files that may run, sent to the child before a request; the same object
-        as long as its content is the same. ``None`` if any file may run.
-    sandbox
-        The sandbox that the next child runs in, if enabled; ``None`` for none.
-
-    Parameters
-    ----------
-    role
-        Role of the child.
-    command
-        Program and arguments; by default this installation's own server, within `memory_limit`.
+    Args:
+        role: Role of the child.
+        command: Program and arguments; by default this installation's own server, within
+            `memory_limit`.
     """
 
-    state_changed = Signal(str)
-    log = Signal(str)
-    printed = Signal(object)
+    state_changed = Signal(str)  # The new `state`.
+    log = Signal(str)  # Text that the child printed, as much of it as a window can show.
+    printed = Signal(object)  # Everything that the child printed, as bytes.
+    # The `Problem` of a request that would run an unapproved file; emitted before the request's own
+    # callback.
     unseen = Signal(object)
+    # The child was killed because it did not respond to a cancellation; the next one is starting,
+    # with empty caches.
     killed = Signal()
+    # The `Ending` of a child that crashed. It is being restarted, unless the state is ``"failed"``.
     crashed = Signal(object)
 
     def __init__(
@@ -207,11 +166,20 @@ class EngineClient(QObject):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self.role = role
+        self.role = role  # ``"engine"`` or ``"worker"``.
+        # ``"starting"``: not yet ready for requests; ``"ready"``: idle; ``"busy"``: handling a
+        # request; ``"stopped"``: not started, or stopped, or held until the user has decided what
+        # happens without a sandbox; ``"failed"``: crashed too often, or kept stopped by the user;
+        # `failure` says why, and `restart` tries again.
         self.state: State = "stopped"
-        self.failure: Problem | None = None
+        self.failure: Problem | None = None  # Why the state is ``"failed"``; ``None`` otherwise.
+        # Bytes that the next child and its subprocesses may use in total; ``None`` for no limit. It
+        # applies to the engine too, since opening a file can exhaust memory.
         self.memory_limit: int | None = usual_limit()
+        # Returns the table of files that may run, sent to the child before a request; the same
+        # object as long as its content is the same. ``None`` if any file may run.
         self.approved: Callable[[], Mapping[str, str] | None] | None = None
+        # The sandbox that the next child runs in, if enabled; ``None`` for none.
         self.sandbox: Sandboxing | None = None
         self._told: Mapping[str, str] | None = None
         """The table of approved files that the child has."""
@@ -370,21 +338,16 @@ class EngineClient(QObject):
     ) -> int:
         """Send a query; it is queued until a child is ready for it.
 
-        Parameters
-        ----------
-        on_result
-            Called with the answer.
-        on_problem
-            Called instead, with the problem; its code is ``"cancelled"`` after a cancel and
-            ``"crashed"`` when the child crashed. If the child was killed in a call of a run,
-            ``where`` of the cancelled problem is that call. Neither is ever called before this
-            returns.
-        on_progress
-            Called with a description of the current work and the fraction done, or ``None``.
+        Args:
+            on_result: Called with the answer.
+            on_problem: Called instead, with the problem; its code is ``"cancelled"`` after a cancel
+                and ``"crashed"`` when the child crashed. If the child was killed in a call of a
+                run, ``where`` of the cancelled problem is that call. Neither is ever called before
+                this returns.
+            on_progress: Called with a description of the current work and the fraction done, or
+                ``None``.
 
-        Returns
-        -------
-        int
+        Returns:
             The request's id, for `cancel` and `drop`.
         """
         assert query.child == self.role
@@ -401,10 +364,8 @@ class EngineClient(QObject):
         A child that does not stop in time is killed; the other requests are sent to the next.
         Nothing happens if the request has been answered, cancelled or dropped.
 
-        Parameters
-        ----------
-        grace_ms
-            Time for the child to stop by itself.
+        Args:
+            grace_ms: Time for the child to stop by itself.
         """
         request = self._outstanding.get(request_id)
         if request is None or request.cancelled or request.dropped:

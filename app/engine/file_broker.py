@@ -90,32 +90,18 @@ class HandingOver(QObject):
 
     See `core.sandbox_output`.
 
-    Parameters
-    ----------
-    target
-        The user's folder.
-    takes
-        Returns whether a file was announced.
-
-    Attributes
-    ----------
-    folder
-        The child's folder.
-    others
-        Files left there by the child that were not announced, once done.
-
-    Signals
-    -------
-    done
-        The paths of the moved files, a tuple; or a `Problem`.
+    Args:
+        target: The user's folder.
+        takes: Returns whether a file was announced.
     """
 
-    done = Signal(object)
+    done = Signal(object)  # The paths of the moved files, a tuple; or a `Problem`.
 
     def __init__(self, target: Path, parent: QObject, takes: Takes) -> None:
         super().__init__(parent)
         self._output = SandboxOutput(own_folder(), target, takes)
-        self.folder = self._output.folder
+        self.folder = self._output.folder  # The child's folder.
+        # Files left there by the child that were not announced, once done.
         self.others: tuple[str, ...] = ()
 
     def names(self) -> tuple[str, ...]:
@@ -132,10 +118,8 @@ class HandingOver(QObject):
     def start(self, replacing: Sequence[str]) -> None:
         """Put the files that the child has written in their place, which may take long.
 
-        Parameters
-        ----------
-        replacing
-            The files in the user's folder that may be replaced.
+        Args:
+            replacing: The files in the user's folder that may be replaced.
         """
         output = self._output
 

@@ -137,16 +137,11 @@ def _limit_of(start: bytes) -> int:
 
 
 class Incoming:
-    """A child's stream, split into messages that a window can hold and show.
-
-    Attributes
-    ----------
-    has_more
-        Whether there may be received messages that were not returned: see `read`.
-    """
+    """A child's stream, split into messages that a window can hold and show."""
 
     def __init__(self) -> None:
         self._reader = FrameReader(_FROM_CHILD, _limit_of)
+        # Whether there may be received messages that were not returned: see `read`.
         self.has_more = False
 
     def read(self, data: bytes = b"") -> Iterator[ToWindow]:
@@ -154,10 +149,9 @@ class Incoming:
 
         Of consecutive progress messages of one request, the first and the last are returned.
 
-        Raises
-        ------
-        ProtocolError
-            While iterating, if the data are no valid messages, or if too many of them wait.
+        Raises:
+            ProtocolError: While iterating, if the data are no valid messages, or if too many of
+                them wait.
         """
         messages = self._reader.feed(data)
         if self._reader.held > HELD_LIMIT:
@@ -233,10 +227,8 @@ def _details(raw: msgspec.Raw) -> tuple[str, int]:
 def _ends(raw: msgspec.Raw, head: int, tail: int) -> tuple[str, str, int]:
     """Return both ends of a text, and how many bytes between are left out.
 
-    Raises
-    ------
-    msgspec.ValidationError
-        If it is not a text.
+    Raises:
+        msgspec.ValidationError: If it is not a text.
     """
     data = memoryview(raw)
     first = data[0]

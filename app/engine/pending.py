@@ -38,28 +38,17 @@ class Outstanding:
 class Unanswered(QObject):
     """The pending requests to a child, in the order of their creation.
 
-    Attributes
-    ----------
-    received_bytes
-        Encoded size of the current or last answer delivered.
-
-    Parameters
-    ----------
-    role
-        Role of the child.
-    Signals
-    -------
-    answered()
-        One of them has an answer, which is about to be delivered.
+    Args:
+        role: Role of the child.
     """
 
-    answered = Signal()
+    answered = Signal()  # One of them has an answer, which is about to be delivered.
 
     def __init__(self, role: Role, parent: QObject) -> None:
         super().__init__(parent)
         self._role = role
         self._last = 0
-        self.received_bytes = 0
+        self.received_bytes = 0  # Encoded size of the current or last answer delivered.
         self._requests: dict[int, Outstanding] = {}
 
     def count_from(self, number: int) -> None:
@@ -147,10 +136,8 @@ class Unanswered(QObject):
 def doing(requests: Sequence[Outstanding], *, ready: bool) -> str:
     """Return a child's current work, in words that follow "while"; empty if it is idle.
 
-    Parameters
-    ----------
-    requests
-        The requests that were sent to it.
+    Args:
+        requests: The requests that were sent to it.
     """
     if not requests:
         return "" if ready else "starting"

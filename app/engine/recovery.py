@@ -25,14 +25,9 @@ TWICE = 2
 
 
 class Recovering(QObject):
-    """Recovery from crashes of the engine or of the worker.
+    """Recovery from crashes of the engine or of the worker."""
 
-    Signals
-    -------
-    replayed
-        A new engine has derived the recipe shown: previous queries can be sent again.
-    """
-
+    # A new engine has derived the recipe shown: previous queries can be sent again.
     replayed = Signal()
 
     def __init__(self, document: Document, queries: Queries, children: Children) -> None:
@@ -125,10 +120,8 @@ class Recovering(QObject):
     def survived(self, role: Role, *kinds: str) -> None:
         """Reset the crash counts of work that a child has now completed.
 
-        Parameters
-        ----------
-        kinds
-            See `Part`; ``""`` for all other work.
+        Args:
+            kinds: See `Part`; ``""`` for all other work.
         """
         for each in tuple(self._deaths):
             if each[0] == role and each[1].partition(" ")[0] in kinds:

@@ -84,15 +84,11 @@ class UnreadableResult(Exception):
 def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
     """Return a result of the type `result`.
 
-    Parameters
-    ----------
-    answer
-        The answer in words that begin a sentence: ``"The engine's answer to text"``.
+    Args:
+        answer: The answer in words that begin a sentence: ``"The engine's answer to text"``.
 
-    Raises
-    ------
-    UnreadableResult
-        If it is too large, or not of the type.
+    Raises:
+        UnreadableResult: If it is too large, or not of the type.
     """
     data = memoryview(raw)
     if len(data) > RESULT_LIMIT:

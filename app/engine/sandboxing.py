@@ -24,31 +24,16 @@ State = Literal["on", "off", "missing", "held", "refused"]
 
 
 class Sandboxing(QObject):
-    """The sandbox of the engine, of the worker, and of the tuning process.
+    """The sandbox of the engine, of the worker, and of the tuning process."""
 
-    Signals
-    -------
-    changed
-        `state`, `has_network` or `shared` changed: children have to be restarted for it.
-    held
-        The system could not create a sandbox, `availability` says why: no child starts until the
-        user has decided.
-    decided
-        The user has decided: waiting children may be started, or report `problem`.
-    network_wanted(object)
-        The user has to decide whether the worker may reach the network for a `Remote`.
-
-    Attributes
-    ----------
-    has_network
-        Whether the worker reaches the network from its sandbox.
-    decisions
-        Number of decisions about running without a sandbox.
-    """
-
+    # `state`, `has_network` or `shared` changed: children have to be restarted for it.
     changed = Signal()
+    # The system could not create a sandbox, `availability` says why: no child starts until the user
+    # has decided.
     held = Signal()
+    # The user has decided: waiting children may be started, or report `problem`.
     decided = Signal()
+    # The user has to decide whether the worker may reach the network for a `Remote`.
     network_wanted = Signal(object)
 
     def __init__(self, settings: Settings, parent: QObject | None = None) -> None:
@@ -66,8 +51,8 @@ class Sandboxing(QObject):
         self._session: Path | None = None
         # Why the session's file cannot be protected from code that writes beside it.
         self._twin_fails = ""
-        self.has_network = False
-        self.decisions = 0
+        self.has_network = False  # Whether the worker reaches the network from its sandbox.
+        self.decisions = 0  # Number of decisions about running without a sandbox.
 
     @property
     def state(self) -> State:
@@ -210,10 +195,8 @@ class Sandboxing(QObject):
 
         A window that is itself in a sandbox starts its children in the same one.
 
-        Raises
-        ------
-        NoSandbox
-            If it has to run in a sandbox that cannot be created. See `hold`.
+        Raises:
+            NoSandbox: If it has to run in a sandbox that cannot be created. See `hold`.
         """
         if not self.is_on or self._program is None or bubblewrap.is_inside():
             return None

@@ -92,13 +92,7 @@ SAY_MS = 800
 
 
 class AtWork(QObject):
-    """Shows the children's long requests, and cancels them.
-
-    Attributes
-    ----------
-    said
-        The text shown; empty for none.
-    """
+    """Shows the children's long requests, and cancels them."""
 
     def __init__(self, document: Document, children: Children) -> None:
         super().__init__(document)
@@ -106,7 +100,7 @@ class AtWork(QObject):
         self._clients = children.engine, children.worker
         self._timer = QTimer(self, singleShot=True, interval=SAY_MS)
         self._timer.timeout.connect(self._say)
-        self.said = ""
+        self.said = ""  # The text shown; empty for none.
         for client in self._clients:
             client.state_changed.connect(self._follow)
         document.on(("jobs",), self._follow)

@@ -39,16 +39,11 @@ class WholeLog:
     """The last bytes printed: everything, or from `PART_LIMIT` to twice as many.
 
     The files are anonymous, so that nothing is left of them however the window ends.
-
-    Attributes
-    ----------
-    dropped
-        Number of bytes that were dropped as old, or could not be written.
     """
 
     def __init__(self) -> None:
         self._parts: list[_Part] = []
-        self.dropped = 0
+        self.dropped = 0  # Number of bytes that were dropped as old, or could not be written.
 
     @property
     def held(self) -> int:

@@ -16,15 +16,9 @@ PAGE = "help"
 
 
 class HelpNotifier(QObject):
-    """Emits a signal when the help of a dialog is requested.
+    """Emits a signal when the help of a dialog is requested."""
 
-    Signals
-    -------
-    wanted(QWidget, str)
-        The dialog, and the page.
-    """
-
-    wanted = Signal(QWidget, str)
+    wanted = Signal(QWidget, str)  # The dialog, and the page.
 
     def tell(self) -> None:
         """Emit the signal for the dialog whose shortcut or button was used."""

@@ -13,15 +13,9 @@ _WIDTH = 92
 
 
 class SlicesRow(QWidget):
-    """A field for each of these dimensions.
+    """A field for each of these dimensions."""
 
-    Signals
-    -------
-    changed
-        The user selected another slice.
-    """
-
-    changed = Signal()
+    changed = Signal()  # The user selected another slice.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 class Graphs(QObject):
     """The graphs of the window's panes.
 
-    Parameters
-    ----------
-    panes
-        Returns the panes, if they have been created.
+    Args:
+        panes: Returns the panes, if they have been created.
     """
 
     def __init__(

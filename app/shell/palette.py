@@ -61,30 +61,14 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """An entry of the palette.
+    """An entry of the palette."""
 
-    Attributes
-    ----------
-    kind
-        Kind of entry.
-    title
-        Text that is searched, together with `where`.
-    where
-        Location or description.
-    act
-        Goes to the entry, or runs it.
-    keys
-        Keyboard shortcut.
-    enabled
-        Whether it can be run now.
-    """
-
-    kind: Kind
-    title: str
-    where: str
-    act: Callable[[], object]
-    keys: str = ""
-    enabled: bool = True
+    kind: Kind  # Kind of entry.
+    title: str  # Text that is searched, together with `where`.
+    where: str  # Location or description.
+    act: Callable[[], object]  # Goes to the entry, or runs it.
+    keys: str = ""  # Keyboard shortcut.
+    enabled: bool = True  # Whether it can be run now.
     searched: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,12 +86,9 @@ class PaletteEntry:
 class PaletteEntries:
     """All entries of a window, as of the moment the palette was opened.
 
-    Parameters
-    ----------
-    texts
-        Returns the visible texts, the most recently used one first.
-    add_pass
-        Appends a pass to the pipeline, by name.
+    Args:
+        texts: Returns the visible texts, the most recently used one first.
+        add_pass: Appends a pass to the pipeline, by name.
     """
 
     def __init__(

@@ -59,9 +59,7 @@ def run_enclosed(
 
     Raises a `LowerscopeError` if there is no sandbox here, or the output cannot be copied.
 
-    Returns
-    -------
-    int or None
+    Returns:
         ``None`` if this process is to run the command: no sandbox is requested, or it is in one.
     """
     if bubblewrap.is_inside():

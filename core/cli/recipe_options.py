@@ -108,13 +108,11 @@ def add_recipe_options(
 ) -> None:
     """Add the options of a recipe, which are shared by the window's command.
 
-    Parameters
-    ----------
-    several
-        Let those of `SEVERAL` be repeated: each is then a list, or ``None`` if it is not given.
-    scheduling
-        Let ``--rules`` without a file select the rules that write schedules: ``by_rule`` is then
-        true.
+    Args:
+        several: Let those of `SEVERAL` be repeated: each is then a list, or ``None`` if it is not
+            given.
+        scheduling: Let ``--rules`` without a file select the rules that write schedules:
+            ``by_rule`` is then true.
     """
     parser.set_defaults(by_rule=False)
     again = "; repeatable: each is a variant" if several else ""

@@ -61,10 +61,8 @@ def show_stage(
 ) -> str:
     """Return a stage as text, or as records; one of `show.STAGES`.
 
-    Parameters
-    ----------
-    function
-        The one to show; empty for all of them, and for the bytecode of ``main``.
+    Args:
+        function: The one to show; empty for all of them, and for the bytecode of ``main``.
     """
     stages = pipeline.stages(recipe)
     if stage in ("relax", "tensorir"):

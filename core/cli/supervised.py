@@ -40,12 +40,9 @@ class _Outcome(ctypes.Structure):
 
     Pipes and files would be lost with the descriptors that a user's code closes.
 
-    Attributes
-    ----------
-    silent
-        Whether an interrupt has discarded further messages.
-    left_at
-        The line of a user's code that has called ``os._exit``; empty if none has.
+    Attributes:
+        silent: Whether an interrupt has discarded further messages.
+        left_at: The line of a user's code that has called ``os._exit``; empty if none has.
     """
 
     _fields_ = (
@@ -90,16 +87,9 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
 class _Supervised:
     """A child process that runs a command.
 
-    Parameters
-    ----------
-    file
-        Descriptor of the file in which a ``run`` writes its current call; ``None`` for other
-        commands.
-
-    Attributes
-    ----------
-    signal
-        The signal that has ended the process before the command was done; 0 if none has.
+    Args:
+        file: Descriptor of the file in which a ``run`` writes its current call; ``None`` for other
+            commands.
     """
 
     def __init__(
@@ -110,6 +100,7 @@ class _Supervised:
     ) -> None:
         self._arguments, self._file = arguments, file
         self._outcome = _Outcome.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
+        # The signal that has ended the process before the command was done; 0 if none has.
         self.signal = 0
         # Both processes would write buffered output.
         sys.stdout.flush()

@@ -164,12 +164,9 @@ class Job:
 class Jobs:
     """All jobs that have no answer yet. Every job gets one answer.
 
-    Parameters
-    ----------
-    send
-        Sends an answer.
-    calls
-        Records the call of a run that is under way; ``None`` for no record.
+    Args:
+        send: Sends an answer.
+        calls: Records the call of a run that is under way; ``None`` for no record.
     """
 
     def __init__(self, send: Send, calls: CallWriter | None = None) -> None:
@@ -198,11 +195,9 @@ class Jobs:
     def run(self, job: Job, answer_to: Answer) -> bool:
         """Run `job` and answer it, unless it was cancelled before.
 
-        Returns
-        -------
-        bool
+        Returns:
             Whether the job is done: ``False`` where `answer_to` raised `NotCached`, after which it
-            waits again.
+                waits again.
         """
         with self._lock:
             if self._waiting.pop(job.id, None) is None:

@@ -147,13 +147,10 @@ def _encoded(value: Any) -> bytes:
 class FrameReader(Generic[_Message]):
     """Splits a stream of bytes into messages.
 
-    Parameters
-    ----------
-    decoder
-        `TO_CHILD` or `TO_WINDOW`.
-    limit_of
-        Returns the longest payload that is accepted in bytes, from the first bytes of one; by
-        default all are, up to `FRAME_LIMIT`.
+    Args:
+        decoder: `TO_CHILD` or `TO_WINDOW`.
+        limit_of: Returns the longest payload that is accepted in bytes, from the first bytes of
+            one; by default all are, up to `FRAME_LIMIT`.
     """
 
     def __init__(
@@ -175,10 +172,9 @@ class FrameReader(Generic[_Message]):
 
         Messages that are not fetched stay for the next call.
 
-        Raises
-        ------
-        ProtocolError
-            While iterating, where the stream is no longer frames. It cannot be read further.
+        Raises:
+            ProtocolError: While iterating, where the stream is no longer frames. It cannot be read
+                further.
         """
         self._buffer += data
         return self._messages()

@@ -70,17 +70,13 @@ def serve(
 ) -> NoReturn:
     """Answer queries on descriptors 0 and 1 until the window closes the pipe.
 
-    Parameters
-    ----------
-    role
-        The role of this child.
-    warm
-        Called when the window has been greeted.
-    calls_file
-        The descriptor by which the window reads the call of a run that is under way, if any.
-    memory
-        Limit on the memory of this process, and of all that it starts together, in bytes; ``None``
-        for none.
+    Args:
+        role: The role of this child.
+        warm: Called when the window has been greeted.
+        calls_file: The descriptor by which the window reads the call of a run that is under way, if
+            any.
+        memory: Limit on the memory of this process, and of all that it starts together, in bytes;
+            ``None`` for none.
     """
     channel = Channel.claim()
     lead_group()
@@ -249,12 +245,9 @@ class Channel:
         code may hold forever, and not at all after a crash. The process must not have threads yet.
         Does nothing where this process does not lead its group, such as in a shell's pipeline.
 
-        Parameters
-        ----------
-        limit
-            Bytes that the processes of the group may hold together; ``None`` for any number.
-        calls
-            Records when they hold more.
+        Args:
+            limit: Bytes that the processes of the group may hold together; ``None`` for any number.
+            calls: Records when they hold more.
         """
         if sys.platform == "win32" or not _leads_group():
             return

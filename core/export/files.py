@@ -46,10 +46,8 @@ def arrays_file(name: str, arrays: Mapping[str, Any]) -> File:
 def plain_array(tensor: tvm.runtime.Tensor, kinds: Container[str]) -> tuple[Array, str]:
     """Return a tensor as an array that ``numpy.load`` reads, and the call that restores its dtype.
 
-    Parameters
-    ----------
-    kinds
-        NumPy's characters of the dtypes that need none; arrays of others are integers.
+    Args:
+        kinds: NumPy's characters of the dtypes that need none; arrays of others are integers.
     """
     array, dtype = tensor.numpy(), str(tensor.dtype)
     if str(array.dtype) == dtype and array.dtype.char in kinds:

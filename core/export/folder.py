@@ -125,16 +125,11 @@ def export(
     Raises a `LowerscopeError` if a file exists and `force` is not given (code `EXISTS`), or is one
     that was read, or the folder cannot be written; if the recipe's steps fail.
 
-    Parameters
-    ----------
-    read
-        Files that are never overwritten, besides those that the model was loaded from.
-    replacing
-        Files that may be overwritten without `force`.
-    painted
-        Files that others will write to the folder, which must not exist either.
-    record
-        Of a run for the report; without one, it is run.
+    Args:
+        read: Files that are never overwritten, besides those that the model was loaded from.
+        replacing: Files that may be overwritten without `force`.
+        painted: Files that others will write to the folder, which must not exist either.
+        record: Of a run for the report; without one, it is run.
     """
     told, wanted = progress or Silent(), wanted or parse_wanted(())
     stages = pipeline.stages(recipe, told)
@@ -350,10 +345,8 @@ def picture_files(
 
     Raises a `LowerscopeError` if there is no such graph or part, or no painter.
 
-    Parameters
-    ----------
-    part
-        A module, for its content, or a node, for its neighbourhood; empty for all.
+    Args:
+        part: A module, for its content, or a node, for its neighbourhood; empty for all.
     """
     metrics = DEFAULT if painter is None else painter.metrics()
     which = cast(GraphName, GRAPHS[name])

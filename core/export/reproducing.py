@@ -621,10 +621,8 @@ def library_entries(library: Mapping[str, LibraryFunction], own: str = "") -> li
     Raises a `LowerscopeError` if a function calls, or contains, a value without an expression; it
     is named.
 
-    Parameters
-    ----------
-    own
-        The name of the module of the user's file in the program; empty if it has none.
+    Args:
+        own: The name of the module of the user's file in the program; empty if it has none.
     """
     lines: list[str] = []
     for name, function in library.items():

@@ -351,12 +351,9 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
     Raises a `LowerscopeError` if the node has no rule, or the file cannot be read, is not Python,
     or cannot be written.
 
-    Parameters
-    ----------
-    node
-        Its name, or its id.
-    file
-        A Python file; it need not exist.
+    Args:
+        node: Its name, or its id.
+        file: A Python file; it need not exist.
     """
     traced, lowered = stages.traced, stages.lowered
     if traced is None or lowered is None:

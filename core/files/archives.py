@@ -52,15 +52,12 @@ def pack_session(
 
     Raises an `OSError` if a file cannot be read, or the archive not be written.
 
-    Parameters
-    ----------
-    path
-        The archive.
-    recipe, layout
-        Content of the session.
-    groups
-        The files that it needs, absolute: the source with what it uses, and each rule, library or
-        pass file with what that uses. Files of a group lie as they do here to one another.
+    Args:
+        path: The archive.
+        recipe, layout: Content of the session.
+        groups: The files that it needs, absolute: the source with what it uses, and each rule,
+            library or pass file with what that uses. Files of a group lie as they do here to one
+            another.
     """
     places = archive_places(groups)
 
@@ -182,10 +179,8 @@ def unpack(archive: Archive, folder: Path, check: Callable[[], None] = lambda: N
     Raises a `LowerscopeError` if the folder holds something, or cannot be written; if the archive
     is damaged, holds more than it says, or its session names files that are not in it.
 
-    Parameters
-    ----------
-    check
-        Called now and then; may raise to cancel.
+    Args:
+        check: Called now and then; may raise to cancel.
     """
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -230,15 +225,11 @@ def folder_for(archive: Archive) -> Path:
 def open_archive(path: Path) -> tuple[Path, bool]:
     """Return the session's file of an archive in a folder of the user's data.
 
-    Returns
-    -------
-    tuple
+    Returns:
         The file, and whether it was unpacked now.
 
-    Raises
-    ------
-    LowerscopeError
-        See `read_archive` and `unpack`.
+    Raises:
+        LowerscopeError: See `read_archive` and `unpack`.
     """
     archive = read_archive(path)
     folder = folder_for(archive)

@@ -57,18 +57,12 @@ def atomic_write(
 
     Raises an `OSError` if the file cannot be written; it is unchanged.
 
-    Parameters
-    ----------
-    path
-        The file.
-    content
-        A text is written in UTF-8, with its line ends as they are.
-    durable
-        Return once the file would survive a power failure.
-    private
-        See `atomic_file`.
-    by_twin
-        Exchange names with the file's twin, if it has one; see `make_twin`.
+    Args:
+        path: The file.
+        content: A text is written in UTF-8, with its line ends as they are.
+        durable: Return once the file would survive a power failure.
+        private: See `atomic_file`.
+        by_twin: Exchange names with the file's twin, if it has one; see `make_twin`.
     """
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -98,16 +92,12 @@ def atomic_file(path: Path, *, parents: bool = False, private: bool = False) -> 
 
     Raises an `OSError` if the file cannot be written.
 
-    Parameters
-    ----------
-    path
-        The file. In a sandbox, a file in the folder of `WRITES` is written to the folder that
-        stands for it.
-    parents
-        Make the folders that it is in.
-    private
-        The file is in Lowerscope's cache: only this user may read it, its folders are made, and a
-        link is replaced, not its target.
+    Args:
+        path: The file. In a sandbox, a file in the folder of `WRITES` is written to the folder that
+            stands for it.
+        parents: Make the folders that it is in.
+        private: The file is in Lowerscope's cache: only this user may read it, its folders are
+            made, and a link is replaced, not its target.
     """
     meant = path.absolute() if private else Path(os.path.realpath(path))
     path = destination(meant)
@@ -157,16 +147,11 @@ def copy_below(source: int, folder: Path, name: str, mode: int) -> None:
 
     Raises an `OSError` if it cannot be written; what was there is unchanged.
 
-    Parameters
-    ----------
-    source
-        The descriptor of the file, at its start.
-    folder
-        The folder, which is made if it does not exist.
-    name
-        A relative path; its folders are made as well.
-    mode
-        Mask of the copy's mode.
+    Args:
+        source: The descriptor of the file, at its start.
+        folder: The folder, which is made if it does not exist.
+        name: A relative path; its folders are made as well.
+        mode: Mask of the copy's mode.
     """
     folder.mkdir(parents=True, exist_ok=True)
     *parents, last = Path(name).parts

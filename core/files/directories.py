@@ -66,10 +66,8 @@ def open_file(path: str | Path, flags: int = os.O_RDONLY, dir_fd: int | None = N
 def open_file_below(folder: int, name: str) -> int:
     """Open a regular file below an open directory; return its descriptor.
 
-    Raises
-    ------
-    OSError
-        As `open_file`; also if a directory on the way is a link.
+    Raises:
+        OSError: As `open_file`; also if a directory on the way is a link.
     """
     *parents, last = Path(name).parts
     with contextlib.ExitStack() as stack:

@@ -78,10 +78,8 @@ class Memo:
 
     Concurrent requests for the same key share one computation.
 
-    Parameters
-    ----------
-    limit
-        Bound on the sum of the sizes, in bytes. The newest value stays, however large it is.
+    Args:
+        limit: Bound on the sum of the sizes, in bytes. The newest value stays, however large it is.
     """
 
     def __init__(self, limit: int) -> None:
@@ -98,13 +96,10 @@ class Memo:
     def get(self, key: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return the value under `key`, computed now if it is missing.
 
-        Parameters
-        ----------
-        make
-            Computes the value; its exceptions propagate, and nothing is cached. Neither is a value
-            that was computed while a file was rejected as not approved.
-        size
-            Cost of caching the value, in bytes, beyond what it shares with others.
+        Args:
+            make: Computes the value; its exceptions propagate, and nothing is cached. Neither is a
+                value that was computed while a file was rejected as not approved.
+            size: Cost of caching the value, in bytes, beyond what it shares with others.
         """
         while True:
             with self._lock:

@@ -54,12 +54,9 @@ def user_path(text: str) -> Path:
 def check_readable(path: Path, what: str) -> None:
     """Raise a `LowerscopeError` unless `path` is a file that can be opened.
 
-    Parameters
-    ----------
-    path
-        The file.
-    what
-        Role of the file: ``"source"``, ``"input"``, …
+    Args:
+        path: The file.
+        what: Role of the file: ``"source"``, ``"input"``, …
     """
     match why_unreadable(path):
         case None:
@@ -95,10 +92,8 @@ def cannot_write(error: OSError, path: object) -> LowerscopeError:
 def check_not_read(path: Path, where: str, read: Iterable[Path]) -> None:
     """Raise a `LowerscopeError` if writing to `path` would replace one of the files `read`.
 
-    Parameters
-    ----------
-    where
-        The path as the user gave it, for the message.
+    Args:
+        where: The path as the user gave it, for the message.
     """
     if any(is_same_file(path, each) for each in read):
         raise LowerscopeError(

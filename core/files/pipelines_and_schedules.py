@@ -43,12 +43,9 @@ def reading(path: Path, wrong: str, todo: str) -> Iterator[bytes]:
 
     Raises a `LowerscopeError` if the file cannot be read, or is no such file.
 
-    Parameters
-    ----------
-    wrong
-        Beginning of the message where it is no such file.
-    todo
-        What to do then.
+    Args:
+        wrong: Beginning of the message where it is no such file.
+        todo: What to do then.
     """
     try:
         yield read_plain(path)

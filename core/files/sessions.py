@@ -115,24 +115,15 @@ def save_session(
 
     Raises a `LowerscopeError` if the file cannot be written; it is unchanged.
 
-    Parameters
-    ----------
-    path
-        The file.
-    recipe, layout
-        Content of the file.
-    before
-        `Session.written` of the replaced file: fields that this version does not know stay.
-    hashes
-        Of files, as far as they are known.
-    wanted
-        See `Session`.
-    by_twin
-        See `atomic_write`.
+    Args:
+        path: The file.
+        recipe, layout: Content of the file.
+        before: `Session.written` of the replaced file: fields that this version does not know stay.
+        hashes: Of files, as far as they are known.
+        wanted: See `Session`.
+        by_twin: See `atomic_write`.
 
-    Returns
-    -------
-    dict
+    Returns:
         The written value, as `Session.written`.
     """
     folder = path.parent
@@ -156,14 +147,10 @@ def save_session(
 def session_text(recipe: Recipe, own: Recipe, layout: WindowLayout) -> bytes:
     """Return the content of a session file.
 
-    Parameters
-    ----------
-    recipe
-        With the files as they lie here.
-    own
-        The same, with the paths that the file is to have.
-    layout
-        Of the window.
+    Args:
+        recipe: With the files as they lie here.
+        own: The same, with the paths that the file is to have.
+        layout: Of the window.
     """
     return _text(_plain(_file(recipe, own, layout, Hashes())))
 

@@ -309,12 +309,9 @@ _LAYOUT = re.compile(
 def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
     """Parse one ``--input``: see the table at the top of this module.
 
-    Parameters
-    ----------
-    dimensions
-        The names declared by ``--dim``. A lone one is a shape if there is no file of that name.
-
-    Raises `LowerscopeError` if the text has none of these forms; the error lists the forms.
+    Args:
+        dimensions: The names declared by ``--dim``. A lone one is a shape if there is no file of
+            that name.
     """
     named = _NAMED.fullmatch(text.strip())
     name, value = (named[1], named[2]) if named else ("", text.strip())

@@ -156,11 +156,9 @@ def announced(
 ) -> Callable[[str], bool]:
     """Return a predicate of the file names that an export may write.
 
-    Parameters
-    ----------
-    registering
-        The recipe's files that register functions: a library has copies of them, and of their
-        imports from the same folder.
+    Args:
+        registering: The recipe's files that register functions: a library has copies of them, and
+            of their imports from the same folder.
     """
     forms = [
         _NAMES[each.name]

@@ -96,10 +96,8 @@ def with_sizes(
 def dimensions_of(recipe: Recipe) -> tuple[Dimension, ...]:
     """Return the dimensions that the inputs of `recipe` name, in the order of their first use.
 
-    Raises
-    ------
-    LowerscopeError
-        See `check_dimensions`.
+    Raises:
+        LowerscopeError: See `check_dimensions`.
     """
     return check_dimensions(recipe.inputs, recipe.dimensions)
 
@@ -153,10 +151,8 @@ def traced_sizes(recipe: Recipe) -> dict[str, int]:
     It is small, none that something else in the shapes has, and neither 0 nor 1, so that two
     extents are not equal by accident.
 
-    Raises
-    ------
-    LowerscopeError
-        See `dimensions_of`.
+    Raises:
+        LowerscopeError: See `dimensions_of`.
     """
     taken = {
         extent for spec in recipe.inputs for extent in spec.shape or () if isinstance(extent, int)
@@ -180,10 +176,8 @@ def runs_of(recipe: Recipe) -> tuple[dict[str, int], ...]:
     By default they are those that the model is traced at, and the ends of the ranges; the upper
     ends are lowered, all by one factor, until the inputs have no more than `ELEMENTS` together.
 
-    Raises
-    ------
-    LowerscopeError
-        See `dimensions_of`.
+    Raises:
+        LowerscopeError: See `dimensions_of`.
     """
     dimensions, traced = dimensions_of(recipe), traced_sizes(recipe)
     if not dimensions:

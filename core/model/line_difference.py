@@ -150,9 +150,7 @@ def function_differences(
 ) -> tuple[FunctionDifference, ...]:
     """Compare two modules, function by function.
 
-    Returns
-    -------
-    tuple of FunctionDifference
+    Returns:
         In the order of `new`; a removed function comes after the one that it followed.
     """
     return tuple(_of(name, old.get(name), new.get(name)) for name in _in_order(old, new))

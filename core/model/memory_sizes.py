@@ -35,10 +35,8 @@ def usual_limit() -> int:
 def parse_bytes(text: str) -> int:
     """Return the bytes of a text such as ``3GB``, ``800 MB``, ``4 GiB`` or ``4000000000``.
 
-    Raises
-    ------
-    ValueError
-        If it stands for none.
+    Raises:
+        ValueError: If it stands for none.
     """
     found = _TEXT.fullmatch(text.strip())
     if found is None:
@@ -53,10 +51,8 @@ def parse_bytes(text: str) -> int:
 def parse_limit(text: str) -> int:
     """Return the bytes that a text stands for, as a limit of the worker.
 
-    Raises
-    ------
-    ValueError
-        If it stands for none, or for less than torch and TVM need to start.
+    Raises:
+        ValueError: If it stands for none, or for less than torch and TVM need to start.
     """
     number = parse_bytes(text)
     if number < LEAST:

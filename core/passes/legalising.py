@@ -27,10 +27,8 @@ _CALL_TIR = tvm.ir.Op.get("relax.call_tir")
 def legalise_operators(make: Callable[..., Any], check: Callable[[], None], **given: Any) -> Any:
     """Return the pass ``LegalizeOps``, which does what TVM's does.
 
-    Parameters
-    ----------
-    check
-        Called before each call of an operator; may raise to cancel.
+    Args:
+        check: Called before each call of an operator; may raise to cancel.
     """
     legalised = _Legalised(check)
     forms = {

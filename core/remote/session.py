@@ -46,17 +46,11 @@ T = TypeVar("T")
 
 
 class Session:
-    """Exclusive session on one server; see `session`.
-
-    Attributes
-    ----------
-    is_over
-        Whether the server was lost, or its connection cut.
-    """
+    """Exclusive session on one server; see `session`."""
 
     def __init__(self, remote: Remote, progress: Progress, wait: float) -> None:
         self.remote = remote
-        self.is_over = False
+        self.is_over = False  # Whether the server was lost, or its connection cut.
         self._files = 0
         self._progress = progress
         self._others = {each.fd for each in _connections()}
@@ -102,10 +96,8 @@ class Session:
         Raises a `LowerscopeError` if it failed on the server, took too long, or the server was
         lost: that with the code `LOST`.
 
-        Parameters
-        ----------
-        seconds
-            Time limit; that of one answer for ``None``.
+        Args:
+            seconds: Time limit; that of one answer for ``None``.
         """
         limit = self.remote.timeout if seconds is None else seconds
         until = time.monotonic() + limit
@@ -353,10 +345,8 @@ class RemoteExecution:
     def seconds(self, measuring: Measuring, share: float, *, again: bool) -> list[float]:
         """Return the times of some calls, each measured by the server's clock.
 
-        Parameters
-        ----------
-        again
-            Whether it may be called often: side effects of a function occur once a call.
+        Args:
+            again: Whether it may be called often: side effects of a function occur once a call.
         """
         for _ in range(measuring.warm_up - 1):
             self._session.call("warming up", lambda: self._machine.invoke_stateful(_ENTRY))

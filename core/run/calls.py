@@ -192,9 +192,7 @@ class CallsOf:
     def source_of(self, binding: str, item: int = 0) -> Source | None:
         """Return the call that gives the value of a binding of the built module.
 
-        Returns
-        -------
-        source
+        Returns:
             The index of the call, and that of the tensor; ``None`` if no call gives it.
         """
         # Bindings added by a pass precede the binding itself.

@@ -46,10 +46,8 @@ def virtual_machine(executable: relax.VMExecutable) -> relax.VirtualMachine:
 class Execution:
     """An executable in a virtual machine, with its inputs set.
 
-    Parameters
-    ----------
-    inputs
-        Contiguous tensors on the CPU; TVM reads a copy of those that are torch's.
+    Args:
+        inputs: Contiguous tensors on the CPU; TVM reads a copy of those that are torch's.
     """
 
     def __init__(

@@ -130,10 +130,8 @@ def call_guarded(
 
     Raises `OSError` if the system cannot allocate the pages.
 
-    Parameters
-    ----------
-    written
-        The arguments that it writes. The others must stay unchanged.
+    Args:
+        written: The arguments that it writes. The others must stay unchanged.
     """
     guarded: Mapping[int, _Guarded] = {
         index: _Guarded(value)

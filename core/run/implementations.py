@@ -123,10 +123,8 @@ def measure_by_turns(
 ) -> tuple[RunTimes, ...]:
     """Time executables of one source by turns, all beside the same reference.
 
-    Parameters
-    ----------
-    recipe
-        That of the first; of the others, source, inputs and sizes are the same.
+    Args:
+        recipe: That of the first; of the others, source, inputs and sizes are the same.
     """
     others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
     progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
@@ -334,12 +332,9 @@ def measure(
     Unless it is given, the number of repeats follows from the last warm-up call, and is at least
     `LEAST`.
 
-    Parameters
-    ----------
-    most
-        Repeats at most, if they are `LEAST` or more: few for a function with side effects.
-    budget
-        Seconds that all measurements together should take.
+    Args:
+        most: Repeats at most, if they are `LEAST` or more: few for a function with side effects.
+        budget: Seconds that all measurements together should take.
     """
     once = [max(_calls(side, measuring.warm_up, check)[-1], 1e-6) for side in sides]
     turn = max(1, min(TURN, int(TURN_SECONDS / max(once))))

@@ -634,10 +634,8 @@ class _Names:
 def run_step(stages: Stages, kept: KeptCall, call: int, lines: tuple[int, int]) -> RunStep:
     """Return the full record of one call of a run of ``main``.
 
-    Parameters
-    ----------
-    lines
-        The first and the last line of the bytecode of ``main`` to include, from 1.
+    Args:
+        lines: The first and the last line of the bytecode of ``main`` to include, from 1.
     """
     names = stages.keep(
         "step tensors",

@@ -62,10 +62,8 @@ def node_runs(
     For a source without torch, for the calls only. Unavailable results are explained in a node's
     record.
 
-    Parameters
-    ----------
-    repeats
-        Most instrumented runs that are timed; torch's nodes are timed unless it is 1.
+    Args:
+        repeats: Most instrumented runs that are timed; torch's nodes are timed unless it is 1.
     """
     lowered, traced = stages.lowered, stages.traced
     run = WatchedRun(stages, inputs, keep)
@@ -182,11 +180,9 @@ def call_runs(
 ) -> tuple[CallRun, ...]:
     """Return the records of the calls of a run.
 
-    Parameters
-    ----------
-    places
-        As in `Watched`: the index of each among all calls. These are in the order of the bytecode,
-        one for each call instruction.
+    Args:
+        places: As in `Watched`: the index of each among all calls. These are in the order of the
+            bytecode, one for each call instruction.
     """
     lines = bytecode_of(stages.recorded.built.executable.as_text(), "main")
     calling = [number for number, line in enumerate(lines, start=1) if line.call]
@@ -247,13 +243,10 @@ class WatchedRun:
 
         Raises a `LowerscopeError`: see `watched`.
 
-        Parameters
-        ----------
-        note
-            Notified of the outputs of each call at once.
-        take
-            Given the values of each call, in order: after the run, since torch's threads in between
-            would slow it down; or at once, if they cannot be cached.
+        Args:
+            note: Notified of the outputs of each call at once.
+            take: Given the values of each call, in order: after the run, since torch's threads in
+                between would slow it down; or at once, if they cannot be cached.
         """
         waiting: list[int] = []
 
@@ -417,13 +410,11 @@ def watched(
     Raises a `LowerscopeError` if the run fails, or its calls are not those of `calls` in order, as
     with branches.
 
-    Parameters
-    ----------
-    took
-        Called with the index and the value of each call as soon as it is computed: the memory is
-        reused later. Not a part of the call's time.
-    begins
-        Called with the index of a call and its inputs, just before it; not a part of its time.
+    Args:
+        took: Called with the index and the value of each call as soon as it is computed: the memory
+            is reused later. Not a part of the call's time.
+        begins: Called with the index of a call and its inputs, just before it; not a part of its
+            time.
     """
     seen = _Watch(calls, took, begins, progress)
     if functions is not None:

@@ -20,10 +20,8 @@ from lowerscope.core.stages import Stages
 def making_of(stages: Stages, recipe: Recipe, node: str) -> NodeProvenance:
     """Return the provenance of a node's code.
 
-    Parameters
-    ----------
-    node
-        Its id.
+    Args:
+        node: Its id.
     """
     lowered = stages.lowered
     assert lowered is not None
@@ -39,10 +37,8 @@ def making_of(stages: Stages, recipe: Recipe, node: str) -> NodeProvenance:
 def passes_on(transformed: TransformedModel, bindings: frozenset[str]) -> Iterator[str]:
     """Yield the names of the steps that changed what bindings compute, or how.
 
-    Parameters
-    ----------
-    bindings
-        Ids from before the first step.
+    Args:
+        bindings: Ids from before the first step.
     """
     for number, run in enumerate(transformed.runs, start=1):
         if run.depth > 0 or run.after is None or run.after.same_as(run.before):

@@ -87,11 +87,9 @@ def named_calls(stages: Stages) -> NamedCalls:
 class Follower:
     """Reporter of the current call of a run.
 
-    Parameters
-    ----------
-    calls
-        Of the run, in order. If the run departs from it, as with branches, a call is the first
-        with its name.
+    Args:
+        calls: Of the run, in order. If the run departs from it, as with branches, a call is the
+            first with its name.
     """
 
     def __init__(self, calls: Sequence[BoundCall], progress: Progress) -> None:
@@ -191,16 +189,11 @@ def run_all(
     Raises a `LowerscopeError` if a function is missing, the build or a run fails, or a size is out
     of range, which is checked before the build.
 
-    Parameters
-    ----------
-    before
-        An earlier run of the same module, whose times are reused: nothing is measured.
-    quick
-        Measure one call of each implementation, and omit the run by node for a slow model.
+    Args:
+        before: An earlier run of the same module, whose times are reused: nothing is measured.
+        quick: Measure one call of each implementation, and omit the run by node for a slow model.
 
-    Returns
-    -------
-    tuple
+    Returns:
         The record, and the cached values; ``None`` if the calls of the run are unknown.
     """
     check_runs_here(stages.target)
@@ -537,11 +530,9 @@ def predict(
 ) -> Prediction | None:
     """Name the classes with the highest scores in the first output of each side.
 
-    Returns
-    -------
-    Prediction or None
-        ``None`` if the model has no named classes, or its first output is not one score for
-        each of them: shape ``(len(classes),)`` or ``(1, len(classes))``.
+    Returns:
+        ``None`` if the model has no named classes, or its first output is not one score for each of
+            them: shape ``(len(classes),)`` or ``(1, len(classes))``.
     """
     if not classes or not actual or actual[0].numel() != len(classes):
         return None

@@ -27,15 +27,11 @@ TORCH_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, Attri
 class TorchInterpreter:
     """A traced model in eval mode, run up to one node after the other.
 
-    Parameters
-    ----------
-    graph_module
-        It is copied, as a run may change its tensors.
-    inputs
-        The values of its placeholders, in order; they are not changed.
-    wanted
-        The nodes whose values are needed. They are cached, as they were just after the node, until
-        they have been taken.
+    Args:
+        graph_module: It is copied, as a run may change its tensors.
+        inputs: The values of its placeholders, in order; they are not changed.
+        wanted: The nodes whose values are needed. They are cached, as they were just after the
+            node, until they have been taken.
     """
 
     def __init__(
@@ -104,10 +100,8 @@ class TorchInterpreter:
 class TorchValues:
     """Torch's values of nodes from one run; each is cached until its last use.
 
-    Parameters
-    ----------
-    uses
-        Number of future uses of a node's value, by node.
+    Args:
+        uses: Number of future uses of a node's value, by node.
     """
 
     def __init__(
@@ -203,9 +197,7 @@ def torch_ms(stages: Stages, names: Sequence[str], seed: int, progress: Progress
 
     Each is called by itself with its arguments in a run of the model.
 
-    Returns
-    -------
-    float or None
+    Returns:
         ``None`` if the nodes call nothing.
     """
     traced = stages.traced

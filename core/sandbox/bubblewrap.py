@@ -86,33 +86,22 @@ def enclosed(
 
     It starts `sandbox_supervisor`, which kills a sandbox that exceeds a limit.
 
-    Parameters
-    ----------
-    program
-        What `program` has returned.
-    command
-        The program that is run, with its arguments.
-    writable
-        Folders that may be written to, besides the temporary one.
-    network
-        The network that it has.
-    shared
-        A folder of the user's that may be written to as well, except its protected contents.
-    variables
-        Environment variables in addition to those of this process.
-    memory
-        Bytes that all its processes may hold together; ``None`` for any number.
-    calls_file
-        The descriptor of a file of `running_call`, which the program inherits, and to which the
-        reason for killing the sandbox is written. With one, the sandbox ends with the process that
-        has started it.
-    kept
-        Other descriptors that the program inherits.
+    Args:
+        program: What `program` has returned.
+        command: The program that is run, with its arguments.
+        writable: Folders that may be written to, besides the temporary one.
+        network: The network that it has.
+        shared: A folder of the user's that may be written to as well, except its protected
+            contents.
+        variables: Environment variables in addition to those of this process.
+        memory: Bytes that all its processes may hold together; ``None`` for any number.
+        calls_file: The descriptor of a file of `running_call`, which the program inherits, and to
+            which the reason for killing the sandbox is written. With one, the sandbox ends with the
+            process that has started it.
+        kept: Other descriptors that the program inherits.
 
-    Raises
-    ------
-    NoSandbox
-        If this machine has no safe one.
+    Raises:
+        NoSandbox: If this machine has no safe one.
     """
     files = policy().files
     services = [each for each in files.hidden if os.path.isdir(each)]

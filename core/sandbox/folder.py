@@ -48,20 +48,14 @@ _TRACES = re.compile(rf"tuning/[\w-]{{1,80}}/({'|'.join(map(re.escape, TRACES))}
 class SandboxFolder:
     """The folder of this process's sandboxes.
 
-    Attributes
-    ----------
-    path
-        The folder; all of it can be written to in the sandbox.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
+    Raises:
+        OSError: If it cannot be made.
     """
 
     def __init__(self) -> None:
         place = user_cache_folder() / _FOLDERS
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The folder; all of it can be written to in the sandbox.
         self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=place))
         # Held by descriptor: this folder is read, whatever replaces it.
         self._opened: int | None = open_directory(self.path)
@@ -82,10 +76,8 @@ class SandboxFolder:
     def new_folder(self) -> Path:
         """Make a folder for the files of one request.
 
-        Raises
-        ------
-        OSError
-            If it cannot be made.
+        Raises:
+            OSError: If it cannot be made.
         """
         return Path(tempfile.mkdtemp(prefix="files-", dir=self.path))
 
@@ -110,10 +102,8 @@ _own: dict[Path, SandboxFolder] = {}
 def own_folder() -> SandboxFolder:
     """Return the folder of this process's sandboxes, which is removed when the process ends.
 
-    Raises
-    ------
-    OSError
-        If it cannot be made.
+    Raises:
+        OSError: If it cannot be made.
     """
     place = user_cache_folder()
     if place not in _own:
@@ -189,18 +179,10 @@ def _take_over_file(cache: int, name: str) -> None:
 
 @dataclass(frozen=True)
 class SharedFolder:
-    """A folder that code may write to.
+    """A folder that code may write to."""
 
-    Attributes
-    ----------
-    path
-        Where it is, without links.
-    kept
-        Its read-only contents.
-    """
-
-    path: Path
-    kept: tuple[Path, ...]
+    path: Path  # Where it is, without links.
+    kept: tuple[Path, ...]  # Its read-only contents.
 
 
 class NotShared(Exception):
@@ -210,17 +192,12 @@ class NotShared(Exception):
 def shared_folder(session: Path, settings: Path) -> SharedFolder:
     """Return the folder of a session's file, as it is shared with code.
 
-    Parameters
-    ----------
-    session
-        The file.
-    settings
-        The folder of Lowerscope's settings.
+    Args:
+        session: The file.
+        settings: The folder of Lowerscope's settings.
 
-    Raises
-    ------
-    NotShared
-        If code may not write there.
+    Raises:
+        NotShared: If code may not write there.
     """
     folder = Path(os.path.realpath(session.parent))
     home = Path(os.path.realpath(Path.home()))

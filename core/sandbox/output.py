@@ -35,40 +35,27 @@ Takes = Callable[[str], bool]
 class SandboxOutput:
     """A folder for the output of a sandboxed process, and its copying to the user's folder.
 
-    Parameters
-    ----------
-    place
-        The folder of the sandboxes.
-    target
-        The user's folder.
-    takes
-        Says which files were announced.
+    Args:
+        place: The folder of the sandboxes.
+        target: The user's folder.
+        takes: Says which files were announced.
 
-    Attributes
-    ----------
-    folder
-        The folder to write to.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
+    Raises:
+        OSError: If it cannot be made.
     """
 
     def __init__(self, place: SandboxFolder, target: Path, takes: Takes) -> None:
         self.target = target
         self._takes = takes
-        self.folder = place.new_folder()
+        self.folder = place.new_folder()  # The folder to write to.
         # Held by descriptor: this folder is read, whatever replaces it.
         self._opened: int | None = open_directory(self.folder)
 
     def put_in(self, source: Path) -> None:
         """Copy a file of the user's into the folder, if it exists.
 
-        Raises
-        ------
-        OSError
-            If it cannot be read, or written; also if the process has taken its name.
+        Raises:
+            OSError: If it cannot be read, or written; also if the process has taken its name.
         """
         assert self._opened is not None
         with contextlib.suppress(FileNotFoundError), open_plain(source) as file:
@@ -79,10 +66,8 @@ class SandboxOutput:
     def names(self) -> tuple[str, ...]:
         """Return the names of the announced files that are there, relative to the folder.
 
-        Raises
-        ------
-        OSError
-            If the folder cannot be read.
+        Raises:
+            OSError: If the folder cannot be read.
         """
         assert self._opened is not None
         return tuple(name for name in files_below(self._opened) if self._takes(name))
@@ -95,16 +80,12 @@ class SandboxOutput:
     def copy_out(self, replaceable: Callable[[str], bool]) -> tuple[Path, ...]:
         """Copy the announced files to the user's folder, and return their paths there.
 
-        Parameters
-        ----------
-        replaceable
-            Predicate on a name: whether an existing file may be replaced.
+        Args:
+            replaceable: Predicate on a name: whether an existing file may be replaced.
 
-        Raises
-        ------
-        OSError
-            If one of them is not a regular file, exists by now, or cannot be written; earlier
-            copies stay.
+        Raises:
+            OSError: If one of them is not a regular file, exists by now, or cannot be written;
+                earlier copies stay.
         """
         assert self._opened is not None
         names = self.names()

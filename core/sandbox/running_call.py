@@ -55,35 +55,22 @@ _SHOWN = 300
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Position of a run.
+    """Position of a run."""
 
-    Attributes
-    ----------
-    index
-        Of the call, in `RunRecord.calls`; ``None`` if no run was in its calls, and `count` if they
-        were over.
-    count
-        Number of calls of the run; 0 outside of runs.
-    names
-        Labels of the calls so far, with the FX nodes that each computes; the last is the current
-        call. Empty outside of calls.
-    inside
-        Whether the call was running, rather than the steps before it, such as its allocations.
-    too_much
-        Bytes that the process and its children held when they were killed for it; 0 if they were
-        not.
-    too_many
-        Processes and threads that existed when they were killed for it; 0 if they were not.
-    part
-        The part of the recipe that was being applied, as `recipe_parts` writes it; empty for none.
-    """
-
+    # Of the call, in `RunRecord.calls`; ``None`` if no run was in its calls, and `count` if they
+    # were over.
     index: int | None = None
-    count: int = 0
+    count: int = 0  # Number of calls of the run; 0 outside of runs.
+    # Labels of the calls so far, with the FX nodes that each computes; the last is the current
+    # call. Empty outside of calls.
     names: tuple[str, ...] = ()
+    # Whether the call was running, rather than the steps before it, such as its allocations.
     inside: bool = False
+    # Bytes that the process and its children held when they were killed for it; 0 if they were not.
     too_much: int = 0
+    # Processes and threads that existed when they were killed for it; 0 if they were not.
     too_many: int = 0
+    # The part of the recipe that was being applied, as `recipe_parts` writes it; empty for none.
     part: str = ""
 
     @property

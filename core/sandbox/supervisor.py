@@ -51,40 +51,21 @@ _CHUNK = 1 << 16
 
 
 class Options(TypedDict):
-    """Options of the supervisor, as JSON.
+    """Options of the supervisor, as JSON."""
 
-    Attributes
-    ----------
-    filter
-        The filter of system calls, in hexadecimal digits.
-    memory
-        Bytes that all processes of the sandbox may hold together; ``None`` for any number.
-    tasks
-        Processes and threads that there may be.
-    shared
-        The folder of the sandbox that keeps its files in memory.
-    report
-        The descriptor of a file for the reason why the sandbox was killed, which the sandbox
-        inherits; ``None`` for none.
-    report_at
-        Offset in that file of the bytes and the processes, as 64-bit integers.
-    said
-        Messages for too much memory, and for too many processes.
-    kept
-        Other descriptors that the sandbox inherits.
-    of_window
-        Whether the sandbox ends with the process that has started this one.
-    """
-
-    filter: str
+    filter: str  # The filter of system calls, in hexadecimal digits.
+    # Bytes that all processes of the sandbox may hold together; ``None`` for any number.
     memory: int | None
-    tasks: int
-    shared: str
+    tasks: int  # Processes and threads that there may be.
+    shared: str  # The folder of the sandbox that keeps its files in memory.
+    # The descriptor of a file for the reason why the sandbox was killed, which the sandbox
+    # inherits; ``None`` for none.
     report: int | None
+    # Offset in that file of the bytes and the processes, as 64-bit integers.
     report_at: tuple[int, int]
-    said: tuple[str, str]
-    kept: list[int]
-    of_window: bool
+    said: tuple[str, str]  # Messages for too much memory, and for too many processes.
+    kept: list[int]  # Other descriptors that the sandbox inherits.
+    of_window: bool  # Whether the sandbox ends with the process that has started this one.
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -190,16 +171,10 @@ def _end(process: subprocess.Popen[bytes], first: int | None = None) -> None:
 
 
 class _Namespace:
-    """The processes of a sandbox, by its own view of them.
-
-    Attributes
-    ----------
-    first
-        The process with which the namespace ends.
-    """
+    """The processes of a sandbox, by its own view of them."""
 
     def __init__(self, first: int, processes: int, shared: int) -> None:
-        self.first = first
+        self.first = first  # The process with which the namespace ends.
         self._processes = processes
         self._shared = shared
         # What was held together at the last exact count, which holds until then.
@@ -297,15 +272,10 @@ class _Streams:
 
     A file or folder could be reopened by its descriptor, for writing too, and a socket passes
     further descriptors. So these are copied through a pipe.
-
-    Attributes
-    ----------
-    given
-        Those that are not inherited, for `subprocess.Popen`.
     """
 
     def __init__(self) -> None:
-        self.given: dict[str, int] = {}
+        self.given: dict[str, int] = {}  # Those that are not inherited, for `subprocess.Popen`.
         self._opened: list[int] = []
         self._copies: list[Callable[[], None]] = []
         self._threads: list[threading.Thread] = []

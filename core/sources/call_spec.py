@@ -47,16 +47,10 @@ def by_position(names: Sequence[str]) -> CallSpec:
 
 
 class Places:
-    """Places and names of the tensors among arguments, each name once.
-
-    Attributes
-    ----------
-    names
-        Of the places so far.
-    """
+    """Places and names of the tensors among arguments, each name once."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
+        self.names: list[str] = []  # Of the places so far.
         self._used: Counter[str] = Counter()
 
     def add(self, root: str, value: Any, is_tensor: Callable[[Any], bool]) -> tuple[Any, list[Any]]:

@@ -74,10 +74,8 @@ def load_exported(
 ) -> tuple[torch.export.ExportedProgram, torch.nn.Module]:
     """Open an exported program; return it, and its module.
 
-    Parameters
-    ----------
-    trust
-        Open it even though it could run code.
+    Args:
+        trust: Open it even though it could run code.
 
     Raises `LowerscopeError` if the file is damaged or no exported program, or it could run code
     (``code="trust"``, with the code it would run).

@@ -194,17 +194,11 @@ class Registrations:
 
     Only calls made by the user's own code are recorded: registrations that a package makes when it
     is first imported stay, as the package itself does.
-
-    Attributes
-    ----------
-    spent
-        Whether operators of torch were unregistered for good.
-    places
-        File and line of the call that registered each function, by name.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.spent = False
+        self.spent = False  # Whether operators of torch were unregistered for good.
+        # File and line of the call that registered each function, by name.
         self.places: dict[str, tuple[str, int]] = {}
         self._folder = folder
         self._functions: dict[str, Any] = {}

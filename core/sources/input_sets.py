@@ -38,10 +38,8 @@ class Sample:
 class InputSet:
     """Samples of the inputs of a model, read one by one.
 
-    Attributes
-    ----------
-    samples
-        In order; files of a folder by natural sort order.
+    Attributes:
+        samples: In order; files of a folder by natural sort order.
     """
 
     def __init__(self, path: Path, inputs: Sequence[ExampleInput], classes: Sequence[str]) -> None:

@@ -136,14 +136,10 @@ def read(
 ) -> tuple[torch.Tensor, str]:
     """Return the value of the input `name`: drawn by hand, or read from its file.
 
-    Parameters
-    ----------
-    spec
-        Given by the user; its shape and dtype are required of the value.
-    like
-        Shape that a picture is made to fit if the user gave none; ``None`` for its own.
-    kind
-        Dtype that an array is converted to if the user gave none; ``None`` for its own.
+    Args:
+        spec: Given by the user; its shape and dtype are required of the value.
+        like: Shape that a picture is made to fit if the user gave none; ``None`` for its own.
+        kind: Dtype that an array is converted to if the user gave none; ``None`` for its own.
 
     Raises `LowerscopeError` if the file cannot be read, or does not contain the input.
     """

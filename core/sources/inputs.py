@@ -57,17 +57,12 @@ def gather(
 ) -> Inputs:
     """Return the inputs of a model.
 
-    Parameters
-    ----------
-    specs
-        Given by the user; a spec without a name is for the next input in order.
-    fixed
-        Inputs whose values are already known, by name, for inputs without a spec.
-    seed
-        Set before the first value is drawn.
+    Args:
+        specs: Given by the user; a spec without a name is for the next input in order.
+        fixed: Inputs whose values are already known, by name, for inputs without a spec.
+        seed: Set before the first value is drawn.
 
     Raises `LowerscopeError` if a value cannot be made, is not a tensor, or the number of inputs is
-    wrong; ``code="give-inputs"`` if the user must give more.
     """
     arguments: dict[str, _Argument] = {}
     found: dict[str, ExampleInput] = {}

@@ -122,12 +122,8 @@ shorten_stacks()
 def open_model(source: Source, seed: int) -> OpenedModel:
     """Open a source.
 
-    Parameters
-    ----------
-    seed
-        Set before the file is run, and before its entry is called.
-
-    Raises `LowerscopeError` if the source or its parameters cannot be loaded; the error says why.
+    Args:
+        seed: Set before the file is run, and before its entry is called.
     """
     if source.spec.startswith(MEMORY):
         return _open_handed(source, seed)
@@ -153,14 +149,9 @@ def with_inputs(
 ) -> LoadedModel:
     """Return an opened source with its inputs.
 
-    Parameters
-    ----------
-    specs
-        The inputs given by the user; the file's example inputs are used for the rest.
-    seed
-        Set before inputs are drawn.
-
-    Raises `LowerscopeError` if the inputs cannot be made; the error says why.
+    Args:
+        specs: The inputs given by the user; the file's example inputs are used for the rest.
+        seed: Set before inputs are drawn.
     """
     offered, home = opened.offered, opened.home
     # Resolve now: the file may change the working directory.
@@ -380,13 +371,10 @@ def is_prim_func(value: object) -> bool:
 def with_main(built: Any, name: str, where: str) -> tvm.IRModule:
     """Return a module with a Relax function ``main`` that can be run.
 
-    Parameters
-    ----------
-    built
-        A PrimFunc, or an ``IRModule``. A module that has a Relax function is returned unchanged; in
-        one of TensorIR only, ``main`` or else the only function is called.
-    name
-        Name in the module of a PrimFunc without one.
+    Args:
+        built: A PrimFunc, or an ``IRModule``. A module that has a Relax function is returned
+            unchanged; in one of TensorIR only, ``main`` or else the only function is called.
+        name: Name in the module of a PrimFunc without one.
 
     Raises `LowerscopeError` if the function to call, or its call, is ambiguous.
     """
@@ -539,14 +527,11 @@ LOOKED_FOR = (
 def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
     """Return the name and the value of the entry of a file that has been run.
 
-    Parameters
-    ----------
-    name
-        The entry that the user named; empty for the only candidate, or the one that the file
-        itself names in ``entry`` or ``__all__``.
+    Args:
+        name: The entry that the user named; empty for the only candidate, or the one that the file
+            itself names in ``entry`` or ``__all__``.
 
     Raises `LowerscopeError` if there is no such entry, no candidate, or more than one
-    (``code="choose-entry"``).
     """
     candidates = find_candidates(module)
     if name:

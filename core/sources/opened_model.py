@@ -90,10 +90,8 @@ class OpenedModel:
         Sibling modules have their plain names, and the functions that the file has registered with
         TVM exist. It is reentrant; one thread at a time can be in it.
 
-        Raises
-        ------
-        LowerscopeError
-            When it is entered, if it is `spent`.
+        Raises:
+            LowerscopeError: When it is entered, if it is `spent`.
         """
         return contextlib.nullcontext() if self.home is None else self.home.entered()
 

@@ -96,12 +96,9 @@ def import_text(imports: frozenset[str]) -> str:
 def load_arrays(data: bytes) -> object:
     """Unpickle NumPy arrays, containers, strings and numbers; nothing else.
 
-    Raises
-    ------
-    ForbiddenImport
-        If the pickle would import anything else; nothing of that has been run.
-    pickle.UnpicklingError, EOFError, ValueError, …
-        If the data is damaged.
+    Raises:
+        ForbiddenImport: If the pickle would import anything else; nothing of that has been run.
+        pickle.UnpicklingError, EOFError, ValueError, …: If the data is damaged.
     """
     value = _ArrayUnpickler(io.BytesIO(data)).load()
     if isinstance(value, dict):

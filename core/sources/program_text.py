@@ -187,12 +187,9 @@ def sources(text: str) -> bool:
 def tree(text: str, *, calling: bool) -> bool:
     """Return whether `text` describes nested tuples, lists and dictionaries, as torch writes them.
 
-    Parameters
-    ----------
-    text
-        JSON, with the keys of each dictionary as JSON inside of it.
-    calling
-        It describes the arguments of a call: those by name are written into code.
+    Args:
+        text: JSON, with the keys of each dictionary as JSON inside of it.
+        calling: It describes the arguments of a call: those by name are written into code.
     """
     try:
         match json.loads(text):
@@ -541,10 +538,8 @@ def suspects(document: object) -> Iterator[str]:
 def suspects_of_payload(document: object, file: str) -> Iterator[str]:
     """Yield the suspect parts of the list of weights, or of constants.
 
-    Parameters
-    ----------
-    file
-        Prefix of the names of the files with the values.
+    Args:
+        file: Prefix of the names of the files with the values.
     """
     numbered = re.compile(rf"{file}\d{{1,9}}", re.ASCII)
 

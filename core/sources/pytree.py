@@ -80,10 +80,8 @@ def is_plain(value: Any) -> bool:
 def path_text(path: Path, root: str = "") -> str:
     """Return a path as Python writes it: ``hidden[0].state``.
 
-    Parameters
-    ----------
-    root
-        The root of the path; may be empty where its first key is a name.
+    Args:
+        root: The root of the path; may be empty where its first key is a name.
     """
     text = root
     for key in path:

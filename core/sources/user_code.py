@@ -50,10 +50,8 @@ def user_code(path: Path, doing: str) -> Iterator[None]:
 
     Its output goes to stderr, and its exceptions become a `LowerscopeError`.
 
-    Parameters
-    ----------
-    doing
-        The operation, for the message: ``"is run"``, ``"Net is built"``.
+    Args:
+        doing: The operation, for the message: ``"is run"``, ``"Net is built"``.
     """
     arguments = sys.argv
     sys.argv = [str(path)]

@@ -775,10 +775,8 @@ class GraphPictures:
     def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
         """Paint a graph into a file: ``"svg"``, ``"pdf"`` or ``"png"``.
 
-        Raises
-        ------
-        OSError
-            If it cannot be written.
+        Raises:
+            OSError: If it cannot be written.
         """
         index = GraphIndex(graph)
         write_picture(GraphPainter(index), index.bounds(), path, kind, title)

@@ -114,10 +114,8 @@ def facts_of(
 ) -> Facts:
     """Return the facts about an entity, as labels and values.
 
-    Parameters
-    ----------
-    function
-        The function that it is at the current step.
+    Args:
+        function: The function that it is at the current step.
     """
     node = find_node(snapshot, entity)
     if node is not None:

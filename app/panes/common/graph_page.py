@@ -150,12 +150,9 @@ Deeds = dict[QAction, Callable[[], object]]
 def open_menu(page: GraphPage, name: str, position: QPoint) -> None:
     """Open the menu of a graph.
 
-    Parameters
-    ----------
-    name
-        The box or frame; empty for the background.
-    position
-        Screen position.
+    Args:
+        name: The box or frame; empty for the background.
+        position: Screen position.
     """
     menu = QMenu(page)
     deeds: Deeds = {}
@@ -258,25 +255,14 @@ class GraphPage(QWidget):
     Groups are modules and fused functions. The set of expanded ones is kept for the same source,
     whatever is changed in its recipe.
 
-    Parameters
-    ----------
-    graph
-        Kind of graph.
-    name
-        Accessible name of the canvas.
-    set_busy
-        Called with whether the graph is being fetched.
-
-    Signals
-    -------
-    rule_wanted
-        Write a rule for a node: its id.
-    picture_wanted
-        Save the page as a picture, or its visible part.
+    Args:
+        graph: Kind of graph.
+        name: Accessible name of the canvas.
+        set_busy: Called with whether the graph is being fetched.
     """
 
-    rule_wanted = Signal(str)
-    picture_wanted = Signal(object, bool)
+    rule_wanted = Signal(str)  # Write a rule for a node: its id.
+    picture_wanted = Signal(object, bool)  # Save the page as a picture, or its visible part.
 
     def __init__(
         self,
@@ -333,14 +319,10 @@ class GraphPage(QWidget):
     ) -> None:
         """Show the graph of the document's snapshot; until it arrives, the previous one stays.
 
-        Parameters
-        ----------
-        title
-            Key of the stored view and expanded groups.
-        record
-            The graph at the fitting level, if already available.
-        moment
-            The step at which it is shown; ``None`` for the final graph.
+        Args:
+            title: Key of the stored view and expanded groups.
+            record: The graph at the fitting level, if already available.
+            moment: The step at which it is shown; ``None`` for the final graph.
         """
         self._moment = moment
         if title != self._title:

@@ -17,15 +17,9 @@ from lowerscope.core.model.problems import Problem
 
 
 class WholeText(QObject):
-    """Writes texts to the user's files in the background.
+    """Writes texts to the user's files in the background."""
 
-    Signals
-    -------
-    done(object)
-        The path of the written file, or a `Problem`.
-    """
-
-    done = Signal(object)
+    done = Signal(object)  # The path of the written file, or a `Problem`.
 
     def __init__(self, document: Document, widget: QWidget) -> None:
         super().__init__(widget)

@@ -29,10 +29,8 @@ Hide = Callable[[str], Mapping[int, tuple[int, int]]]
 class ScriptPage(QWidget):
     """A code view that shows a text; lines of the selection are marked.
 
-    Parameters
-    ----------
-    name
-        Accessible name of the code view.
+    Args:
+        name: Accessible name of the code view.
     """
 
     def __init__(
@@ -71,12 +69,9 @@ class ScriptPage(QWidget):
     def show_text(self, record: TextRecord | None, whole: str = "", *, stay: bool = False) -> None:
         """Show a text, or the empty state for ``None``.
 
-        Parameters
-        ----------
-        whole
-            Id of an entity that the whole text shows: it can be clicked, but is not marked.
-        stay
-            Whether it is another state of the same text, so that the scroll position is kept.
+        Args:
+            whole: Id of an entity that the whole text shows: it can be clicked, but is not marked.
+            stay: Whether it is another state of the same text, so that the scroll position is kept.
         """
         before, self._record = self._record, record
         self._bindings = None
@@ -220,16 +215,11 @@ def _changed(before: str, after: str) -> list[int]:
 class FetchedPage(QWidget):
     """A script page for one kind of text.
 
-    Parameters
-    ----------
-    view
-        Kind of text.
-    name
-        Accessible name of the code view.
-    set_busy
-        Called with whether a text is being fetched.
-    kind
-        Kind of the functions: ``"tir"`` or ``"relax"``.
+    Args:
+        view: Kind of text.
+        name: Accessible name of the code view.
+        set_busy: Called with whether a text is being fetched.
+        kind: Kind of the functions: ``"tir"`` or ``"relax"``.
     """
 
     def __init__(

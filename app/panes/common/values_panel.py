@@ -26,12 +26,9 @@ from lowerscope.core.model.snapshot import ValuesRecord
 class ValuesPanel(QWidget):
     """The panel below the table of Details while a tensor is selected.
 
-    Parameters
-    ----------
-    show_facts
-        Called with the facts about the values, for the table, once they arrive.
-    set_busy
-        Called with whether the values are being fetched.
+    Args:
+        show_facts: Called with the facts about the values, for the table, once they arrive.
+        set_busy: Called with whether the values are being fetched.
     """
 
     def __init__(

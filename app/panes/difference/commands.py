@@ -21,10 +21,8 @@ from lowerscope.core.model.recipe import (
 class CompareCommands(QObject):
     """Commands that compare.
 
-    Parameters
-    ----------
-    show
-        Shows the difference.
+    Args:
+        show: Shows the difference.
     """
 
     def __init__(

@@ -42,24 +42,14 @@ def status_cell(status: Status) -> Cell:
 class SidesPage(QWidget):
     """A difference of the comparison's two sides, fetched when it is visible.
 
-    Parameters
-    ----------
-    set_busy
-        Called with whether a difference is being fetched.
-    table
-        The list.
-    view
-        The widget on the right.
-    width
-        Width of the list, in pixels.
-
-    Signals
-    -------
-    shown
-        Another difference or a problem has arrived.
+    Args:
+        set_busy: Called with whether a difference is being fetched.
+        table: The list.
+        view: The widget on the right.
+        width: Width of the list, in pixels.
     """
 
-    shown = Signal()
+    shown = Signal()  # Another difference or a problem has arrived.
 
     def __init__(
         self,

@@ -31,18 +31,11 @@ from lowerscope.app.panes.difference.graph_difference_page import GraphDifferenc
 class DifferenceView(QWidget):
     """The page on the changes of a step, or on the pinned comparison.
 
-    Parameters
-    ----------
-    set_busy
-        Called with whether a difference is being fetched.
-
-    Signals
-    -------
-    patch_wanted
-        Save the difference shown as a patch.
+    Args:
+        set_busy: Called with whether a difference is being fetched.
     """
 
-    patch_wanted = Signal()
+    patch_wanted = Signal()  # Save the difference shown as a patch.
 
     def __init__(
         self,

@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 
 
 class ExportCommands(QObject):
-    """Export commands of the menus and the panes.
-
-    Attributes
-    ----------
-    dialog
-        The last dialog opened.
-    """
+    """Export commands of the menus and the panes."""
 
     def __init__(
         self,
@@ -57,7 +51,7 @@ class ExportCommands(QObject):
         self._exporting.done.connect(self._say)
         self._exporting.refused.connect(self._refuse)
         self._order: Order | None = None
-        self.dialog: ExportDialog | None = None
+        self.dialog: ExportDialog | None = None  # The last dialog opened.
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu File."""

@@ -34,45 +34,28 @@ LEVELS: dict[str, tuple[tuple[str, ...] | None, tuple[float, float]]] = {
 
 @dataclass(frozen=True)
 class Order:
-    """An order for an export.
-
-    Attributes
-    ----------
-    kinds, level
-        Kinds and level of pictures.
-    replacing
-        The existing files that may be replaced, as listed by a `Problem` of the code `EXISTS`.
-    """
+    """An order for an export."""
 
     wanted: tuple[Wanted, ...]
     folder: str
-    kinds: tuple[str, ...] = ("svg",)
+    kinds: tuple[str, ...] = ("svg",)  # Kinds and level of pictures.
     level: str = "fit"
+    # The existing files that may be replaced, as listed by a `Problem` of the code `EXISTS`.
     replacing: tuple[str, ...] = ()
 
 
 class Exporting(QObject):
     """Exports of the recipe shown, one at a time.
 
-    Parameters
-    ----------
-    document
-        The document to export.
-    layout
-        Returns the window's layout, for a session.
-
-    Signals
-    -------
-    progressed
-        Description of the current work and the fraction done, or ``None``.
-    done
-        An `ExportRecord`.
-    refused
-        A `Problem`; with the code `EXISTS` if files exist already, which are its choices.
+    Args:
+        document: The document to export.
+        layout: Returns the window's layout, for a session.
     """
 
+    # Description of the current work and the fraction done, or ``None``.
     progressed = Signal(str, object)
-    done = Signal(object)
+    done = Signal(object)  # An `ExportRecord`.
+    # A `Problem`; with the code `EXISTS` if files exist already, which are its choices.
     refused = Signal(object)
 
     def __init__(

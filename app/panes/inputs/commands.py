@@ -220,12 +220,9 @@ class Dropping(QObject):
 
     Any other file is opened as a model all the same, which reports what it is.
 
-    Parameters
-    ----------
-    model_in
-        Returns the path of a dragged model or session; empty for another file.
-    open_source
-        Opens a file.
+    Args:
+        model_in: Returns the path of a dragged model or session; empty for another file.
+        open_source: Opens a file.
     """
 
     def __init__(

@@ -31,13 +31,7 @@ _LONG_LINE = re.compile(rf"([^\n]{{{LINE_CHARACTERS}}})[^\n]+")
 
 
 class LogView(PlainTextEdit):
-    """The end of a growing text; it scrolls along unless the user scrolled up.
-
-    Attributes
-    ----------
-    saving
-        Writes the whole text, of which this shows a part, to a file.
-    """
+    """The end of a growing text; it scrolls along unless the user scrolled up."""
 
     def __init__(
         self, document: Document, children: Children, parent: QWidget | None = None
@@ -48,6 +42,7 @@ class LogView(PlainTextEdit):
         self.setAccessibleName(self.tr("Log"))
         self._document = document
         self._children = children
+        # Writes the whole text, of which this shows a part, to a file.
         self.saving = WholeText(document, self)
         self._use_theme()
         theme.notifier().changed.connect(self._use_theme)

@@ -37,38 +37,19 @@ Remedies = list[tuple[str, Callable[[], object]]]
 class ProblemsView(QWidget):
     """The page with the problems of the last change or run.
 
-    Parameters
-    ----------
-    notes
-        Returns notes besides the document's.
-    remedies
-        Returns more remedies of a problem.
-
-    Signals
-    -------
-    tracer_wanted
-        Trace with another tracer, ``"fx"`` or ``"export"``, instead.
-    own_translator_wanted
-        Translate by Lowerscope's rules instead of an importer of TVM's.
-    trust_wanted
-        Open the file although it can run code.
-    retry_wanted
-        Try again, since the file has been corrected.
-    question_wanted
-        Show again the dialog that resolves the problem.
-    library_wanted
-        Load a file with library functions.
-    step_wanted
-        Show the failed step.
+    Args:
+        notes: Returns notes besides the document's.
+        remedies: Returns more remedies of a problem.
     """
 
-    tracer_wanted = Signal(str)
+    tracer_wanted = Signal(str)  # Trace with another tracer, ``"fx"`` or ``"export"``, instead.
+    # Translate by Lowerscope's rules instead of an importer of TVM's.
     own_translator_wanted = Signal()
-    trust_wanted = Signal()
-    retry_wanted = Signal()
-    question_wanted = Signal()
-    library_wanted = Signal()
-    step_wanted = Signal()
+    trust_wanted = Signal()  # Open the file although it can run code.
+    retry_wanted = Signal()  # Try again, since the file has been corrected.
+    question_wanted = Signal()  # Show again the dialog that resolves the problem.
+    library_wanted = Signal()  # Load a file with library functions.
+    step_wanted = Signal()  # Show the failed step.
 
     def __init__(
         self,

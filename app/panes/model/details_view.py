@@ -22,15 +22,9 @@ from lowerscope.core.model.graph import name_of
 
 
 class DetailsView(Pane):
-    """The pane with labels and values.
+    """The pane with labels and values."""
 
-    Signals
-    -------
-    rule_wanted
-        Show the rule of the node, on a double click.
-    """
-
-    rule_wanted = Signal()
+    rule_wanted = Signal()  # Show the rule of the node, on a double click.
 
     def __init__(
         self,

@@ -25,15 +25,9 @@ ENTITY = Qt.ItemDataRole.UserRole
 
 
 class ModelView(Pane):
-    """The pane with the parts of the model.
+    """The pane with the parts of the model."""
 
-    Signals
-    -------
-    export_wanted
-        Export a function: its id.
-    """
-
-    export_wanted = Signal(str)
+    export_wanted = Signal(str)  # Export a function: its id.
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Model"), parent)

@@ -42,18 +42,10 @@ NAME_WIDTH = 280
 
 
 class ExtensionsDialog(Dialog):
-    """A modeless list of files: changes apply at once, and can be undone.
+    """A modeless list of files: changes apply at once, and can be undone."""
 
-    Signals
-    -------
-    file_wanted
-        Add a file: ``"rules"``, ``"library"`` or ``"passes"``.
-    place_wanted
-        Open a file: a `SourceLine`.
-    """
-
-    file_wanted = Signal(str)
-    place_wanted = Signal(object)
+    file_wanted = Signal(str)  # Add a file: ``"rules"``, ``"library"`` or ``"passes"``.
+    place_wanted = Signal(object)  # Open a file: a `SourceLine`.
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -305,10 +297,8 @@ class Extensions(QObject):
     def write_rule(self, entity: str = "") -> None:
         """Select a file in a dialog, and write a working rule for a node into it.
 
-        Parameters
-        ----------
-        entity
-            The node's id; empty for the last selected one.
+        Args:
+            entity: The node's id; empty for the last selected one.
         """
         node = self.selected() if not entity else self._node(entity)
         if node is None:

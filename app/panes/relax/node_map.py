@@ -22,15 +22,9 @@ NOT_YET = "not yet"
 
 
 class NodeMap(QWidget):
-    """The page with the node map, which fills while stepping through the translation.
+    """The page with the node map, which fills while stepping through the translation."""
 
-    Signals
-    -------
-    node_wanted
-        Show the translation of a node, on a double click.
-    """
-
-    node_wanted = Signal()
+    node_wanted = Signal()  # Show the translation of a node, on a double click.
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -154,15 +154,9 @@ KINDS = {
 
 
 class RulePanel(QWidget):
-    """Shows one of several sources.
+    """Shows one of several sources."""
 
-    Signals
-    -------
-    place_wanted
-        Open the file of a source: its `SourceLine`.
-    """
-
-    place_wanted = Signal(object)
+    place_wanted = Signal(object)  # Open the file of a source: its `SourceLine`.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -227,10 +221,8 @@ BOTH = 900
 class TranslationPage(QWidget):
     """The page about the last selected node, by a click or by a step.
 
-    Parameters
-    ----------
-    set_busy
-        Called with whether the answer is pending.
+    Args:
+        set_busy: Called with whether the answer is pending.
     """
 
     def __init__(

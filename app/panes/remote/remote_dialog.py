@@ -46,32 +46,22 @@ if TYPE_CHECKING:
 class Targets(QObject):
     """The catalogue, the target typed last, and the remote machine tried last.
 
-    Attributes
-    ----------
-    catalogue
-        The available targets; empty until they are known.
-    typed
-        Effect of the typed target, or its error.
-    state
-        Answer of a remote machine, or why there is none.
-    trying
-        Whether a query to a remote machine is pending.
-
-    Signals
-    -------
-    changed
-        One of these is new.
+    Attributes:
+        trying: Whether a query to a remote machine is pending.
     """
 
-    changed = Signal()
+    changed = Signal()  # One of these is new.
 
     def __init__(self, queries: Queries, parent: QObject) -> None:
         super().__init__(parent)
         self._queries = queries
         self._text = ""
         self._slot = Slot(queries)
+        # The available targets; empty until they are known.
         self.catalogue: tuple[TargetRecord, ...] = ()
+        # Effect of the typed target, or its error.
         self.typed: TargetRecord | Problem | None = None
+        # Answer of a remote machine, or why there is none.
         self.state: RemoteState | Problem | None = None
 
     @property
@@ -207,10 +197,8 @@ class RemoteDialog(Dialog):
     def remote(self) -> Remote | None:
         """Return the typed remote.
 
-        Raises
-        ------
-        LowerscopeError
-            If it is invalid.
+        Raises:
+            LowerscopeError: If it is invalid.
         """
         return remote_of(self.tracker.text(), self.key.text(), float(self.seconds.value()))
 

@@ -35,20 +35,9 @@ from lowerscope.core.model.problems import Cancelled, LowerscopeError, Problem
 
 
 class Archives(QObject):
-    """Selects the folder for an archive in a dialog, and unpacks it in a thread.
+    """Selects the folder for an archive in a dialog, and unpacks it in a thread."""
 
-    Signals
-    -------
-    unpacked
-        Path of the unpacked session file.
-
-    Attributes
-    ----------
-    dialog
-        The last dialog shown.
-    """
-
-    unpacked = Signal(str)
+    unpacked = Signal(str)  # Path of the unpacked session file.
 
     def __init__(self, document: Document, window: QWidget) -> None:
         super().__init__(window)
@@ -56,7 +45,7 @@ class Archives(QObject):
         self._window = window
         self._archive: Archive | None = None
         self._stopped = Event()
-        self.dialog: UnpackDialog | None = None
+        self.dialog: UnpackDialog | None = None  # The last dialog shown.
 
     def is_file(self, source: str) -> bool:
         """Return whether a source has the name of an archive."""
@@ -121,20 +110,12 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 class UnpackDialog(Dialog):
     """The files of an archive, and the folder to unpack them to.
 
-    Signals
-    -------
-    unpack_wanted
-        The folder.
-
-    Parameters
-    ----------
-    archive
-        Contents of the archive.
-    folder
-        The proposed folder, which does not exist yet.
+    Args:
+        archive: Contents of the archive.
+        folder: The proposed folder, which does not exist yet.
     """
 
-    unpack_wanted = Signal(str)
+    unpack_wanted = Signal(str)  # The folder.
 
     def __init__(self, archive: Archive, folder: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)

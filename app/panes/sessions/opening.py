@@ -34,10 +34,8 @@ SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
 class Opening(QObject):
     """Opens sources, and shows the dialogs that resolve a problem with one.
 
-    Parameters
-    ----------
-    ask_inputs
-        Shows the form for the inputs of a rejected recipe, with their names.
+    Args:
+        ask_inputs: Shows the form for the inputs of a rejected recipe, with their names.
     """
 
     def __init__(

@@ -48,26 +48,13 @@ Hindrance = Literal["", "window", "folder"]
 
 @dataclass(frozen=True)
 class Place:
-    """A session's file.
+    """A session's file."""
 
-    Attributes
-    ----------
-    path
-        Path of the file.
-    automatic
-        Whether Lowerscope chose the path.
-    lock
-        Held by the window that saves to it; ``None`` if this one may not.
-    hindrance
-        Reason why it may not.
-    written
-        Content of the file: see `save_session`.
-    """
-
-    path: Path
-    automatic: bool
-    lock: QLockFile | None
-    hindrance: Hindrance = ""
+    path: Path  # Path of the file.
+    automatic: bool  # Whether Lowerscope chose the path.
+    lock: QLockFile | None  # Held by the window that saves to it; ``None`` if this one may not.
+    hindrance: Hindrance = ""  # Reason why it may not.
+    # Content of the file: see `save_session`.
     written: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -91,10 +78,8 @@ def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = No
 def new_place(folder: Path) -> Place:
     """Return a new place for an unnamed document; the oldest ones are deleted.
 
-    Raises
-    ------
-    OSError
-        If the folder cannot be created.
+    Raises:
+        OSError: If the folder cannot be created.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.glob(f"[!.]*{SUFFIX}"))[: -AUTOMATIC + 1]:
@@ -120,29 +105,16 @@ RETRY_MS = 5000
 class Sessions(QObject):
     """Saves the document, and opens saved ones.
 
-    Signals
-    -------
-    changed
-        `path` or `read_only` changed.
-    saved
-        The document has been saved.
-
-    Parameters
-    ----------
-    document
-        The document to save.
-    settings
-        Stores which session was open last.
-    trusting
-        Shows a dialog before a session's files run.
-    layout
-        Returns the window's current layout.
-    lay_out
-        Applies a session's layout to the window.
+    Args:
+        document: The document to save.
+        settings: Stores which session was open last.
+        trusting: Shows a dialog before a session's files run.
+        layout: Returns the window's current layout.
+        lay_out: Applies a session's layout to the window.
     """
 
-    changed = Signal()
-    saved = Signal()
+    changed = Signal()  # `path` or `read_only` changed.
+    saved = Signal()  # The document has been saved.
 
     def __init__(
         self,

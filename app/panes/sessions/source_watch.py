@@ -23,14 +23,9 @@ class SourceWatch(QObject):
 
     A file that is opened for the first time is read as it is. If the new state cannot be opened,
     the problem is shown and the window keeps what it had.
-
-    Signals
-    -------
-    saved(object)
-        The paths of files that were saved, and are about to be read again.
     """
 
-    saved = Signal(object)
+    saved = Signal(object)  # The paths of files that were saved, and are about to be read again.
 
     def __init__(self, document: Document, run: Callable[[], None], settings: Settings) -> None:
         super().__init__(document)

@@ -33,15 +33,9 @@ from lowerscope.core.model.recipe import Recipe
 
 
 class Trusting(QObject):
-    """Shows the dialog about a recipe's files, and stores those that may run.
+    """Shows the dialog about a recipe's files, and stores those that may run."""
 
-    Signals
-    -------
-    declined
-        The user declined to run the files.
-    """
-
-    declined = Signal()
+    declined = Signal()  # The user declined to run the files.
 
     def __init__(
         self,
@@ -212,17 +206,9 @@ MOST_LINES = 5
 class RunCodeDialog(Dialog):
     """Code files, to be read before they run.
 
-    Parameters
-    ----------
-    paths
-        The files.
-    changed
-        Those of them that ran before with other content.
-
-    Attributes
-    ----------
-    shown
-        The SHA-256 of the content shown of each file, by its path; ``""`` if it cannot be read.
+    Args:
+        paths: The files.
+        changed: Those of them that ran before with other content.
     """
 
     def __init__(
@@ -242,6 +228,7 @@ class RunCodeDialog(Dialog):
         since = again.format(_names(changed)) if changed else first
         question = Label(f"{text.format(_names(paths))} {since}")
         question.setWordWrap(True)
+        # The SHA-256 of the content shown of each file, by its path; ``""`` if it cannot be read.
         self.shown: dict[str, str] = {}
         far: list[str] = []
         self.files = QTabWidget()

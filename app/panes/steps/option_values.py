@@ -25,10 +25,8 @@ WORDS = {
 def option_value(option: PassOption, text: str) -> OptionValue:
     """Parse the value typed for an option.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is not of the option's kind.
+    Raises:
+        LowerscopeError: If it is not of the option's kind.
     """
     text = text.strip()
     if text == "null" and option.nullable:

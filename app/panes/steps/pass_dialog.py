@@ -37,15 +37,9 @@ Field = QLineEdit | QComboBox
 
 
 class PassForm(QWidget):
-    """The description of a pass with its options.
+    """The description of a pass with its options."""
 
-    Signals
-    -------
-    edited
-        A field was changed.
-    """
-
-    edited = Signal()
+    edited = Signal()  # A field was changed.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -100,10 +94,9 @@ class PassForm(QWidget):
     def values(self) -> dict[str, OptionValue]:
         """Return the options that differ from the pass's own.
 
-        Raises
-        ------
-        LowerscopeError
-            If a typed value is not of its option's kind, or a required one is missing.
+        Raises:
+            LowerscopeError: If a typed value is not of its option's kind, or a required one is
+                missing.
         """
         values: dict[str, OptionValue] = {}
         for option in () if self._type is None else self._type.options:
@@ -163,10 +156,8 @@ NAMES_WIDTH = 280
 class PassDialog(Dialog):
     """A pass with its options, to be selected in the catalogue, or of an existing step.
 
-    Parameters
-    ----------
-    step
-        The step to edit; ``None`` to add one.
+    Args:
+        step: The step to edit; ``None`` to add one.
     """
 
     def __init__(self, step: Step | None, parent: QWidget | None = None) -> None:

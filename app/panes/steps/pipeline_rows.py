@@ -37,17 +37,12 @@ def step_rows(
 ) -> list[StepRow]:
     """Return the rows of the recipe's steps.
 
-    Parameters
-    ----------
-    steps
-        Steps of the wanted recipe.
-    known
-        Steps of the recipe of `lines`, which are valid up to the first difference.
-    chosen
-        The filter: name and function apply to the recipe's steps; for nested passes, the filter of
-        unchanged ones applies as well.
-    unfolded
-        Numbers of the expanded lines.
+    Args:
+        steps: Steps of the wanted recipe.
+        known: Steps of the recipe of `lines`, which are valid up to the first difference.
+        chosen: The filter: name and function apply to the recipe's steps; for nested passes, the
+            filter of unchanged ones applies as well.
+        unfolded: Numbers of the expanded lines.
     """
     same = 0
     while same < min(len(steps), len(known)) and steps[same] == known[same]:
@@ -80,10 +75,8 @@ def build_rows(
 ) -> list[StepRow]:
     """Return the header row of the build's own passes, and their rows.
 
-    Parameters
-    ----------
-    passed_over
-        See `Stepping.passed_over`.
+    Args:
+        passed_over: See `Stepping.passed_over`.
     """
     named = bool(chosen.name or chosen.function)
     count = f"{len(lines)} passes" if lines else "" if shown else "not built"

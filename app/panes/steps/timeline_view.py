@@ -40,10 +40,8 @@ SECTIONS: dict[str, Section] = {
 class TimelineView(QWidget):
     """The timeline strip: buttons, the timelines, the current step, and the slider.
 
-    Parameters
-    ----------
-    scheduled
-        Returns the name of the scheduled function; empty for none.
+    Args:
+        scheduled: Returns the name of the scheduled function; empty for none.
     """
 
     def __init__(

@@ -121,18 +121,11 @@ class ScheduledFunction(Protocol):
 class TensorIRView(Pane):
     """The pane with the functions after the passes.
 
-    Parameters
-    ----------
-    scheduled
-        Replaces the script after the passes while the function is scheduled.
-
-    Signals
-    -------
-    rules_wanted
-        Schedule all functions by rules.
+    Args:
+        scheduled: Replaces the script after the passes while the function is scheduled.
     """
 
-    rules_wanted = Signal()
+    rules_wanted = Signal()  # Schedule all functions by rules.
 
     def __init__(
         self,

@@ -16,12 +16,9 @@ from lowerscope.app.panes.tuning.tune_dialog import ask_tuning
 class TuneCommands(QObject):
     """The commands, and their dialog and page.
 
-    Parameters
-    ----------
-    scheduled
-        Returns the function at the workbench; empty for none.
-    show_page
-        Shows the progress of tuning.
+    Args:
+        scheduled: Returns the function at the workbench; empty for none.
+        show_page: Shows the progress of tuning.
     """
 
     def __init__(

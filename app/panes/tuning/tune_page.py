@@ -127,21 +127,11 @@ NARROW = 520
 
 
 class TunePage(QWidget):
-    """The table of the functions beside the curve of the selected one.
+    """The table of the functions beside the curve of the selected one."""
 
-    Signals
-    -------
-    tune_wanted
-        Show the form for a tuning.
-    workbench_wanted(str)
-        Show the schedule of a function.
-    in_model_wanted(bool)
-        Apply the schedules to the model, or not.
-    """
-
-    tune_wanted = Signal()
-    workbench_wanted = Signal(str)
-    in_model_wanted = Signal(bool)
+    tune_wanted = Signal()  # Show the form for a tuning.
+    workbench_wanted = Signal(str)  # Show the schedule of a function.
+    in_model_wanted = Signal(bool)  # Apply the schedules to the model, or not.
 
     def __init__(self, document: Document, tuning: Tuning, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -103,27 +103,18 @@ _GIVEN = {
 
 
 class NodeParts:
-    """The compared tensors of nodes, and their sources.
-
-    Attributes
-    ----------
-    of
-        The tensors of a node's value, by node in graph order.
-    reasons
-        Why a node has none, by node.
-    random
-        By node, why its value in a run is not compared: it depends on random numbers. In isolation,
-        on torch's inputs, it may be compared,
-    draws
-        unless it draws them itself.
-    """
+    """The compared tensors of nodes, and their sources."""
 
     def __init__(self, lowered: LoweredModel, traced: TracedModel, owners: Owners) -> None:
+        # The tensors of a node's value, by node in graph order.
         self.of: dict[str, tuple[Part, ...]] = {}
-        self.reasons: dict[str, Found] = {}
+        self.reasons: dict[str, Found] = {}  # Why a node has none, by node.
         self._by_call: dict[int, list[Part]] = {}
         nodes = traced.graph_module.graph.nodes
+        # By node, why its value in a run is not compared: it depends on random numbers. In
+        # isolation, on torch's inputs, it may be compared,
         self.random = _random_nodes(lowered, traced)
+        # unless it draws them itself.
         self.draws = frozenset(name for name, each in lowered.nodes.items() if each.random)
         for node in nodes:
             try:
@@ -235,14 +226,6 @@ class NodesAlone:
     That finds the nodes in which an error starts. The kernels are those of the run. The calls that
     compute a node's value are repeated, back to reads of another node's value, which is replaced by
     torch's.
-
-    Attributes
-    ----------
-    reads
-        By node, the nodes whose values are read to run it; nodes that cannot be run alone are
-        absent.
-    reasons
-        Why a node cannot be run alone, by node.
     """
 
     def __init__(
@@ -262,8 +245,10 @@ class NodesAlone:
         self._given = {
             hash(variable): value for variable, value in zip(main.params, arguments, strict=True)
         }
+        # By node, the nodes whose values are read to run it; nodes that cannot be run alone are
+        # absent.
         self.reads: dict[str, tuple[str, ...]] = {}
-        self.reasons: dict[str, Found] = {}
+        self.reasons: dict[str, Found] = {}  # Why a node cannot be run alone, by node.
         for name in parts.of:
             if name in parts.draws:
                 self.reasons[name] = parts.random[name]

@@ -197,11 +197,9 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
 
     Raises a `LowerscopeError` if there is none of this name, with the existing names.
 
-    Parameters
-    ----------
-    name
-        Of a parameter or buffer of the model, of a constant of the Relax module, or of an input;
-        or its id, such as ``param:linear0.weight``.
+    Args:
+        name: Of a parameter or buffer of the model, of a constant of the Relax module, or of an
+            input; or its id, such as ``param:linear0.weight``.
     """
     kind, _, rest = name.partition(":")
     wanted = rest if kind in KINDS else name
@@ -286,12 +284,9 @@ def compared(
 ) -> Comparison:
     """Return the statistics of a tensor and of torch's.
 
-    Parameters
-    ----------
-    ours, theirs
-        Of any shapes and dtypes; ``None`` if missing.
-    reason
-        Why there is nothing to compare, although there may be values.
+    Args:
+        ours, theirs: Of any shapes and dtypes; ``None`` if missing.
+        reason: Why there is nothing to compare, although there may be values.
     """
     found = Comparison(
         place=place,
@@ -420,10 +415,8 @@ def window(
 ) -> Window:
     """Return a window of a tensor, and of torch's, as a matrix.
 
-    Parameters
-    ----------
-    leading, area, cells
-        As in `WindowParams`; the area is top, left, rows and columns.
+    Args:
+        leading, area, cells: As in `WindowParams`; the area is top, left, rows and columns.
     """
     if not reason and ours is not None and theirs is not None and not comparable(ours, theirs):
         reason = difference(ours, theirs, tolerances).reason

@@ -34,10 +34,8 @@ def run_variants(
 
     Raises a `LowerscopeError` if a run fails while it is timed.
 
-    Parameters
-    ----------
-    recipes
-        With the same inputs and threads.
+    Args:
+        recipes: With the same inputs and threads.
     """
     names = variant_names(recipes)
     outcomes: list[RunRecord | Problem] = []

@@ -294,14 +294,11 @@ def judge(
 ) -> Verdict:
     """Compare the outputs of a run with torch's.
 
-    Parameters
-    ----------
-    random
-        For each output, the names of the random operators that it depends on. The values of such
-        an output are not compared, its rank and dtype are.
-    precise
-        Runs the reference in float64; called if an output is out of tolerance. An output that is
-        as close to that as the reference itself matches it.
+    Args:
+        random: For each output, the names of the random operators that it depends on. The values of
+            such an output are not compared, its rank and dtype are.
+        precise: Runs the reference in float64; called if an output is out of tolerance. An output
+            that is as close to that as the reference itself matches it.
     """
     if len(names) != len(actual):
         numbered = len(actual) > 1
