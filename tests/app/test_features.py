@@ -18,7 +18,7 @@ from lowerscope.core.model.queries import (
     ScheduleQuery,
     SnapshotQuery,
 )
-from lowerscope.core.model.recipe import Drawing
+from lowerscope.core.model.recipe import Drawing, Override
 from lowerscope.core.model.run_records import GuardedRun
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.model.schedule_records import ScheduleRecord, ScheduleStep
@@ -108,6 +108,21 @@ def test_a_pass_that_crashes_two_engines_is_switched_off(bench: Bench) -> None:
     assert not bench.document.recipe.steps[0].on
     assert bench.document.before == RECIPE
     assert any("switched off" in each for each in bench.notices)
+
+
+def test_a_strategy_that_crashes_two_engines_is_switched_off(bench: Bench) -> None:
+    chosen = (Override(pattern="fx:relu", strategy="te"),)
+    recipe = msgspec.structs.replace(RECIPE, overrides=chosen)
+    bench.document.open(recipe)
+    for _ in range(2):
+        lost = bench.sent(SnapshotQuery)
+        crash(bench, bench.engine, "override 0 fx:relu")
+        lost.refuse(CRASHED)
+    bench.derive()
+    assert bench.document.recipe is not None
+    assert [each.on for each in bench.document.recipe.overrides] == [False]
+    assert bench.document.before == recipe
+    assert any("relu" in each and "switched off" in each for each in bench.notices)
 
 
 def test_what_is_shown_is_replayed_in_the_next_engine(bench: Bench, qtbot: QtBot) -> None:

@@ -137,10 +137,10 @@ class Bench:
     def select(self, *names: str) -> None:
         """Click rows of the tree, those after the first with Ctrl."""
         for place, row in enumerate(self.ids(*names)):
-            self.view.tree.scrollToItem(self.view.tree.item_of(row))
-            self._click(
-                self.view.tree, self.view.tree.row_rect(row).toRect(), CONTROL if place else NONE
-            )
+            tree = self.view.tree
+            tree.scrollToItem(tree.item_of(row))
+            area = tree.visualItemRect(tree.item_of(row))
+            self._click(tree, area, CONTROL if place else NONE)
         self.settle()
 
     def _click(self, view: QAbstractItemView, rect: QRect, keys: Qt.KeyboardModifier) -> None:

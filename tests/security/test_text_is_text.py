@@ -21,9 +21,9 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, PlainTextEdit, literal, markup
-from lowerscope.app.shell.help_window import MarkdownView
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.sessions import Hashes, save_session
@@ -104,8 +104,10 @@ FACTORIES = {
 }
 """Files that make them, or derive from them."""
 
-NAMED = {"focus_ring.py": {"QLabel"}, "document.py": {"QTextDocument"}} | {
-    "painting.py": {"QTextDocument"}
+NAMED = {
+    "focus_ring.py": {"QLabel"},
+    "code_lines.py": {"QTextDocument"},
+    "highlighter.py": {"QTextDocument"},
 }
 """Files that name them as a type, and neither call them nor derive from them."""
 

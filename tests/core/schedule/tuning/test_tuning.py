@@ -226,7 +226,7 @@ from tvm.s_tir import Schedule, meta_schedule
 
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.lowering.legal_forms import extremum, make_known
-from lowerscope.core.schedule.tuning.database import Database
+from lowerscope.core.run.tuning.database import Database
 
 make_known()
 x = te.placeholder((16, 64), "float32")
