@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -63,17 +63,20 @@ class Bench:
         assert wait_until(condition), self.state()
 
     def point(self, view: QListWidget, item: QListWidgetItem) -> None:
-        """Move the mouse to an item, once the layout is done that would take it elsewhere."""
+        """Tell a list that the mouse is over an item.
 
-        def place() -> QPoint:
-            view.scrollToItem(item)
-            return view.viewport().mapToGlobal(view.visualItemRect(item).center())
+        Not by the cursor: without a screen, the platform gives its moves to any window below it.
+        """
+        view.scrollToItem(item)
+        port, place = view.viewport(), QPointF(view.visualItemRect(item).center())
+        above = QPointF(port.mapToGlobal(place))
+        button = Qt.MouseButton.NoButton
+        move = QMouseEvent(QEvent.Type.MouseMove, place, above, button, button, NONE)
+        QApplication.sendEvent(port, move)
 
-        last = None
-        while place() != last:
-            last = place()
-            QTest.qWait(20)
-        QTest.mouseMove(view.viewport(), view.visualItemRect(item).center())
+    def leave(self, view: QListWidget) -> None:
+        """Tell a list that the mouse has left it."""
+        QApplication.sendEvent(view.viewport(), QEvent(QEvent.Type.Leave))
 
     def settle(self) -> None:
         """Wait until what is shown is what is wanted."""

@@ -73,7 +73,7 @@ def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
     bench.wait(lambda: shown.pages.currentWidget() is shown.preview)
     assert "T.unroll(" in bench.script
     assert shown.line.whole().startswith("Preview: ")
-    QTest.mouseMove(bench.view.tree.viewport(), bench.view.tree.rect().center())
+    bench.leave(choices.list)
     bench.wait(lambda: shown.pages.currentWidget() is shown.script)
     assert bench.record.steps == ()
 
