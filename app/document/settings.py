@@ -13,9 +13,6 @@ _MOST_DIGITS = 16
 SCALES = ("100", "125", "150", "175", "200")
 """Scales in per cent of the default sizes."""
 
-LAYOUT_VERSION = 2
-"""Version of the set of docks; a layout saved with another one is not restored."""
-
 
 class Settings:
     """Typed access to the settings file of this user."""
@@ -144,14 +141,6 @@ class Settings:
         """Store the scale of the window in per cent, applied at the next start."""
         self._store.setValue("scale", str(scale))
 
-    def timeline(self) -> bool:
-        """Return whether the timeline is shown."""
-        return str(self._store.value("timeline", "true")) == "true"
-
-    def set_timeline(self, shown: bool) -> None:
-        """Store whether the timeline is shown."""
-        self._store.setValue("timeline", "true" if shown else "false")
-
     def memory_limit(self) -> int:
         """Return a worker's memory limit in bytes; 0 for the default."""
         # Imported here to keep the window's start fast.
@@ -179,15 +168,15 @@ class Settings:
         """Return the window's geometry; empty the first time."""
         return self._bytes("geometry")
 
-    def layout(self) -> QByteArray:
-        """Return the layout of the docks; empty the first time."""
-        return self._bytes(f"layout-{LAYOUT_VERSION}")
+    def layout(self) -> str:
+        """Return the layout of the panes, as JSON; empty the first time."""
+        return str(self._store.value("panes", ""))
 
-    def save(self, geometry: QByteArray, layout: QByteArray) -> None:
-        """Store geometry and layout; if the docks were not shown, the previous layout stays."""
+    def save(self, geometry: QByteArray, layout: str) -> None:
+        """Store geometry and layout; if the panes were not shown, the previous layout stays."""
         self._store.setValue("geometry", geometry)
-        if not layout.isEmpty():
-            self._store.setValue(f"layout-{LAYOUT_VERSION}", layout)
+        if layout:
+            self._store.setValue("panes", layout)
         self._store.sync()
 
     def _number(self, key: str, usual: int) -> int:

@@ -1,4 +1,4 @@
-"""The registry of commands, read by menus, keys, the palette and the page of shortcuts."""
+"""The registry of commands, read by menus, keys, buttons, the palette and the page of shortcuts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ class Command:
     """A command that the user can run."""
 
     id: str  # Name in the code.
-    menu: str  # Title of its menu.
     title: str  # Text in the menu, with an ampersand before the mnemonic.
     run: Callable[..., object]  # Called to run it.
-    keys: str = ""  # In Qt's portable notation; empty for none.
+    keys: str = ""  # In Qt's portable notation, alternatives with ``; `` between; empty for none.
     # Predicate of availability; ``None`` for a command that is always available.
     enabled: Callable[[], bool] | None = None
     reason: Callable[[], str] | None = None  # Tool tip while it is not available.
     # State of a switch or of a choice; ``None`` for a command without one.
     checked: Callable[[], bool] | None = None
     group: str = ""  # Commands of one group are exclusive choices.
-    separated: bool = False  # Whether a separator precedes it in the menu.
     key_there: str = ""  # A key that a focused view handles itself; displayed, not bound.
 
 
@@ -33,7 +31,12 @@ def keys_of(command: Command) -> str:
     """Return the keys of a command as displayed text."""
     native = QKeySequence.SequenceFormat.NativeText
     return "  ·  ".join(
-        each for each in (QKeySequence(command.keys).toString(native), command.key_there) if each
+        each
+        for each in (
+            *(keys.toString(native) for keys in QKeySequence.listFromString(command.keys)),
+            command.key_there,
+        )
+        if each
     )
 
 
@@ -43,7 +46,7 @@ def plain(text: str) -> str:
 
 
 class Commands(QObject):
-    """The registry: each command with its action, in the order of the menus.
+    """The registry: each command with its action.
 
     A change arms `refresh_later`, which evaluates all predicates once, in the next turn of the
     event loop. Whatever reads or runs a command before that evaluates them at once.
@@ -64,7 +67,7 @@ class Commands(QObject):
         said = f"\t{keys_of(command)}" if command.key_there else ""
         action = QAction(command.title + said, self)
         action.setObjectName(command.id)
-        action.setShortcut(QKeySequence(command.keys))
+        action.setShortcuts(QKeySequence.listFromString(command.keys))
         action.setCheckable(command.checked is not None)
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))

@@ -26,7 +26,7 @@ class Host(Protocol):
         """Show the panes in place of the welcome page."""
 
     def show_page(self, key: str) -> None:
-        """Show a page of the outcome pane."""
+        """Show a page, whichever pane and mode it belongs to."""
 
     def bring(self, name: str) -> None:
-        """Bring a pane to the front."""
+        """Make a pane visible, whichever mode it belongs to."""

@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QFocusEvent,
     QFont,
     QKeyEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
@@ -24,10 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAccessibleWidget,
-    QApplication,
-    QDockWidget,
     QGridLayout,
-    QMainWindow,
     QMenu,
     QSizePolicy,
     QStackedWidget,
@@ -427,7 +425,15 @@ class PartsLabel(ElidedLabel):
 
 
 class PaneHeader(QWidget):
-    """Title, tabs, context and buttons in a row of 34 pixels; also the title bar of a dock."""
+    """Title, tabs, context and buttons in a row of 34 pixels.
+
+    Signals:
+        maximise_wanted: Give the pane the whole window, or put it back: a double click.
+        window_wanted: Show the pane in a window of its own, or put it back.
+    """
+
+    maximise_wanted = Signal()
+    window_wanted = Signal()
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -446,32 +452,28 @@ class PaneHeader(QWidget):
             margins=(10, 0, 10, 1),
             spacing=10,
         )
-        self.window_buttons = _WindowButtons(self)
+        self._buttons = _HeaderButtons(self)
         theme.notifier().changed.connect(self.update)
 
-    def attach(self, dock: QDockWidget) -> None:
-        """Make the two buttons at the right float and close this dock."""
-        self.window_buttons.attach(dock)
-
     # Qt
-
-    def sizeHint(self) -> QSize:
-        # A dock queries it, and would otherwise use the row's height.
-        return QSize(super().sizeHint().width(), HEADER_HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
         width = self.title.sizeHint().width() + self.tabs.minimumSizeHint().width() + 40
         return QSize(width, HEADER_HEIGHT)
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        self.window_buttons.appear()
+        self._buttons.appear()
 
     def leaveEvent(self, event: QEvent) -> None:
-        self.window_buttons.disappear()
+        self._buttons.hide()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.window_buttons.place()
+        self._buttons.place()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.maximise_wanted.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()
@@ -480,46 +482,31 @@ class PaneHeader(QWidget):
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(colours.line))
 
 
-class _WindowButtons(QWidget):
-    """Float and close buttons, over the right end of a header under the mouse or with the focus."""
+class _HeaderButtons(QWidget):
+    """Maximise and window buttons, over the right end of a header under the mouse."""
 
-    def __init__(self, header: QWidget) -> None:
+    def __init__(self, header: PaneHeader) -> None:
         super().__init__(header)
-        self._dock: QDockWidget | None = None
         size, click = (22, 22), Qt.FocusPolicy.ClickFocus
-        self._float = IconButton("float", self.tr("Float or put back"), size=size, focus=click)
-        self._close = IconButton("close", self.tr("Close the pane"), size=size, focus=click)
-        row_of(self, self._float, self._close, margins=(8, 0, 6, 0))
+        maximise = IconButton(
+            "fit", self.tr("Maximise or restore the pane"), size=size, focus=click
+        )
+        window = IconButton("float", self.tr("In a window, or back"), size=size, focus=click)
+        maximise.clicked.connect(header.maximise_wanted)
+        window.clicked.connect(header.window_wanted)
+        row_of(self, maximise, window, margins=(8, 0, 6, 0))
         self.hide()
 
-    def attach(self, dock: QDockWidget) -> None:
-        self._dock = dock
-        self._float.clicked.connect(self._toggle_floating)
-        self._close.clicked.connect(dock.close)
-
     def appear(self) -> None:
-        if self._dock is None:
-            return
-        feature = QDockWidget.DockWidgetFeature
-        self._float.setVisible(bool(self._dock.features() & feature.DockWidgetFloatable))
-        self._close.setVisible(bool(self._dock.features() & feature.DockWidgetClosable))
         self.place()
         self.show()
         self.raise_()
-
-    def disappear(self) -> None:
-        if not self.isAncestorOf(QApplication.focusWidget() or self.window()):
-            self.hide()
 
     def place(self) -> None:
         size = self.sizeHint()
         header = self.parentWidget()
         assert header is not None
         self.setGeometry(header.width() - size.width(), 0, size.width(), HEADER_HEIGHT - 1)
-
-    def _toggle_floating(self) -> None:
-        if self._dock is not None:
-            self._dock.setFloating(not self._dock.isFloating())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))
@@ -556,7 +543,6 @@ class Pane(QWidget):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._pages: dict[str, QWidget] = {}
-        self._dock: QDockWidget | None = None
         self.header = PaneHeader(title)
         self.progress = ProgressLine()
         self._stack = QStackedWidget()
@@ -627,32 +613,11 @@ class Pane(QWidget):
             self.progress.clear()
         self.progress.raise_()
 
-    # Dock
-
-    def make_dock(self, object_name: str, parent: QMainWindow) -> QDockWidget:
-        """Return a dock with this pane in it, dragged by the pane's header.
-
-        Args:
-            object_name: Name under which the window saves the dock's position.
-            parent: The window, to which the caller adds the dock.
-        """
-        dock = QDockWidget(self.title(), parent)
-        dock.setObjectName(object_name)
-        layout = self.layout()
-        assert layout is not None
-        layout.removeWidget(self.header)
-        dock.setTitleBarWidget(self.header)
-        dock.setWidget(self)
-        self.header.attach(dock)
-        self._dock = dock
-        return dock
-
     # Qt
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        top = 0 if self._dock is not None else HEADER_HEIGHT
-        self.progress.setGeometry(0, top, self.width(), self.progress.height())
+        self.progress.setGeometry(0, HEADER_HEIGHT, self.width(), self.progress.height())
         self.progress.raise_()
 
 

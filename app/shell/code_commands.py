@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
 from lowerscope.app.document.colouring import Colouring
@@ -39,19 +39,16 @@ class CodeCommands(QObject):
         application.focusChanged.connect(self._follow)
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu View."""
-        view, tr = self._window.tr("&View"), self._window.tr
+        """Return the commands."""
+        tr = self._window.tr
         colouring = self._colouring
         return (
-            Command(
-                "find-in-text", view, tr("&Find in the text…"), self._find, "Ctrl+F", separated=True
-            ),
-            Command("go-to-line", view, tr("&Go to line…"), self._go_to_line, "Ctrl+G"),
-            Command("fold-all", view, tr("F&old all functions"), self._fold_all),
-            Command("unfold-all", view, tr("&Unfold all"), self._unfold_all),
+            Command("find-in-text", tr("&Find in the text…"), self._find, "Ctrl+F"),
+            Command("go-to-line", tr("&Go to line…"), self._go_to_line, "Ctrl+G"),
+            Command("fold-all", tr("F&old all functions"), self._fold_all),
+            Command("unfold-all", tr("&Unfold all"), self._unfold_all),
             Command(
                 "line-colours",
-                view,
                 tr("&Colour lines by node"),
                 colouring.toggle,
                 "Ctrl+Shift+L",
@@ -70,9 +67,9 @@ class CodeCommands(QObject):
             widget = widget.parentWidget()
         if widget is None:
             return
-        # A pane may float, in a window of its own.
-        window = widget.window()
-        if window is self._window or isinstance(window, QDockWidget):
+        # A pane may be in a window of its own.
+        panes = self._panes()
+        if panes is not None and panes.isAncestorOf(widget):
             self._last = widget
 
     def text(self) -> CodeView | None:

@@ -21,31 +21,27 @@ from lowerscope.core.model.formatting import bytes_text
 
 
 def setting_up(store: PreferenceStore, parent: QWidget) -> Command:
-    """Return the command that opens the settings, for the menu File."""
+    """Return the command that opens the settings."""
     tr = parent.tr
     return Command(
         "settings",
-        tr("&File"),
         tr("Setti&ngs…"),
         partial(_settings, store, parent),
         "Ctrl+,",
-        separated=True,
     )
 
 
 def limiting(store: PreferenceStore, parent: QWidget) -> tuple[Command, ...]:
-    """Return the commands on the memory of runs, for the menu Run."""
-    menu, tr = parent.tr("&Run"), parent.tr
+    """Return the commands on the memory of runs."""
+    tr = parent.tr
     return (
         Command(
             "memory-limit",
-            menu,
             tr("&Memory limit of the worker…"),
             partial(_settings, store, parent, "memory_limit"),
         ),
         Command(
             "keep",
-            menu,
             tr("Memory for &values of a run…"),
             partial(_settings, store, parent, "keep"),
         ),
@@ -60,18 +56,17 @@ def helping(
     parent: QWidget,
 ) -> tuple[Command, ...]:
     """Return the commands of the menu Help."""
-    menu, tr = parent.tr("&Help"), parent.tr
+    tr = parent.tr
     return (
-        Command("palette", menu, tr("&All commands…"), show_palette, "Ctrl+Shift+P"),
+        Command("palette", tr("&All commands…"), show_palette, "Ctrl+K; Ctrl+Shift+P"),
         Command(
             "shortcuts",
-            menu,
             tr("&Keyboard shortcuts"),
             partial(_shortcuts, commands, parent),
             "Ctrl+?",
         ),
         *help.commands(),
-        Command("about", menu, tr("A&bout Lowerscope"), partial(_about, store, parent)),
+        Command("about", tr("A&bout Lowerscope"), partial(_about, store, parent)),
     )
 
 
@@ -150,10 +145,9 @@ class ClearCaches(QObject):
 
 
 def clearing(document: Document, parent: QWidget) -> Command:
-    """Return the command that clears the caches, for the menu Run."""
+    """Return the command that clears the caches."""
     return Command(
         "clear-caches",
-        parent.tr("&Run"),
         parent.tr("&Clear caches…"),
         partial(ask_to_clear, document, parent),
     )

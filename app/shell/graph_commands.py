@@ -77,7 +77,6 @@ class Graphs(QObject):
     def commands(self) -> list[Command]:
         """Return the graph commands, in the order of the menu."""
         tr = self._window.tr
-        menu = tr("&Graph")
 
         def of_page(act: Callable[[GraphPage], object]) -> Callable[[], None]:
             def run() -> None:
@@ -110,71 +109,58 @@ class Graphs(QObject):
         return [
             Command(
                 "find-node",
-                menu,
                 tr("Find a &node…"),
                 of_canvas(lambda canvas: canvas.open_find()),
                 key_there="/",
             ),
             Command(
                 "graph-card",
-                menu,
                 tr("What is &known of the node"),
                 of_canvas(lambda canvas: canvas.show_card()),
                 key_there="I",
             ),
             Command(
                 "fit-graph",
-                menu,
                 tr("&Fit the graph"),
                 of_canvas(lambda canvas: canvas.fit()),
                 key_there="F",
-                separated=True,
             ),
             Command(
                 "zoom-to-selection",
-                menu,
                 tr("&Zoom to the selection"),
                 of_canvas(lambda canvas: canvas.zoom_to_selection()),
                 key_there="Z",
             ),
             Command(
                 "graph-size",
-                menu,
                 tr("&Actual size"),
                 of_canvas(lambda canvas: canvas.reset_zoom()),
                 key_there="0",
             ),
             Command(
                 "collapse-all",
-                menu,
                 tr("&Collapse all modules and fused functions"),
                 of_page(lambda page: page.collapse_all()),
-                separated=True,
             ),
             Command(
                 "expand-all",
-                menu,
                 tr("&Expand all modules and fused functions"),
                 of_page(lambda page: page.expand_all()),
             ),
             Command(
                 "fitting-level",
-                menu,
                 tr("Modules &that fit"),
                 of_page(lambda page: page.show_fitting_level()),
             ),
             Command(
                 "edge-labels",
-                menu,
                 tr("&Values beside all edges"),
                 of_canvas(lambda canvas: canvas.switch_labels()),
                 checked=is_on(lambda canvas: canvas.labels()),
                 key_there="L",
-                separated=True,
             ),
             Command(
                 "graph-overview",
-                menu,
                 tr("&Overview"),
                 of_canvas(lambda canvas: canvas.switch_minimap()),
                 checked=is_on(lambda canvas: canvas.wants_minimap()),
@@ -182,14 +168,12 @@ class Graphs(QObject):
             ),
             Command(
                 "node-colours",
-                menu,
                 tr("Colours of nodes: by &strategy or by kind"),
                 of_canvas(lambda canvas: canvas.switch_colouring()),
                 key_there="C",
             ),
             Command(
                 "colours-time",
-                menu,
                 tr("Colours of nodes: &by time"),
                 of_canvas(lambda canvas: canvas.set_colouring("time")),
                 enabled=lambda: not why_not("time"),
@@ -197,7 +181,6 @@ class Graphs(QObject):
             ),
             Command(
                 "colours-error",
-                menu,
                 tr("Colours of nodes: by e&rror"),
                 of_canvas(lambda canvas: canvas.set_colouring("error")),
                 enabled=lambda: not why_not("error"),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
@@ -34,12 +34,12 @@ class Help(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu Help."""
-        menu, tr = self._host.tr("&Help"), self._host.tr
+        tr = self._host.tr
         return (
-            Command("help", menu, tr("&Help on this pane"), self.show_here, "F1", separated=True),
-            Command("help-contents", menu, tr("C&ontents"), partial(self.show, "README")),
-            Command("tour", menu, tr("A &tour of five minutes"), partial(self.show, BEGIN)),
-            Command("course", menu, tr("The &course, step by step"), partial(self.show, "course")),
+            Command("help", tr("&Help on this pane"), self.show_here, "F1"),
+            Command("help-contents", tr("C&ontents"), partial(self.show, "README")),
+            Command("tour", tr("A &tour of five minutes"), partial(self.show, BEGIN)),
+            Command("course", tr("The &course, step by step"), partial(self.show, "course")),
         )
 
     def show_here(self) -> None:
@@ -82,11 +82,9 @@ def page_of(widget: QWidget | None) -> str:
     """Return the page on a widget: that of the innermost part of the window that has one."""
     while widget is not None:
         page = widget.property(PAGE)
-        if isinstance(widget, QDockWidget):
+        if isinstance(widget, Pane):
             # The focus is in the header, for example on a tab.
-            pane = widget.widget()
-            inner = pane.page(pane.current()).property(PAGE) if isinstance(pane, Pane) else None
-            page = inner or page
+            page = widget.page(widget.current()).property(PAGE) or page
         if page:
             return str(page)
         widget = widget.parentWidget()

@@ -1,14 +1,15 @@
-"""All commands of the window, in the order of the menus."""
+"""All commands of the window; the menus and the mode's buttons, which are tables of their names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QMenu, QMenuBar
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
-from lowerscope.app.kit.commands import Command, Commands
+from lowerscope.app.kit.commands import Command, Commands, plain
 from lowerscope.app.panes.difference.commands import CompareCommands
 from lowerscope.app.panes.inputs.commands import changing_inputs, loading_parameters
 from lowerscope.app.panes.relax.commands import NodeCommands, importing
@@ -24,7 +25,9 @@ from lowerscope.app.panes.schedule.commands import NumberCommands
 from lowerscope.app.panes.sessions.commands import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
+from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.window import MainWindow
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 def add_commands(commands: Commands, window: MainWindow) -> None:
     """Register every command of the window."""
     document, features, tr = window.document, window.features, window.tr
-    file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
-    lowering, run = tr("&Lowering"), tr("&Run")
     nodes = NodeCommands(document)
 
     def is_wanted(field: str, value: str) -> bool:
@@ -55,31 +56,27 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         return node is not None and node.rule_line is not None
 
     for command in (
-        Command("open", file, tr("&Open…"), window.choose_file, "Ctrl+O"),
+        Command("open", tr("&Open…"), window.choose_file, "Ctrl+O"),
         Command(
             "reload",
-            file,
             tr("&Reload"),
             document.reload,
             "Ctrl+R",
             enabled=lambda: document.is_open() or document.rejected is not None,
         ),
-        Command("welcome", file, tr("&Welcome page"), window.show_welcome),
-        Command(
-            "document", file, tr("&Back to the model"), window.show_panes, enabled=document.is_open
-        ),
+        Command("welcome", tr("&Welcome page"), window.show_welcome),
+        Command("document", tr("&Back to the model"), window.show_panes, enabled=document.is_open),
         *keeping_sessions(
             window, document, window.sessions, window.source_watch, window.open_session
         ),
         window.sandbox.command(),
         reporting(window, document, features.runs.variants),
-        Command("save-log", file, tr("Save whole &log…"), lambda: window.panes.log.save_whole()),
+        Command("save-log", tr("Save whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
-        Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
+        Command("quit", tr("&Quit"), window.close, "Ctrl+Q"),
         Command(
             "undo",
-            edit,
             tr("&Undo"),
             document.undo,
             "Ctrl+Z",
@@ -87,7 +84,6 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ),
         Command(
             "redo",
-            edit,
             tr("&Redo"),
             document.redo,
             "Ctrl+Shift+Z",
@@ -96,7 +92,6 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *nodes.walking(),
         Command(
             "clear-selection",
-            edit,
             tr("&Clear selection"),
             partial(document.select, ()),
             "Ctrl+Shift+A",
@@ -104,7 +99,6 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *(
             Command(
                 scheme,
-                view,
                 title,
                 partial(window.set_scheme, scheme),
                 checked=partial(has_scheme, scheme),
@@ -118,16 +112,13 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ),
         Command(
             "node-map",
-            view,
             tr("&Node map"),
             partial(window.show_page, "node-map"),
             "Ctrl+M",
             enabled=document.has_torch,
-            separated=True,
         ),
         Command(
             "translation",
-            view,
             tr("&Translation of the node"),
             partial(window.show_page, "translation"),
             "Ctrl+T",
@@ -140,7 +131,6 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *(
             Command(
                 strategy,
-                lowering,
                 title,
                 change(lowering=strategy),
                 keys,
@@ -149,45 +139,39 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 group="lowering",
             )
             for strategy, title, keys in (
-                ("high-level", tr("&High-level"), "Ctrl+1"),
-                ("te", tr("TE"), "Ctrl+2"),
-                ("library", tr("Librar&y"), "Ctrl+3"),
+                ("high-level", tr("&High-level"), "Alt+Shift+1"),
+                ("te", tr("TE"), "Alt+Shift+2"),
+                ("library", tr("Librar&y"), "Alt+Shift+3"),
             )
         ),
         *nodes.lowering(),
         Command(
             "extensions",
-            lowering,
             tr("Rules and library files…"),
             window.extensions.show_list,
             "Ctrl+L",
             enabled=document.is_open,
-            separated=True,
         ),
         Command(
             "write-rule",
-            lowering,
             tr("&Write a rule for the node…"),
             window.extensions.write_rule,
             enabled=has_rule_to_write,
         ),
         Command(
             "open-rule",
-            lowering,
             tr("&Open the rule of the node"),
             window.extensions.open_rule,
             enabled=has_rule,
         ),
         Command(
             "load-library",
-            lowering,
             tr("Load a libr&ary file…"),
             window.extensions.choose_library,
             enabled=document.is_open,
         ),
         Command(
             "reset-overrides",
-            lowering,
             tr("Reset all &nodes"),
             change(overrides=()),
             enabled=lambda: document.wanted is not None and bool(document.wanted.overrides),
@@ -195,13 +179,11 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *(
             Command(
                 tracer,
-                lowering,
                 title,
                 change(tracer=tracer),
                 enabled=document.has_torch,
                 checked=partial(is_wanted, "tracer", tracer),
                 group="tracer",
-                separated=tracer == "auto",
             )
             for tracer, title in (
                 ("auto", tr("&Trace automatically")),
@@ -214,12 +196,10 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *binding(document, window.pipeline),
         Command(
             "inputs",
-            lowering,
             tr("Inputs…"),
             window.inputs_form.edit,
             "Ctrl+I",
             enabled=document.is_open,
-            separated=True,
         ),
         *changing_inputs(window, features.inputs),
         *passes(document, features.stepping, window.pipeline, window.extensions.choose_passes),
@@ -231,7 +211,6 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ).commands(),
         Command(
             "run",
-            run,
             tr("Ru&n and compare"),
             features.runs.run,
             "F5",
@@ -240,7 +219,6 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *running_variants(window, document, features.runs),
         Command(
             "stop",
-            run,
             tr("Sto&p"),
             features.cancel,
             "Shift+F5",
@@ -249,7 +227,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *fault_commands(document, features.faults),
         *limiting(window.preferences, window),
         clearing(document, window),
-        Command("restart", run, tr("Restart &engine and worker"), features.restart),
+        Command("restart", tr("Restart &engine and worker"), features.restart),
         *finding_differences(window, document, window.show_tensor),
         *run_step_commands(document, features.stepping, features.run_steps),
         *timing_commands(document, features.runs, window),
@@ -277,16 +255,387 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     )
 
 
-def fill_menus(bar: QMenuBar, commands: Commands) -> None:
-    """Put the commands into the menus."""
-    menus: dict[str, QMenu] = {}
-    for command, action in commands:
-        menu = menus.get(command.menu)
-        if menu is None:
-            menu = menus[command.menu] = bar.addMenu(command.menu)
-            # They say why a command is disabled.
-            menu.setToolTipsVisible(True)
-            menu.aboutToShow.connect(commands.refresh)
-        if command.separated:
-            menu.addSeparator()
-        menu.addAction(action)
+Entry = str | tuple[str, tuple[str, ...]]
+"""A command, a separator (``""``), or a submenu with its commands."""
+
+MENUS: dict[str, tuple[Entry, ...]] = {
+    "&File": (
+        "open",
+        "reload",
+        "document",
+        "welcome",
+        "",
+        "save-session",
+        "reopen",
+        "",
+        (
+            "&Export",
+            ("export-files", "export-function", "export-step", "save-patch", "export-report"),
+        ),
+        ("Save &picture", ("save-picture", "save-picture-seen")),
+        "",
+        "settings",
+        "quit",
+    ),
+    "&Edit": (
+        "undo",
+        "redo",
+        "",
+        "next-node",
+        "previous-node",
+        "clear-selection",
+        "",
+        "find-in-text",
+        "go-to-line",
+        "",
+        "inputs",
+        ("&Parameters", ("load-parameters", "own-parameters", "params-as-inputs", "bind-params")),
+    ),
+    "&View": (
+        *(f"mode-{mode.key}" for mode in MODES),
+        "",
+        ("&Panes", ("pane-model", "pane-details", "pane-pipeline", "pane-summary")),
+        "drawer",
+        "maximise-pane",
+        "pane-window",
+        ("&Go to", ("next-pane", "previous-pane", "columns", "tip")),
+        "reset-layout",
+        "",
+        (
+            "G&raph",
+            (
+                "find-node",
+                "graph-card",
+                "",
+                "fit-graph",
+                "zoom-to-selection",
+                "graph-size",
+                "",
+                "collapse-all",
+                "expand-all",
+                "fitting-level",
+                "",
+                "edge-labels",
+                "graph-overview",
+                "node-colours",
+                "colours-time",
+                "colours-error",
+            ),
+        ),
+        ("&Text", ("fold-all", "unfold-all", "line-colours")),
+        ("&Colours", ("system", "light", "dark")),
+    ),
+    "explore": (
+        (
+            "Lower this &node as",
+            ("selection-high-level", "selection-te", "selection-library", "selection-reset"),
+        ),
+        ("Lower &all nodes as", ("high-level", "te", "library", "", "reset-overrides")),
+        "",
+        "translation",
+        "node-map",
+        "",
+        "open-rule",
+        "write-rule",
+        "extensions",
+        "load-library",
+        "",
+        ("&Trace with", ("auto", "fx", "export")),
+        ("Translate &with", ("lowerscope", "tvm-fx", "tvm-export")),
+    ),
+    "step": (
+        "next-step",
+        "previous-step",
+        "first-step",
+        "last-step",
+        "play",
+        "leave-steps",
+        "",
+        "difference",
+        "next-change",
+        "previous-change",
+        (
+            "&Compare",
+            (
+                "pin-step",
+                "compare-pinned",
+                "swap-sides",
+                "unpin",
+                "",
+                "compare-before",
+                "",
+                "compare-high-level",
+                "compare-te",
+                "compare-library",
+                "",
+                *(f"compare-steps-{preset.name}" for preset in PRESETS),
+            ),
+        ),
+        "",
+        "add-pass",
+        (
+            "Selected s&tep",
+            (
+                "step-options",
+                "switch-step",
+                "duplicate-step",
+                "delete-step",
+                "move-step-up",
+                "move-step-down",
+                "copy-link",
+            ),
+        ),
+        (
+            "P&ipeline",
+            (
+                *(f"pipeline-{preset.name}" for preset in PRESETS),
+                "",
+                "save-pipeline",
+                "load-pipeline",
+                "load-passes",
+            ),
+        ),
+        (
+            "Steps &of",
+            (
+                "section-translate",
+                "section-passes",
+                "section-build",
+                "section-run",
+                "section-schedule",
+                "",
+                "hide-unchanged",
+            ),
+        ),
+        (
+            "&Breakpoints",
+            ("toggle-break", "next-break", "previous-break", "clear-breaks"),
+        ),
+    ),
+    "schedule": (
+        "workbench",
+        "schedule-moves",
+        "by-rule",
+        "tune",
+        "numbers",
+        "measure-function",
+        "",
+        "apply-to-model",
+        "rules-in-model",
+        "left-over",
+        "",
+        (
+            "&Step",
+            (
+                "edit-primitive",
+                "switch-primitive",
+                "insert-primitive",
+                "primitive-up",
+                "primitive-down",
+                "delete-primitive",
+            ),
+        ),
+        (
+            "&Variant",
+            (
+                "new-variant",
+                "duplicate-variant",
+                "rename-variant",
+                "delete-variant",
+                "unscheduled",
+                "",
+                "measure-variants",
+            ),
+        ),
+        ("&Keep", ("copy-schedule", "save-schedule", "load-schedule")),
+        ("Tun&ing", ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more")),
+        "measure-peaks",
+    ),
+    "run": (
+        "run",
+        "stop",
+        "measure-again",
+        "",
+        "compare-nodes",
+        "compare-values",
+        "first-difference",
+        "next-difference",
+        "previous-difference",
+        "",
+        ("&Variants", ("run-variants", "variants")),
+        (
+            "&Input",
+            ("input-page", "input-file", "input-random", "input-folder", "input-archive"),
+        ),
+        (
+            "&Target",
+            ("target-llvm", "target-native", "target-other", "target-remote", "target-here"),
+        ),
+        "tolerances",
+        ("&Measuring", ("measuring", "torch-compile")),
+        ("Tr&oubles", ("go-back", "guarded-run")),
+    ),
+    "&Tools": (
+        "palette",
+        "",
+        "sandbox",
+        "watch",
+        "",
+        "memory-limit",
+        "keep",
+        "clear-caches",
+        "",
+        "restart",
+        "save-log",
+    ),
+    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "course", "about"),
+}
+"""The menus by their titles, and those of the modes by their keys; each command is in one."""
+
+LETTERED = {"explore": "E&xplore", "step": "&Step", "schedule": "&Schedule", "run": "&Run"}
+"""Titles of the modes' menus, with letters that the other menus do not have."""
+
+BUTTONS: dict[str, tuple[str, ...]] = {
+    "explore": (
+        "selection-high-level",
+        "selection-te",
+        "selection-library",
+        "selection-reset",
+        "",
+        "translation",
+        "node-map",
+        "open-rule",
+        "extensions",
+    ),
+    "step": (
+        "previous-step",
+        "next-step",
+        "play",
+        "leave-steps",
+        "",
+        "previous-change",
+        "next-change",
+        "pin-step",
+        "",
+        "add-pass",
+    ),
+    "schedule": (
+        "schedule-moves",
+        "by-rule",
+        "tune",
+        "new-variant",
+        "",
+        "undo",
+        "redo",
+        "",
+        "measure-function",
+        "apply-to-model",
+    ),
+    "run": (
+        "measure-again",
+        "compare-nodes",
+        "compare-values",
+        "first-difference",
+        "next-difference",
+        "",
+        "run-variants",
+        "tolerances",
+        "export-report",
+    ),
+}
+"""The buttons of each mode: its most frequent commands."""
+
+
+def paths() -> dict[str, tuple[str, ...]]:
+    """Return where each command stands: the titles of its menu and submenu, without ampersands."""
+    found: dict[str, tuple[str, ...]] = {}
+    for title, entries in MENUS.items():
+        name = BY_KEY[title].title if title in BY_KEY else plain(title)
+        for entry in entries:
+            if isinstance(entry, tuple):
+                found.update((each, (name, plain(entry[0]))) for each in entry[1] if each)
+            elif entry:
+                found[entry] = (name,)
+    return found
+
+
+class Menus(QObject):
+    """The six menus of the bar; the fourth is that of the current mode."""
+
+    def __init__(self, bar: QMenuBar, commands: Commands) -> None:
+        super().__init__(bar)
+        self._commands = commands
+        self._of_modes: dict[str, QMenu] = {}
+        for title, entries in MENUS.items():
+            mode = BY_KEY.get(title)
+            menu = bar.addMenu(title if mode is None else LETTERED[title])
+            if mode is not None:
+                self._of_modes[title] = menu
+            self._fill(menu, entries)
+
+    def show_mode(self, key: str) -> None:
+        """Show the menu of a mode in place of the others."""
+        for mode, menu in self._of_modes.items():
+            menu.menuAction().setVisible(mode == key)
+
+    def _fill(self, menu: QMenu, entries: Sequence[Entry]) -> None:
+        # They say why a command is disabled.
+        menu.setToolTipsVisible(True)
+        menu.aboutToShow.connect(self._commands.refresh)
+        taken = {
+            letter
+            for entry in entries
+            if isinstance(entry, tuple) and (letter := _letter(entry[0]))
+        }
+        for entry in entries:
+            if isinstance(entry, tuple):
+                self._fill(menu.addMenu(entry[0]), entry[1])
+            elif entry:
+                action = self._commands.action(entry)
+                action.setText(_with_free_letter(action.text(), taken))
+                menu.addAction(action)
+            else:
+                menu.addSeparator()
+
+
+def _letter(text: str) -> str:
+    return text[text.index("&") + 1].upper() if "&" in text else ""
+
+
+def _with_free_letter(text: str, taken: set[str]) -> str:
+    """Return the text of a command with its letter, or with another that the menu does not have."""
+    bare = text.replace("&", "")
+    title = bare.partition("\t")[0]
+    letters = (_letter(text), *(each.upper() for each in title if each.isalnum()))
+    free = next((each for each in letters if each and each not in taken), "")
+    if not free:
+        return bare
+    taken.add(free)
+    place = text.index("&") if free == _letter(text) else title.upper().index(free)
+    return f"{bare[:place]}&{bare[place:]}"
+
+
+class ModeBar(QToolBar):
+    """The buttons of the current mode; those without room are behind the bar's last button."""
+
+    def __init__(self, commands: Commands, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._commands = commands
+        self.setObjectName("mode-bar")
+        self.setAccessibleName(self.tr("Commands of the mode"))
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+
+    def show_mode(self, key: str) -> None:
+        """Show the buttons of a mode."""
+        self.clear()
+        for name in BUTTONS[key]:
+            if not name:
+                self.addSeparator()
+                continue
+            action = self._commands.action(name)
+            # Their keys are in the menus, and in the tool tips.
+            action.setIconText(plain(action.text()))
+            self.addAction(action)
+            button = self.widgetForAction(action)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            button.setAccessibleName(plain(action.text()))

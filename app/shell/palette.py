@@ -157,11 +157,14 @@ class PaletteEntries:
         return self._kinds[kind]
 
     def _commands(self) -> Iterator[PaletteEntry]:
+        from lowerscope.app.shell.menus import paths
+
+        places = paths()
         for command, action in self._registry:
             yield PaletteEntry(
                 kind="command",
                 title=plain(action.text()),
-                where=plain(command.menu),
+                where=" → ".join(places[command.id]),
                 act=action.trigger,
                 keys=keys_of(command),
                 enabled=action.isEnabled(),

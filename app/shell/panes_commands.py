@@ -1,4 +1,4 @@
-"""Commands on panes: showing and closing them, and moving the focus between them."""
+"""Commands on modes and panes: showing them, and moving the focus between them."""
 
 from __future__ import annotations
 
@@ -12,96 +12,113 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractScrollArea,
     QApplication,
-    QDockWidget,
     QToolTip,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command, Commands
+from lowerscope.app.kit.pane import Pane
+from lowerscope.app.shell.modes import MODES
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.panes import Panes
 
 
 class PaneCommands(QObject):
-    """Commands on the panes as a whole, and on the keyboard focus."""
+    """Commands on modes, on the panes as a whole, and on the keyboard focus.
+
+    Args:
+        panes: Returns the panes, if they were made.
+        set_mode: Switches to a mode.
+        reset: Puts all panes back to their usual places.
+        window: The main window.
+    """
 
     def __init__(
-        self, panes: Callable[[], Panes | None], reset: Callable[[], None], window: QWidget
+        self,
+        panes: Callable[[], Panes | None],
+        set_mode: Callable[[str], None],
+        reset: Callable[[], None],
+        window: QWidget,
     ) -> None:
         super().__init__(window)
         self._panes = panes
+        self._set_mode = set_mode
         self._reset = reset
         self._window = window
-        self._closed: list[str] = []
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.focusChanged.connect(self._note_focus)
         self._last = ""
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu View."""
-        menu, tr = self._window.tr("&Window"), self._window.tr
-        panes = (
-            ("model", tr("Mode&l")),
-            ("fx", tr("F&X")),
-            ("relax", tr("&Relax")),
-            ("tensorir", tr("&TensorIR")),
-            ("schedule", tr("Sc&hedule")),
-            ("pipeline", tr("&Pipeline")),
-            ("outcome", tr("Outco&me")),
-            ("details", tr("&Details")),
+        """Return the commands."""
+        tr = self._window.tr
+        sides = (
+            ("model", tr("&Outline")),
+            ("details", tr("&Inspector")),
+            ("pipeline", tr("List of &steps")),
+            ("summary", tr("S&ummary")),
         )
         return (
-            Command("next-pane", menu, tr("&Next pane"), partial(self._go, 1), "Ctrl+Tab"),
-            Command(
-                "previous-pane", menu, tr("Pre&vious pane"), partial(self._go, -1), "Ctrl+Shift+Tab"
+            *(
+                Command(
+                    f"mode-{mode.key}",
+                    tr(mode.title),
+                    partial(self._set_mode, mode.key),
+                    f"Ctrl+{number}",
+                    checked=partial(self._is_mode, mode.key),
+                    group="mode",
+                )
+                for number, mode in enumerate(MODES, start=1)
             ),
-            Command("float-pane", menu, tr("&Float or dock the pane"), self._float),
+            Command("next-pane", tr("&Next pane"), partial(self._go, 1), "Ctrl+Tab"),
+            Command("previous-pane", tr("Pre&vious pane"), partial(self._go, -1), "Ctrl+Shift+Tab"),
             Command(
                 "maximise-pane",
-                menu,
                 tr("M&aximise or restore the pane"),
                 self._maximise,
-                "Alt+Shift+Return",
+                "Ctrl+0",
+                enabled=self._has_panes,
             ),
-            Command("close-pane", menu, tr("&Close the pane"), self._close, "Ctrl+W"),
-            Command("reopen-pane", menu, tr("Re&open the pane closed last"), self._reopen),
+            Command(
+                "pane-window",
+                tr("Pane in a &window, or back"),
+                self._switch_window,
+                enabled=self._has_panes,
+            ),
             *(
                 Command(
                     f"pane-{name}",
-                    menu,
                     title,
                     partial(self._switch, name),
+                    enabled=partial(self._belongs, name),
                     checked=partial(self._is_shown, name),
-                    separated=name == "model",
                 )
-                for name, title in panes
+                for name, title in sides
             ),
             Command(
-                "pane-timeline",
-                menu,
-                tr("T&imeline"),
-                self._switch_timeline,
-                checked=self._has_timeline,
+                "drawer",
+                tr("Problems and &log"),
+                self._switch_drawer,
+                "Ctrl+J",
+                enabled=self._has_panes,
+                checked=self._has_drawer,
             ),
-            Command("reset-layout", menu, tr("R&eset layout"), self._reset, separated=True),
+            Command("reset-layout", tr("R&eset layout"), self._reset, enabled=self._has_panes),
         )
 
     def fill(self, panes: Panes, commands: Commands) -> None:
-        """Connect the commands to the panes, and handle the keys of floating ones."""
-        commands.follow(panes.timeline_action.toggled)
-        for dock in panes.docks.values():
-            commands.follow(dock.toggleViewAction().toggled)
-            commands.take_keys(dock)
+        """Connect the commands to the panes."""
+        commands.follow(panes.arranged)
 
     def current(self) -> str:
         """Return the name of the pane that has or last had the focus; empty for none."""
         panes = self._panes()
         if panes is None or not panes.isVisible():
             return ""
-        return self._last if self._last and panes.dock_layout.is_in_front(self._last) else ""
+        return self._last if self._last and panes.by_name[self._last].isVisible() else ""
 
     def enter(self, place: QWidget) -> bool:
         """Give the keyboard focus to the content of a pane; return False if nothing accepts it."""
@@ -114,70 +131,63 @@ class PaneCommands(QObject):
     def _note_focus(self, _old: QWidget | None, new: QWidget | None) -> None:
         panes = self._panes()
         if panes is not None and new is not None:
-            names = (name for name, dock in panes.docks.items() if _holds(dock, new))
+            names = (name for name, pane in panes.by_name.items() if _holds(pane, new))
             in_main = new.window() is self._window
             self._last = next(names, "" if in_main else self._last)
 
     # Showing and closing
 
+    def _has_panes(self) -> bool:
+        panes = self._panes()
+        return panes is not None and panes.isVisible()
+
+    def _is_mode(self, key: str) -> bool:
+        panes = self._panes()
+        return panes is not None and panes.mode == key
+
+    def _belongs(self, name: str) -> bool:
+        panes = self._panes()
+        return panes is not None and name in dict(panes.area.mode.panes)
+
     def _is_shown(self, name: str) -> bool:
         panes = self._panes()
-        return panes is not None and panes.docks[name].toggleViewAction().isChecked()
+        return panes is not None and self._belongs(name) and name not in panes.area.closed
 
-    def _has_timeline(self) -> bool:
+    def _has_drawer(self) -> bool:
         panes = self._panes()
-        return panes is not None and panes.timeline_action.isChecked()
+        return panes is not None and not panes.drawer.isHidden()
 
     def _switch(self, name: str) -> None:
         if (panes := self._panes()) is None:
             return
-        dock = panes.docks[name]
-        if dock.isHidden() or panes.dock_layout.is_in_front(name):
-            if not dock.isHidden() and self.current() == name:
-                self._go(1)
-            dock.toggleViewAction().trigger()
-            if dock.isHidden():
-                self._closed = [*(each for each in self._closed if each != name), name]
-        if not dock.isHidden():
-            panes.bring(name)
-            self.enter(dock)
+        if self.current() == name and self._is_shown(name):
+            self._go(1)
+        panes.switch_closed(name)
+        if self._is_shown(name):
+            self.enter(panes.by_name[name])
 
-    def _close(self) -> None:
-        name, panes = self.current(), self._panes()
-        if name and panes is not None:
-            panes.take_back()
-            self._switch(name)
-
-    def _reopen(self) -> None:
+    def _switch_drawer(self) -> None:
         panes = self._panes()
-        while panes is not None and self._closed:
-            name = self._closed.pop()
-            if panes.docks[name].isHidden():
-                self._switch(name)
-                return
+        if panes is None:
+            return
+        if panes.drawer.isHidden():
+            panes.open_drawer()
+            self.enter(panes.drawer)
+        else:
+            panes.close_drawer()
 
-    def _float(self) -> None:
+    def _switch_window(self) -> None:
         name, panes = self.current(), self._panes()
         if name and panes is not None:
-            panes.take_back()
-            dock = panes.docks[name]
-            dock.setFloating(not dock.isFloating())
-            self.enter(dock)
+            panes.switch_window(name)
+            self.enter(panes.by_name[name])
             # Its window may not have the focus yet.
             self._last = name
 
     def _maximise(self) -> None:
         panes, name = self._panes(), self.current()
-        if panes is None:
-            return
-        if panes.dock_layout.is_maximised:
-            panes.take_back()
-        elif name and not panes.docks[name].isFloating():
-            panes.maximise(name)
-
-    def _switch_timeline(self) -> None:
-        if (panes := self._panes()) is not None:
-            panes.timeline_action.trigger()
+        if panes is not None and (name or panes.area.maximised):
+            panes.switch_maximised(name)
 
     # Moving between panes
 
@@ -185,16 +195,13 @@ class PaneCommands(QObject):
         panes = self._panes()
         if panes is None or not panes.isVisible():
             return
-        places = [each for each in (*panes.docks.values(), panes.timeline) if each.isVisible()]
-        places.sort(key=_place_in(panes))
+        every = (*panes.by_name.values(), panes.timeline, panes.drawer)
+        places = [each for each in every if each.isVisible()]
         focus = QApplication.focusWidget()
         here = next((index for index, each in enumerate(places) if _holds(each, focus)), None)
         start = (-1 if step > 0 else 0) if here is None else here
         for distance in range(1, len(places) + 1):
-            there = places[(start + step * distance) % len(places)]
-            if isinstance(there, QDockWidget) and _target(there) is not None:
-                panes.bring(there.objectName())
-            if self.enter(there):
+            if self.enter(places[(start + step * distance) % len(places)]):
                 return
 
 
@@ -202,27 +209,12 @@ def _holds(place: QWidget, widget: QWidget | None) -> bool:
     return widget is not None and (place is widget or place.isAncestorOf(widget))
 
 
-def _place_in(panes: Panes) -> Callable[[QWidget], tuple[bool, int, int, int]]:
-    """Return a sort key of panes: reading order, tab by tab, then the floating ones."""
-
-    def place(widget: QWidget) -> tuple[bool, int, int, int]:
-        if not isinstance(widget, QDockWidget):
-            corner = widget.mapTo(panes, widget.rect().topLeft())
-            return False, corner.y(), corner.x(), 0
-        mates = panes.dock_layout.tabbed_with(widget.objectName())
-        front = next((each for each in mates if panes.dock_layout.is_in_front(each)), mates[0])
-        corner = panes.docks[front].pos()
-        return widget.isFloating(), corner.y(), corner.x(), mates.index(widget.objectName())
-
-    return place
-
-
 def _target(place: QWidget) -> QWidget | None:
     """Return the widget of a pane that gets the focus: the content of its page, not its header."""
-    inside = place.widget() if isinstance(place, QDockWidget) else place
+    # The page of a pane before its header.
+    inside = place.page(place.current()) if isinstance(place, Pane) else place
     for root in (inside, place):
-        widgets = () if root is None else root.findChildren(QWidget)
-        for widget in widgets:
+        for widget in (root, *root.findChildren(QWidget)):
             by_tab = widget.focusPolicy() & Qt.FocusPolicy.TabFocus == Qt.FocusPolicy.TabFocus
             if by_tab and widget.isVisible() and widget.isEnabled():
                 return widget
@@ -241,11 +233,11 @@ class Pointing(QObject):
         self._window = window
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu View."""
-        view, tr = self._window.tr("&View"), self._window.tr
+        """Return the commands."""
+        tr = self._window.tr
         return (
-            Command("columns", view, tr("Colu&mns of the table…"), self._open_columns),
-            Command("tip", view, tr("Show the tool ti&p"), self._tell, "Shift+F1"),
+            Command("columns", tr("Colu&mns of the table…"), self._open_columns),
+            Command("tip", tr("Show the tool ti&p"), self._tell, "Shift+F1"),
         )
 
     def _focus(self) -> QWidget | None:

@@ -100,13 +100,12 @@ class SandboxCommands(QObject):
         self._document.on(("snapshot",), self._share_folder)
 
     def command(self) -> Command:
-        """Return the command, for the menu."""
+        """Return the command."""
         tr = self._window.tr
         text = tr("Run code in &a sandbox")
         sandboxing = self.sandboxing
         return Command(
             "sandbox",
-            tr("&File"),
             text,
             self.switch,
             enabled=lambda: sandboxing.state != "missing",

@@ -199,10 +199,15 @@ class ShortcutsPage(Finder):
 
 
 def _of_menus(commands: Commands) -> list[tuple[str, list[Keys]]]:
+    from lowerscope.app.shell.menus import paths
+
+    places = paths()
     menus: dict[str, list[Keys]] = {}
     for command, action in commands:
         if keys := keys_of(command):
-            menus.setdefault(plain(command.menu), []).append((plain(action.text()), keys))
+            menus.setdefault(" → ".join(places[command.id]), []).append(
+                (plain(action.text()), keys)
+            )
     return list(menus.items())
 
 

@@ -9,16 +9,19 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.overrides import switched
+from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
+from lowerscope.app.kit.typefaces import TextMetrics
 from lowerscope.app.panes.common.prediction import verdict_state
 from lowerscope.app.panes.relax.commands import ImporterField
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.run_dialogs import edit_measuring
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import claims_of, how_of, short_claim
+from lowerscope.app.shell.modes import MODES
 from lowerscope.core.files.pipelines_and_schedules import pipeline_title
 from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.formatting import (
@@ -39,6 +42,9 @@ STRATEGY_HINTS = {
     "te": "TensorIR functions made from tensor expressions",
     "library": "Calls into torch, on the same memory",
 }
+STEP_WIDTH = 210
+"""Largest width of the chip with the current step."""
+
 TARGETS = {"llvm": "llvm", "native": "this machine"}
 
 
@@ -56,10 +62,16 @@ class ToolBar(QWidget):
     cancel_wanted = Signal()
 
     def __init__(
-        self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
+        self,
+        document: Document,
+        stepping: Stepping,
+        runs: Runs,
+        faults: Faults,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
+        self._stepping = stepping
         self._runs = runs
         self._faults = faults
         self.setProperty("ground", "panel")
@@ -69,6 +81,19 @@ class ToolBar(QWidget):
         self.model = Field(self.tr("Model and inputs"))
         self.model.set_clickable(True)
         self.model.clicked.connect(self.inputs_wanted)
+        self.modes = SegmentedSwitch(
+            self.tr("Mode"),
+            [
+                Segment(mode.key, self.tr(mode.title), f"{self.tr(mode.tooltip)} (Ctrl+{number})")
+                for number, mode in enumerate(MODES, start=1)
+            ],
+        )
+        self.step = push_button(
+            "", self.tr("All panes show this step; leave it (Esc)"), act=stepping.leave
+        )
+        self.step.setProperty("chosen", True)
+        self.step.setMaximumWidth(STEP_WIDTH)
+        self.step.hide()
         self.lowering = SegmentedSwitch(
             self.tr("Lowering"),
             [
@@ -94,6 +119,8 @@ class ToolBar(QWidget):
         row_of(
             self,
             self.model,
+            self.modes,
+            self.step,
             self.importer,
             self.lowering,
             self.overrides,
@@ -110,8 +137,25 @@ class ToolBar(QWidget):
         document.on(("snapshot",), self._show_recipe)
         document.on(("run", "running"), self._show_run)
         faults.changed.connect(self._show_run)
+        for moved in (stepping.moment_changed, stepping.schedule_moved, stepping.run_moved):
+            moved.connect(self._show_step)
         self._show_recipe()
         self._show_run()
+
+    def show_mode(self, key: str) -> None:
+        """Show which mode is the current one."""
+        self.modes.set_current(key)
+
+    def _show_step(self) -> None:
+        here, line = self._stepping.here, self._stepping.line
+        self.step.setVisible(here is not None)
+        name = self.tr("start") if line is None else f"{line.label} {line.title}"
+        words = self.tr("at step {0}").format(name)
+        room = TextMetrics(self.step.font()).elidedText(
+            words, Qt.TextElideMode.ElideRight, STEP_WIDTH - 40
+        )
+        self.step.setText(f"{literal(room)}  ✕")
+        self.step.setAccessibleName(words)
 
     def _target_menu(self) -> QMenu:
         menu = QMenu(self)

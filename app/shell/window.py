@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSize, QTimer, Signal
+from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.document.settings import Settings
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lowerscope.app.shell.features import Features
     from lowerscope.app.shell.graph_commands import Graphs
     from lowerscope.app.shell.help_commands import Help
+    from lowerscope.app.shell.menus import Menus, ModeBar
     from lowerscope.app.shell.palette import PaletteEntries
     from lowerscope.app.shell.panes import Panes
     from lowerscope.app.shell.preferences import PreferenceStore
@@ -71,6 +72,8 @@ class MainWindow(QMainWindow):
     schedules: ScheduleCommands
     graphs: Graphs
     help: Help
+    menus: Menus
+    mode_bar: ModeBar
     tool_bar: ToolBar
     banner: Banner
     status: StatusBar
@@ -99,7 +102,7 @@ class MainWindow(QMainWindow):
         # With a large scale, the screen may be smaller.
         self.setMinimumSize(QSize(*SMALLEST).boundedTo(self.screen().availableSize()))
         self.resize(*SIZE)
-        self._same_size = self.restoreGeometry(self.settings.geometry())
+        self.restoreGeometry(self.settings.geometry())
 
     def begin(self, recipe: Recipe | None, session: str = "") -> None:
         """Complete the window, start the engine, and open a recipe or the file of a session."""
@@ -180,7 +183,7 @@ class MainWindow(QMainWindow):
         made = self._panes_so_far
         self.graphs = Graphs(document, made, self)
         self.code_commands = CodeCommands(document, features.colouring, made, self)
-        self.pane_commands = PaneCommands(made, self.reset_layout, self)
+        self.pane_commands = PaneCommands(made, self.set_mode, self.reset_layout, self)
         self.exports = ExportCommands(
             self, document, queries, self.session_layout, self.graphs.canvas, self._difference
         )
@@ -191,7 +194,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.kit.focus_ring import show_focus
         from lowerscope.app.kit.help_key import set_page
         from lowerscope.app.kit.pane import tell_roles
-        from lowerscope.app.shell.menus import add_commands, fill_menus
+        from lowerscope.app.shell.menus import Menus, ModeBar, add_commands
         from lowerscope.app.shell.status_bar import StatusBar
         from lowerscope.app.shell.tool_bar import ToolBar
 
@@ -199,13 +202,19 @@ class MainWindow(QMainWindow):
         show_focus()
         tell_roles()
         add_commands(self.commands, self)
-        fill_menus(self.menuBar(), self.commands)
-        self.tool_bar = ToolBar(self.document, self.features.runs, self.features.faults)
+        self.menus = Menus(self.menuBar(), self.commands)
+        self.mode_bar = ModeBar(self.commands)
+        self.mode_bar.hide()
+        self.tool_bar = ToolBar(
+            self.document, self.features.stepping, self.features.runs, self.features.faults
+        )
         self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
         self.banner = Banner()
         self._column.insertWidget(0, self.tool_bar)
         self._column.insertWidget(1, self.banner)
+        self._column.insertWidget(2, self.mode_bar)
+        self.menus.show_mode(self.mode)
         self.status = StatusBar(
             self.document,
             self.features.processes,
@@ -214,7 +223,7 @@ class MainWindow(QMainWindow):
             self.sandbox.sandboxing,
         )
         self.setStatusBar(self.status)
-        for part in (self.tool_bar, self.banner, self.status, self.menuBar()):
+        for part in (self.tool_bar, self.mode_bar, self.banner, self.status, self.menuBar()):
             set_page(part, "window")
 
     def _connect(self) -> None:
@@ -223,6 +232,7 @@ class MainWindow(QMainWindow):
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
         self.archives.unpacked.connect(self.open_session)
+        self.tool_bar.modes.changed.connect(self.set_mode)
         self.tool_bar.inputs_wanted.connect(self.inputs_form.edit)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
@@ -240,15 +250,13 @@ class MainWindow(QMainWindow):
         """The panes; created on first use, since the welcome page needs none."""
         if self._panes is None:
             from lowerscope.app.shell.panes import Panes
-            from lowerscope.app.shell.session_layout import LayoutWatch
+            from lowerscope.app.shell.session_layout import LayoutWatch, restore
 
             self._panes = Panes(self.features)
             self._connect_panes(self._panes)
             self.pages.addWidget(self._panes)
             self.pane_commands.fill(self._panes, self.commands)
-            layout = self.settings.layout()
-            if not layout.isEmpty():
-                self._panes.restore(layout, same_size=self._same_size)
+            restore(self._panes, self.settings.layout())
             LayoutWatch(self, self._panes, self.sessions.note)
         return self._panes
 
@@ -277,8 +285,8 @@ class MainWindow(QMainWindow):
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
         panes.timeline.compare.setMenu(self.pipeline.comparison_menu(panes.timeline))
-        panes.timeline_action.setChecked(self.settings.timeline())
-        panes.timeline_action.toggled.connect(self.settings.set_timeline)
+        panes.mode_changed.connect(self._show_mode)
+        self._show_mode()
 
     @property
     def made_panes(self) -> Panes | None:
@@ -309,6 +317,7 @@ class MainWindow(QMainWindow):
         """Switch from the welcome page to the panes."""
         self.pages.setCurrentWidget(self.panes)
         self.tool_bar.show()
+        self.mode_bar.show()
 
     # Commands: see app/shell/menus.py. Those about sources are in app/panes/sessions/opening.py.
 
@@ -353,7 +362,7 @@ class MainWindow(QMainWindow):
 
     def reset_layout(self) -> None:
         """Reset all panes to their default places."""
-        self.panes.arrange()
+        self.panes.reset()
 
     def session_layout(self) -> WindowLayout:
         """Return the layout, as sessions store it."""
@@ -370,9 +379,19 @@ class MainWindow(QMainWindow):
             self.document.select(layout.selection)
 
     def show_page(self, key: str) -> None:
-        """Show a page of the outcome pane."""
+        """Show a page, whichever pane and mode it belongs to."""
         self.show_panes()
         self.panes.show_page(key)
+
+    @property
+    def mode(self) -> str:
+        """Key of the current mode; ``"explore"`` before the panes are made."""
+        return "explore" if self._panes is None else self._panes.mode
+
+    def set_mode(self, key: str) -> None:
+        """Switch to one of the four modes."""
+        self.show_panes()
+        self.panes.set_mode(key)
 
     def show_tensor(self) -> None:
         """Show the values of the selected node."""
@@ -398,6 +417,11 @@ class MainWindow(QMainWindow):
             lambda name: self.pipeline.view.add_named_pass(name),
         )
 
+    def _show_mode(self) -> None:
+        self.tool_bar.show_mode(self.mode)
+        self.mode_bar.show_mode(self.mode)
+        self.menus.show_mode(self.mode)
+
     def _show_tuning(self) -> None:
         self.show_panes()
         self.panes.show_tuning()
@@ -411,6 +435,7 @@ class MainWindow(QMainWindow):
         self.welcome.show_recent(self.settings.recent())
         self.pages.setCurrentWidget(self.welcome)
         self.tool_bar.hide()
+        self.mode_bar.hide()
 
     # Signals
 
@@ -461,7 +486,11 @@ class MainWindow(QMainWindow):
             event.acceptProposedAction()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        layout = QByteArray() if self._panes is None else self._panes.state()
+        layout = ""
+        if self._panes is not None:
+            from lowerscope.app.shell.session_layout import stored
+
+            layout = stored(self._panes)
         self.settings.save(self.saveGeometry(), layout)
         if self._is_complete:
             self.sessions.finish()

@@ -444,13 +444,17 @@ def changed(steps: tuple[Item, ...], place: int, **fields: Any) -> tuple[Item, .
 
 
 class WindowLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """Layout of the window: Qt's own values, in base 64, and the selection."""
+    """Layout of the window, in logical pixels, and the selection.
 
-    # geometry, panes: place and size of the window; the arrangement of its panes
-    geometry: str = ""
-    panes: str = ""
-    panes_version: int = 0  # of the set of panes; an arrangement of another set is not restored
-    timeline: bool = True  # whether the timeline was shown
+    Sessions of earlier versions have Qt's own values instead, which are not read.
+    """
+
+    size: tuple[int, int] = (0, 0)  # of the window, before it was maximised
+    maximised: bool = False
+    mode: str = ""  # key of the current mode; empty in earlier versions
+    widths: dict[str, dict[str, int]] = {}  # of the panes, by mode and by name
+    closed: tuple[str, ...] = ()  # panes at the side that were closed
+    drawer: int = 0  # height of the drawer
     selection: tuple[str, ...] = ()  # ids of the selection
 
 

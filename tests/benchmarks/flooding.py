@@ -64,7 +64,7 @@ def _figure(flood: str) -> Figure:
         window.begin(None)
     assert wait_until(lambda: window.features.processes.engine.state == "ready")
     window.show_panes()
-    window.panes.outcome.set_current("log")
+    window.show_page("log")
     QApplication.processEvents()
     # A window is alone in its process: those of the other floods are no garbage of its own.
     gc.collect()

@@ -30,7 +30,7 @@ def test_a_session_goes_to_another_folder_and_is_opened_as_it_was(
     path = write(here / "net.py", "import beside\n" + NET.format(name="Net") + EXAMPLES)
     (here / "beside.py").write_text("")
     window = open_window(path, lowering="te")
-    window.panes.docks["model"].close()
+    window.panes.switch_closed("model")
     window.commands.action("export-files").trigger()
     export = window.exports.dialog
     assert export is not None
@@ -41,7 +41,7 @@ def test_a_session_goes_to_another_folder_and_is_opened_as_it_was(
     assert wait_until(export.show_folder.isVisible)
     assert export.status.text() == "Exported session.zip"
     export.close()
-    window.panes.docks["model"].show()
+    window.panes.switch_closed("model")
     shutil.rmtree(here)
     moved = tmp_path / "theirs.zip"
     (out / "session.zip").rename(moved)
@@ -74,6 +74,6 @@ def test_a_session_goes_to_another_folder_and_is_opened_as_it_was(
     assert recipe is not None
     assert recipe.source.spec == str(new / "model" / "net.py")
     assert recipe.lowering == "te"
-    qtbot.waitUntil(lambda: not window.panes.docks["model"].isVisible())
+    qtbot.waitUntil(lambda: not window.panes.model.isVisible())
     # It stands in the list of recent files as the session that it is now.
     assert window.settings.recent()[0] in (str(new / "session.lowerscope"), recipe.source.spec)

@@ -122,7 +122,7 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
 
     # The menu of a row, and what Enter shows.
     choose(page, "fx:relu", "How it was translated: ")
-    assert window.panes.outcome.current() == "translation"
+    assert window.panes.relax.current() == "translation"
     page = compare_page(window)
     choose(page, "fx:conv", "Step ")
     step = window.features.stepping.line

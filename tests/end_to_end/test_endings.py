@@ -30,7 +30,7 @@ def make_and_watch(*given):
         if "snapshot" not in changed.fields:
             return
         window.document.changed.disconnect(change)
-        window.panes.docks["model"].close()
+        window.panes.area.set_closed("model", True)
         window.commands.action("te").trigger()
         # The terminal is closed while a question is open.
         window.commands.action("settings").trigger()
@@ -78,7 +78,7 @@ def test_what_was_on_its_way_when_the_terminal_was_closed_is_there_at_the_next_s
         return recipe is not None and recipe.lowering == "te"
 
     qtbot.waitUntil(is_as_it_was, timeout=PATIENCE)
-    assert not window.panes.docks["model"].isVisible()
+    assert not window.panes.model.isVisible()
     assert window.document.can_undo == (session.wanted is not None)
 
 

@@ -114,7 +114,7 @@ def test_a_missing_function_is_told_and_its_file_loaded(
     module.write_text(MODULE)
     library.write_text(LIBRARY)
     window = open_window(str(module))
-    assert window.panes.outcome.current() == "problems"
+    assert window.panes.drawer.current() == "problems"
     assert "env.relu is not registered; called by lv0 in main" in texts(window).replace("✕ ", "")
     page = window.panes.tensorir.library.table
     assert [cell.text for cell in page.rows()[0].cells] == [

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
+from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import OpenWindow, run_and_wait
 
@@ -83,18 +84,19 @@ def walk(key: Qt.Key) -> set[QWidget]:
 def pages_in_turn(window: MainWindow) -> Iterator[None]:
     """Show every page of every pane, one of each at a time."""
     panes = window.panes
-    shown = (panes.fx, panes.relax, panes.tensorir, panes.outcome)
-    for place in range(max(len(pane.pages()) for pane in shown)):
-        for pane in shown:
-            key = pane.pages()[place % len(pane.pages())]
-            if pane.header.tabs.tab(key).isEnabled():
-                pane.set_current(key)
-        QApplication.processEvents()
-        yield
-    window.commands.action("workbench").trigger()
-    QTest.qWait(50)
-    yield
-    window.features.stepping.set_section("passes")
+    window.commands.action("drawer").trigger()
+    for mode in MODES:
+        window.set_mode(mode.key)
+        QTest.qWait(50)
+        shown = [pane for pane in (*panes.by_name.values(), panes.drawer) if pane.isVisible()]
+        for place in range(max(len(pane.pages()) for pane in shown)):
+            for pane in shown:
+                key = pane.pages()[place % len(pane.pages())]
+                if pane.header.tabs.tab(key).isEnabled():
+                    pane.set_current(key)
+            QApplication.processEvents()
+            yield
+    window.set_mode("explore")
 
 
 def looks(window: MainWindow, widget: QWidget) -> QImage:
@@ -136,7 +138,7 @@ def test_tab_comes_to_everything_and_shows_where_it_is(window: MainWindow) -> No
 def test_what_is_clicked_has_no_ring_and_keys_go_from_pane_to_pane(
     qtbot: QtBot, window: MainWindow
 ) -> None:
-    window.panes.outcome.set_current("log")
+    window.show_page("log")
     log = window.panes.log
     log.setFocus(Qt.FocusReason.TabFocusReason)
     ringed = looks(window, log)
@@ -162,14 +164,14 @@ def test_what_is_clicked_has_no_ring_and_keys_go_from_pane_to_pane(
             Qt.KeyboardModifier.ControlModifier,
         )
         focus = QApplication.focusWidget()
-        places = {"timeline": panes.timeline, **panes.docks}
+        places = {"drawer": panes.drawer, **panes.by_name}
         seen.append(next(name for name, each in places.items() if each.isAncestorOf(focus)))
-    assert set(seen) == {*panes.docks, "timeline"} - {"schedule"}
+    assert set(seen) == {"model", "fx", "relax", "tensorir", "details", "drawer"}
     assert seen[seen.index("model") :][:2] == ["model", "fx"]
     window.commands.action("next-pane").trigger()
     here = QApplication.focusWidget()
-    dock = next(each for each in panes.docks.values() if each.isAncestorOf(here))
-    window.commands.action("float-pane").trigger()
-    assert dock.isFloating()
-    window.commands.action("float-pane").trigger()
-    assert not dock.isFloating()
+    pane = next(each for each in panes.by_name.values() if each.isAncestorOf(here))
+    window.commands.action("pane-window").trigger()
+    assert pane.window() is not window
+    window.commands.action("pane-window").trigger()
+    assert pane.window() is window

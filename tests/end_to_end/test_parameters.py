@@ -147,7 +147,7 @@ def test_parameters_are_loaded_and_what_is_dropped_finds_its_place(
     (tmp_path / "net.onnx").write_bytes(b"")
     drop(window, tmp_path / "net.onnx")
     assert "an ONNX model is not opened" in wait_for_problem(qtbot, window)
-    assert window.panes.outcome.current() == "problems"
+    assert window.panes.drawer.current() == "problems"
 
 
 def sections(window: MainWindow) -> list[str]:

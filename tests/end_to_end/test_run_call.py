@@ -42,7 +42,8 @@ def opened(qtbot: QtBot, open_window: OpenWindow, spec: str) -> MainWindow:
     window = open_window(spec, lowering="te")
     run_and_wait(qtbot, window)
     window.features.stepping.set_section("run")
-    assert window.panes.details.current() == "call"
+    window.set_mode("step")
+    assert window.panes.changes.current() == "call"
     assert not window.panes.call.table.rows()
     return window
 
@@ -128,4 +129,4 @@ def test_a_call_says_what_it_read_and_wrote_beside_torch(
     window.document.select(("fx:relu",))
     qtbot.waitUntil(lambda: looked_at.title.whole().startswith("relu ·"), timeout=PATIENCE)
     window.features.stepping.set_section("passes")
-    assert window.panes.details.current() == "details"
+    assert window.panes.changes.current() == "difference"

@@ -20,6 +20,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 def click_section(qtbot: QtBot, window: MainWindow, key: str = "run") -> None:
     """Click a section of the timeline."""
+    window.set_mode("step")
     sections = window.panes.timeline.sections
     qtbot.mouseClick(sections, LEFT, pos=sections.segment_rect(key).center().toPoint())
     assert window.features.stepping.section == key

@@ -79,14 +79,14 @@ def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
 
 
 def test_the_script_has_more_room_at_the_workbench_and_gives_it_back(bench: Bench) -> None:
-    docks = bench.window.panes.docks
-    before = {name: dock.width() for name, dock in docks.items() if dock.isVisible()}
+    panes = bench.window.panes
+    before = {name: pane.width() for name, pane in panes.by_name.items() if pane.isVisible()}
     bench.open("te_matmul")
-    bench.wait(lambda: docks["tensorir"].width() > 1.3 * before["tensorir"])
-    assert not docks["details"].isVisible()
+    bench.wait(lambda: panes.tensorir.width() > 1.3 * before["tensorir"])
+    assert not panes.details.isVisible()
     tree = bench.view.tree
     for place, text in ((1, "65.5 kB"), (2, "global · output")):
         assert tree.fontMetrics().horizontalAdvance(text) + 16 <= tree.columnWidth(place)
     bench.window.features.stepping.set_section("passes")
-    bench.wait(lambda: abs(docks["tensorir"].width() - before["tensorir"]) < 8)
-    assert {name for name, dock in docks.items() if dock.isVisible()} == set(before)
+    bench.wait(lambda: abs(panes.tensorir.width() - before["tensorir"]) < 8)
+    assert {name for name, pane in panes.by_name.items() if pane.isVisible()} == set(before)

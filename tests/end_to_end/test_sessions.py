@@ -38,7 +38,7 @@ def test_a_session_and_its_source_file(
     path = tmp_path / "mine.lowerscope"
     save_as(window, tmp_path / "mine", monkeypatch, qtbot)
     assert "mine" in window.windowTitle()
-    window.panes.docks["model"].close()
+    window.panes.switch_closed("model")
     with qtbot.waitSignal(window.sessions.saved, timeout=PATIENCE):
         window.commands.action("te").trigger()
         wait_for_records(qtbot, window)
@@ -61,14 +61,14 @@ def test_a_session_and_its_source_file(
     window.open_source("sample:matmul")
     wait_for_records(qtbot, window)
     assert window.sessions.path is None
-    window.panes.docks["model"].show()
+    window.panes.switch_closed("model")
     write(tmp_path / "net.py", NET.format(name="Third") + EXAMPLES)
     window.open_source(str(path))
     qtbot.waitUntil(lambda: window.sessions.path == path, timeout=PATIENCE)
     wait_for_records(qtbot, window)
     assert window.document.recipe == recipe
     assert window.document.selection.chosen == ("fx:linear",)
-    qtbot.waitUntil(lambda: not window.panes.docks["model"].isVisible())
+    qtbot.waitUntil(lambda: not window.panes.model.isVisible())
     qtbot.waitUntil(
         lambda: "Changed since the session was saved: net.py" in window.banner.message(),
         timeout=PATIENCE,

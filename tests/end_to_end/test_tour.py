@@ -87,9 +87,9 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
         assert document.snapshot is not None
         return {each.name for each in document.snapshot.functions if each.kind == "tensorir"}
 
-    tour.press("Ctrl+2")
+    tour.press("Alt+Shift+2")
     assert lowered() == {"dense", "add", "te_relu", "dense1", "add1"}
-    tour.press("Ctrl+3")
+    tour.press("Alt+Shift+3")
     assert lowered() == set()
     assert "R.call_dps_packed(" in script.text()
     for _ in range(2):
@@ -112,7 +112,11 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
         assert part in verdict.toolTip()
     assert panes.result.side.prediction.text().count("Ankle boot") == 2
 
+    tour.press("Ctrl+4")
+    assert window.mode == "run"
+
     # 6: step by step.
+    tour.press("Ctrl+2")
     sections = panes.timeline.sections.segments()
     assert [each.label for each in sections if each.key != "schedule"] == list(SECTIONS)
     window.features.stepping.set_section("passes")

@@ -30,13 +30,12 @@ def test_a_bad_file_leaves_what_was_open(
         lambda: "hello from the file" in window.panes.log.toPlainText(), timeout=PATIENCE
     )
     run_and_wait(qtbot, window)
-    assert window.panes.outcome.current() == "result"
     recipe, shown = window.document.recipe, window.panes.relax.script.code.text()
     window.open_source(write(tmp_path / "bad.py", "import torch\nraise ValueError('not today')\n"))
     line = wait_for_problem(qtbot, window)
     assert "not today" in line
     assert "bad.py:2" in line
-    assert window.panes.outcome.current() == "problems"
+    assert window.panes.drawer.current() == "problems"
     assert (window.document.recipe, window.panes.relax.script.code.text()) == (recipe, shown)
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"

@@ -124,6 +124,7 @@ def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> Non
     assert unscheduled is not None
     assert best < unscheduled
     # The best is an ordinary history, which computes the same.
+    bench.window.set_mode("schedule")
     bench.settle()
     assert variants(bench) == ["tuned"]
     assert {each.status for each in bench.record.steps} == {"done"}

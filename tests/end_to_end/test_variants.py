@@ -128,7 +128,7 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_compared_and_exporte
         timeout=PATIENCE,
     )
     functions.table.row_activated.emit("matmul")
-    assert window.panes.outcome.current() == "difference"
+    assert window.panes.changes.current() == "difference"
     difference = window.panes.difference
     qtbot.waitUntil(lambda: difference.page.is_current, timeout=PATIENCE)
     qtbot.waitUntil(lambda: bool(difference.page.functions.rows()), timeout=PATIENCE)

@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.markdown_view import MarkdownView
-from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, PlainTextEdit, literal, markup
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
@@ -310,13 +309,14 @@ def automatic(widget: QWidget) -> list[str]:
 
 def open_all_pages(window: MainWindow) -> None:
     """Show every page of every pane, so that each is there."""
-    for dock in window.panes.docks.values():
-        dock.show()
-        dock.raise_()
-    for pane in window.findChildren(Pane):
+    for name, pane in window.panes.by_name.items():
+        window.panes.bring(name)
         for key in pane.pages():
             pane.set_current(key)
             drawn(pane.page(key))
+    for key in window.panes.drawer.pages():
+        window.show_page(key)
+        drawn(window.panes.drawer.page(key))
 
 
 def check_documents(widget: QWidget, trap: Trap) -> int:

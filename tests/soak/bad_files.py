@@ -162,7 +162,14 @@ def write_seeds(folder: Path, marker: Path) -> dict[str, list[bytes]]:
         schedules=(schedule,),
         inputs=(InputSpec(name="x", shape=(1, 784), dtype="float32"),),
     )
-    layout = WindowLayout(geometry="AdnQywADAAAAAAAA", panes="AAAA/wAAAAD9", selection=("fx:relu",))
+    layout = WindowLayout(
+        size=(1200, 800),
+        mode="step",
+        widths={"step": {"pipeline": 300}},
+        closed=("model",),
+        drawer=200,
+        selection=("fx:relu",),
+    )
     take(".lowerscope", lambda file: save_session(file, recipe, layout, {}, Hashes()))
     take(".lowerscope", lambda file: save_session(file, MODEL, layout, {}, Hashes()))
     take(".json", lambda file: file.write_text(schedules_text([schedule])))

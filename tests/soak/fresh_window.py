@@ -83,7 +83,7 @@ def _compare_shown(window: MainWindow, fresh: MainWindow, story: Callable[[], st
     if not functions:
         return
     window.show_panes()
-    panes.docks["tensorir"].show()
+    panes.bring("tensorir")
     panes.tensorir.set_current("script")
     document.select((functions[0].id,))
     page = panes.tensorir.texts["script"]

@@ -179,13 +179,13 @@ class Killing:
         self.window.banner.dismiss()
         QApplication.processEvents()
         panes = {
-            name: (dock.isVisible(), dock.isFloating(), dock.width())
-            for name, dock in self.window.panes.docks.items()
+            name: (pane.isVisible(), pane.width())
+            for name, pane in self.window.panes.by_name.items()
         }
-        timeline = self.window.panes.timeline_action.isChecked()
+        mode = self.window.mode
         chosen = document.selection.chosen
         return _Decided(
-            self.session.wanted(), history, (self.window.geometry(), timeline, panes), chosen
+            self.session.wanted(), history, (self.window.geometry(), mode, panes), chosen
         )
 
     def _is_back(self) -> bool:

@@ -35,9 +35,8 @@ class CompareCommands(QObject):
         self._show = show
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu Compare."""
+        """Return the commands."""
         document, pins, tr = self._document, self._pins, self._host.tr
-        menu = tr("&Compare")
 
         def pinned() -> bool:
             return pins.first is not None
@@ -45,7 +44,6 @@ class CompareCommands(QObject):
         return (
             Command(
                 "difference",
-                menu,
                 tr("&Difference"),
                 self._show,
                 "F4",
@@ -53,7 +51,6 @@ class CompareCommands(QObject):
             ),
             Command(
                 "next-change",
-                menu,
                 tr("N&ext change"),
                 partial(self._next_change, 1),
                 "F7",
@@ -61,7 +58,6 @@ class CompareCommands(QObject):
             ),
             Command(
                 "previous-change",
-                menu,
                 tr("P&revious change"),
                 partial(self._next_change, -1),
                 "Shift+F7",
@@ -69,50 +65,41 @@ class CompareCommands(QObject):
             ),
             Command(
                 "pin-step",
-                menu,
                 tr("&Pin this step"),
                 pins.pin_here,
                 "Ctrl+Shift+D",
                 enabled=document.is_open,
-                separated=True,
             ),
             Command(
                 "compare-pinned",
-                menu,
                 tr("Co&mpare with the pinned step"),
                 pins.compare_here,
                 "Ctrl+Shift+B",
                 enabled=pinned,
             ),
-            Command("swap-sides", menu, tr("&Swap the sides"), pins.swap, enabled=pinned),
-            Command("unpin", menu, tr("&Unpin"), pins.clear, enabled=pinned),
+            Command("swap-sides", tr("&Swap the sides"), pins.swap, enabled=pinned),
+            Command("unpin", tr("&Unpin"), pins.clear, enabled=pinned),
             Command(
                 "compare-before",
-                menu,
                 tr("Compare with what Undo goes back &to"),
                 self._compare_before,
                 enabled=lambda: document.before is not None,
-                separated=True,
             ),
             *(
                 Command(
                     f"compare-{lowering}",
-                    menu,
                     tr("Compare with all nodes as {0}").format(STRATEGY_NAMES[lowering]),
                     partial(pins.compare_lowering, lowering),
                     enabled=document.has_torch,
-                    separated=lowering == STRATEGIES[0],
                 )
                 for lowering in STRATEGIES
             ),
             *(
                 Command(
                     f"compare-steps-{preset.name}",
-                    menu,
                     tr("Compare with the pipeline “{0}”").format(preset.title),
                     partial(pins.compare_steps, preset.steps),
                     enabled=document.is_open,
-                    separated=preset is PRESETS[0],
                 )
                 for preset in PRESETS
             ),

@@ -54,13 +54,11 @@ class ExportCommands(QObject):
         self.dialog: ExportDialog | None = None  # The last dialog opened.
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu File."""
+        """Return the commands."""
         tr = self._host.tr
-        file = tr("&File")
         return (
             Command(
                 "export-files",
-                file,
                 tr("E&xport…"),
                 self.choose,
                 "Ctrl+Shift+X",
@@ -68,37 +66,31 @@ class ExportCommands(QObject):
             ),
             Command(
                 "export-function",
-                file,
                 tr("Export the &function…"),
                 self.export_function,
                 enabled=self._document.is_open,
             ),
             Command(
                 "export-step",
-                file,
                 tr("Export the module of &the step…"),
                 self.export_step,
                 enabled=self._document.is_open,
             ),
-            Command("save-patch", file, tr("Save the difference as a &patch…"), self.save_patch),
+            Command("save-patch", tr("Save the difference as a &patch…"), self.save_patch),
         )
 
     def picture_commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu Graph."""
+        """Return the commands."""
         tr = self._host.tr
-        graph = tr("&Graph")
         return (
             Command(
                 "save-picture",
-                graph,
                 tr("Save &picture…"),
                 self.save_picture,
                 enabled=self._document.is_open,
-                separated=True,
             ),
             Command(
                 "save-picture-seen",
-                graph,
                 tr("Save picture of what &is seen…"),
                 self.save_seen,
                 enabled=self._document.is_open,

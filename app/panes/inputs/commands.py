@@ -101,20 +101,17 @@ class InputsForm(QObject):
 
 
 def loading_parameters(host: Host, document: Document) -> tuple[Command, ...]:
-    """Return the commands, for the menu Lowering."""
-    menu, tr = host.tr("&Lowering"), host.tr
+    """Return the commands."""
+    tr = host.tr
     return (
         Command(
             "load-parameters",
-            menu,
             tr("&Load parameters from a file…"),
             partial(choose_parameters, host, document),
             enabled=partial(takes_parameters, document),
-            separated=True,
         ),
         Command(
             "own-parameters",
-            menu,
             tr("The model'&s own parameters"),
             partial(take_parameters, document, ""),
             enabled=lambda: (recipe := document.wanted) is not None and bool(recipe.source.params),
@@ -161,8 +158,8 @@ def _folder(document: Document) -> str:
 
 
 def changing_inputs(host: Host, inputs: Inputs) -> tuple[Command, ...]:
-    """Return the commands, for the menu Lowering: they stand below the form for inputs."""
-    menu, tr = host.tr("&Lowering"), host.tr
+    """Return the commands: they stand below the form for inputs."""
+    tr = host.tr
 
     def shown() -> InputsPage:
         from lowerscope.app.panes.inputs.inputs_page import InputsPage
@@ -185,29 +182,22 @@ def changing_inputs(host: Host, inputs: Inputs) -> tuple[Command, ...]:
         return bool(inputs.records)
 
     return (
-        Command(
-            "input-page", menu, tr("Value of the input"), shown, "Ctrl+Shift+I", enabled=has_inputs
-        ),
-        Command(
-            "input-file", menu, tr("Input f&rom a file…"), partial(one, "file"), enabled=has_inputs
-        ),
+        Command("input-page", tr("Value of the input"), shown, "Ctrl+Shift+I", enabled=has_inputs),
+        Command("input-file", tr("Input f&rom a file…"), partial(one, "file"), enabled=has_inputs),
         Command(
             "input-random",
-            menu,
             tr("Other random &values for the input"),
             partial(one, "random"),
             enabled=has_inputs,
         ),
         Command(
             "input-folder",
-            menu,
             tr("Run a fol&der of inputs…"),
             partial(set_of, "folder"),
             enabled=has_inputs,
         ),
         Command(
             "input-archive",
-            menu,
             tr("Run a set of inputs in an .np&z…"),
             partial(set_of, "archive"),
             enabled=has_inputs,

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import (
@@ -30,12 +29,10 @@ class DetailsView(Pane):
         self,
         document: Document,
         queries: Queries,
-        stepping: Stepping,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("Details"), parent)
+        super().__init__(self.tr("Inspector"), parent)
         self._document = document
-        self._stepping = stepping
         self._facts: Facts = ()
         self.table = Table(
             self.tr("Details"),
@@ -54,19 +51,10 @@ class DetailsView(Pane):
         column.addWidget(self.table, 1)
         column.addWidget(self.values)
         self.add_page("details", self.tr("Selection"), page)
-        self._section = stepping.section
-        stepping.list_changed.connect(self._follow_section)
         document.on(("selection", "snapshot"), self._show_selection)
         document.on(("snapshot",), self._show_selection)
         document.on(("run", "running"), self._show_selection)
         self._show_selection()
-
-    def _follow_section(self) -> None:
-        """Bring the page Call to the front while the timeline Run is current."""
-        section = self._stepping.section
-        if section != self._section and "run" in (section, self._section):
-            self.set_current("call" if section == "run" else "details")
-        self._section = section
 
     def _activate(self, label: str) -> None:
         if label == "rule":

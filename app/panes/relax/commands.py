@@ -27,23 +27,20 @@ class NodeCommands(QObject):
         self._document = document
 
     def walking(self) -> tuple[Command, ...]:
-        """Return the commands that step through the nodes, for the menu Edit."""
+        """Return the commands that step through the nodes."""
         tr = self.tr
-        menu, go, document = tr("&Edit"), self._select, self._document
+        go, document = self._select, self._document
 
         return (
             Command(
                 "next-node",
-                menu,
                 tr("&Next node"),
                 partial(go, 1),
                 "Alt+Down",
                 enabled=document.has_torch,
-                separated=True,
             ),
             Command(
                 "previous-node",
-                menu,
                 tr("&Previous node"),
                 partial(go, -1),
                 "Alt+Up",
@@ -52,9 +49,9 @@ class NodeCommands(QObject):
         )
 
     def lowering(self) -> tuple[Command, ...]:
-        """Return the commands that lower the selection, for the menu Lowering."""
+        """Return the commands that lower the selection."""
         tr = self.tr
-        menu, lower = tr("&Lowering"), self._lower
+        lower = self._lower
 
         def selected() -> bool:
             document = self._document
@@ -63,16 +60,13 @@ class NodeCommands(QObject):
         return (
             Command(
                 "selection-high-level",
-                menu,
                 tr("Sele&ction as high-level"),
                 partial(lower, "high-level"),
                 "Alt+1",
                 enabled=selected,
-                separated=True,
             ),
             Command(
                 "selection-te",
-                menu,
                 tr("Selection as TE"),
                 partial(lower, "te"),
                 "Alt+2",
@@ -80,7 +74,6 @@ class NodeCommands(QObject):
             ),
             Command(
                 "selection-library",
-                menu,
                 tr("Selection as library"),
                 partial(lower, "library"),
                 "Alt+3",
@@ -88,7 +81,6 @@ class NodeCommands(QObject):
             ),
             Command(
                 "selection-reset",
-                menu,
                 tr("Selection as the default"),
                 partial(lower, None),
                 "Alt+0",
@@ -116,7 +108,7 @@ class NodeCommands(QObject):
 
 
 def importing(document: Document) -> tuple[Command, ...]:
-    """Return the choices of a translator, for the menu Lowering."""
+    """Return the choices of a translator."""
     tr = document.tr
     titles = {
         "lowerscope": tr("Translate with Lowerscope's r&ules"),
@@ -130,13 +122,11 @@ def importing(document: Document) -> tuple[Command, ...]:
     return tuple(
         Command(
             translator,
-            tr("&Lowering"),
             titles[translator],
             partial(document.change_fields, translator=translator),
             enabled=document.has_torch,
             checked=partial(chosen, translator),
             group="translator",
-            separated=translator == TRANSLATORS[0],
         )
         for translator in TRANSLATORS
     )

@@ -23,10 +23,9 @@ class TargetCommands:
         self.targets = Targets(queries, host.widget)
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu."""
+        """Return the commands."""
         tr, document = self._host.tr, self._document
         change = document.change_fields
-        menu = tr("&Run")
 
         def compiled_for(target: str) -> bool:
             return document.wanted is not None and document.wanted.target == target
@@ -34,36 +33,30 @@ class TargetCommands:
         return (
             Command(
                 "target-llvm",
-                menu,
                 tr("Target: &llvm"),
                 partial(change, target="llvm"),
                 checked=partial(compiled_for, "llvm"),
-                separated=True,
             ),
             Command(
                 "target-native",
-                menu,
                 tr("T&arget: this machine"),
                 partial(change, target="native", remote=None),
                 checked=partial(compiled_for, "native"),
             ),
             Command(
                 "target-other",
-                menu,
                 tr("Ot&her target…"),
                 self.choose_target,
                 enabled=document.is_open,
             ),
             Command(
                 "target-remote",
-                menu,
                 tr("&Remote machine…"),
                 self.choose_remote,
                 enabled=document.is_open,
             ),
             Command(
                 "target-here",
-                menu,
                 tr("R&un on this machine again"),
                 self.leave_remote,
                 enabled=lambda: document.wanted is not None and document.wanted.remote is not None,

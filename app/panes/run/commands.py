@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Command, ...]:
-    """Return the commands, for the menu Run."""
-    tr, menu = runs.tr, runs.tr("&Run")
+    """Return the commands."""
+    tr = runs.tr
 
     def idle() -> bool:
         return document.wanted is not None and not document.running
@@ -40,23 +40,19 @@ def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Co
     return (
         Command(
             "measure-again",
-            menu,
             tr("Measure again"),
             runs.measure_again,
             "Shift+F6",
             enabled=lambda: document.run_record is not None and not document.running,
-            separated=True,
         ),
         Command(
             "measuring",
-            menu,
             tr("&Threads and repeats…"),
             partial(edit_measuring, document, runs, parent),
             enabled=idle,
         ),
         Command(
             "torch-compile",
-            menu,
             tr("Time torch.compile as &well"),
             runs.toggle_torch_compile,
             enabled=idle,
@@ -64,7 +60,6 @@ def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Co
         ),
         Command(
             "tolerances",
-            menu,
             tr("T&olerances…"),
             partial(edit_tolerances, document, parent),
             enabled=lambda: document.wanted is not None,
@@ -78,8 +73,8 @@ def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Co
 def run_step_commands(
     document: Document, stepping: Stepping, steps: RunSteps
 ) -> tuple[Command, ...]:
-    """Return the commands, for the menu Run."""
-    tr, menu = steps.tr, steps.tr("&Run")
+    """Return the commands."""
+    tr = steps.tr
 
     def has_calls() -> bool:
         return bool(steps.calls)
@@ -87,17 +82,14 @@ def run_step_commands(
     return (
         Command(
             "toggle-break",
-            menu,
             tr("Toggle breakpoint at the selection"),
             steps.toggle_selected,
             "Ctrl+B",
             enabled=lambda: bool(document.selection.chosen),
-            separated=True,
             key_there="B",
         ),
         Command(
             "next-break",
-            menu,
             tr("Continue to the next breakpoint"),
             partial(stepping.to_break, 1),
             "Shift+F8",
@@ -105,7 +97,6 @@ def run_step_commands(
         ),
         Command(
             "previous-break",
-            menu,
             tr("Back to the previous breakpoint"),
             partial(stepping.to_break, -1),
             "Ctrl+Shift+F8",
@@ -113,7 +104,6 @@ def run_step_commands(
         ),
         Command(
             "clear-breaks",
-            menu,
             tr("Remove all brea&kpoints"),
             steps.clear,
             enabled=lambda: bool(steps.breaks),
@@ -125,20 +115,17 @@ def run_step_commands(
 
 
 def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
-    """Return the commands, for the menu Run."""
-    tr, menu = faults.tr, faults.tr("&Run")
+    """Return the commands."""
+    tr = faults.tr
     return (
         Command(
             "go-back",
-            menu,
             tr("&Back to what worked"),
             faults.go_back,
             enabled=lambda: faults.can_go_back,
-            separated=True,
         ),
         Command(
             "guarded-run",
-            menu,
             tr("Run with &guarded memory"),
             faults.look,
             enabled=lambda: document.snapshot is not None and not document.running,
@@ -150,12 +137,11 @@ def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
 
 
 def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Command, ...]:
-    """Return the commands, for the menu Run."""
-    tr, menu = host.tr, host.tr("&Run")
+    """Return the commands."""
+    tr = host.tr
     return (
         Command(
             "run-variants",
-            menu,
             tr("Run var&iants"),
             runs.variants.run_all,
             "Ctrl+F5",
@@ -163,7 +149,6 @@ def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Comman
         ),
         Command(
             "variants",
-            menu,
             tr("Variant&s side by side"),
             partial(host.show_page, "variants"),
             "Ctrl+Shift+V",
@@ -178,8 +163,8 @@ def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Comman
 def finding_differences(
     host: Host, document: Document, show_tensor: Callable[[], None]
 ) -> tuple[Command, ...]:
-    """Return the commands, for the menu Run."""
-    tr, menu = host.tr, host.tr("&Run")
+    """Return the commands."""
+    tr = host.tr
 
     def select() -> None:
         record = document.run_record
@@ -202,16 +187,13 @@ def finding_differences(
     return (
         Command(
             "compare-nodes",
-            menu,
             tr("Compare no&de by node"),
             show_nodes,
             "Ctrl+N",
             enabled=document.is_open,
-            separated=True,
         ),
         Command(
             "compare-values",
-            menu,
             tr("Look at the values o&f the node"),
             show_tensor,
             "Ctrl+Shift+E",
@@ -219,7 +201,6 @@ def finding_differences(
         ),
         Command(
             "first-difference",
-            menu,
             tr("Select the first difference"),
             select,
             "F9",
@@ -227,7 +208,6 @@ def finding_differences(
         ),
         Command(
             "next-difference",
-            menu,
             tr("Ne&xt node that differs"),
             partial(select_differing, document, 1),
             "Alt+PgDown",
@@ -235,7 +215,6 @@ def finding_differences(
         ),
         Command(
             "previous-difference",
-            menu,
             tr("Previous node that differs"),
             partial(select_differing, document, -1),
             "Alt+PgUp",
@@ -273,10 +252,9 @@ def select_differing(document: Document, step: int) -> None:
 
 
 def reporting(host: Host, document: Document, runs: RunVariants) -> Command:
-    """Return the command, for the menu File."""
+    """Return the command."""
     return Command(
         "export-report",
-        host.tr("&File"),
         host.tr("&Export report…"),
         partial(export_report, host, document, runs),
         enabled=lambda: bool(runs.kept),

@@ -63,8 +63,8 @@ class ScheduleCommands(QObject):
         return self._host.view(ScheduleView)
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu."""
-        tr, menu = self._host.tr, self._host.tr("&Schedule")
+        """Return the commands."""
+        tr = self._host.tr
         document, variants, scheduling = self._document, self._variants, self._scheduling
 
         def has_function() -> bool:
@@ -79,7 +79,6 @@ class ScheduleCommands(QObject):
         return (
             Command(
                 "workbench",
-                menu,
                 tr("Wor&kbench"),
                 self.show,
                 "Ctrl+Shift+S",
@@ -87,7 +86,6 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "schedule-moves",
-                menu,
                 tr("Moves…"),
                 self.open_moves,
                 "Ctrl+.",
@@ -96,16 +94,13 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "edit-primitive",
-                menu,
                 tr("&Edit the step…"),
                 partial(self._on_history, "edit_step"),
                 enabled=has_steps,
                 key_there="Return",
-                separated=True,
             ),
             Command(
                 "switch-primitive",
-                menu,
                 tr("S&witch the step off or on"),
                 partial(self._on_history, "switch_step"),
                 enabled=has_steps,
@@ -113,7 +108,6 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "insert-primitive",
-                menu,
                 tr("&Insert before the step"),
                 partial(self._on_history, "insert_before"),
                 enabled=has_steps,
@@ -121,7 +115,6 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "primitive-up",
-                menu,
                 tr("Move the step &up"),
                 partial(self._on_history, "move_step", -1),
                 enabled=has_steps,
@@ -129,7 +122,6 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "primitive-down",
-                menu,
                 tr("Move the step &down"),
                 partial(self._on_history, "move_step", 1),
                 enabled=has_steps,
@@ -137,7 +129,6 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "delete-primitive",
-                menu,
                 tr("Delete the &step"),
                 partial(self._on_history, "remove_step"),
                 enabled=has_steps,
@@ -145,77 +136,63 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "by-rule",
-                menu,
                 tr("Schedule by rule"),
                 self.by_rule,
                 "Ctrl+Shift+R",
                 enabled=has_function,
-                separated=True,
             ),
             Command(
                 "rules-in-model",
-                menu,
                 tr("The whole model by rules"),
                 self.rules_in_model,
                 "Ctrl+Shift+M",
                 enabled=document.is_open,
             ),
-            Command(
-                "new-variant", menu, tr("&New variant…"), self._ask_new_name, enabled=has_function
-            ),
+            Command("new-variant", tr("&New variant…"), self._ask_new_name, enabled=has_function),
             Command(
                 "duplicate-variant",
-                menu,
                 tr("Du&plicate the variant"),
                 self.duplicate,
                 enabled=has_schedule,
             ),
             Command(
                 "rename-variant",
-                menu,
                 tr("&Rename the variant…"),
                 self._ask_other_name,
                 enabled=has_schedule,
             ),
             Command(
                 "delete-variant",
-                menu,
                 tr("Delete the &variant"),
                 self._variants.remove,
                 enabled=has_schedule,
             ),
             Command(
                 "unscheduled",
-                menu,
                 tr("&As it was, unscheduled"),
                 partial(self._variants.choose, None),
                 enabled=has_schedule,
             ),
             Command(
                 "copy-schedule",
-                menu,
                 tr("&Copy as Python"),
                 self.copy_python,
                 enabled=has_schedule,
-                separated=True,
             ),
-            Command("save-schedule", menu, tr("Save as &JSON…"), self.save, enabled=has_schedule),
-            Command("load-schedule", menu, tr("&Load JSON…"), self.load, enabled=has_function),
+            Command("save-schedule", tr("Save as &JSON…"), self.save, enabled=has_schedule),
+            Command("load-schedule", tr("&Load JSON…"), self.load, enabled=has_function),
             Command(
                 "left-over",
-                menu,
                 tr("Left &over…"),
                 self._show_left_over,
                 enabled=lambda: bool(variants.left_over.all),
             ),
             Command(
                 "apply-to-model",
-                menu,
                 tr("Apply to the &model"),
                 self.apply_to_model,
                 enabled=document.is_open,
                 checked=lambda: variants.in_model,
-                separated=True,
             ),
         )
 
@@ -376,14 +353,12 @@ class NumberCommands:
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu."""
-        tr, menu = self._schedules.tr, self._schedules.tr("&Schedule")
+        tr = self._schedules.tr
         return (
-            Command("numbers", menu, tr("Numbers"), self.show, "Ctrl+Shift+N", separated=True),
-            Command(
-                "measure-function", menu, tr("Check and measure the function"), self.measure, "F6"
-            ),
-            Command("measure-variants", menu, tr("Measure all variants"), self.measure_all),
-            Command("measure-peaks", menu, tr("Measure what this machine can do"), self.peaks),
+            Command("numbers", tr("Numbers"), self.show, "Ctrl+Shift+N"),
+            Command("measure-function", tr("Check and measure the function"), self.measure, "F6"),
+            Command("measure-variants", tr("Measure all variants"), self.measure_all),
+            Command("measure-peaks", tr("Measure what this machine can do"), self.peaks),
         )
 
     def show(self) -> None:

@@ -126,9 +126,11 @@ class ScheduleView(Pane):
             self.in_model,
             self.run,
         )
-        parts = (self.tree, self.middle, self.history)
+        left = Split(
+            Qt.Orientation.Vertical, self.tree, self.history, sizes=(420, 280), shares=(3, 2)
+        )
         self.split = Split(
-            Qt.Orientation.Horizontal, *parts, sizes=(390, 310, 410), shares=(4, 3, 4)
+            Qt.Orientation.Horizontal, left, self.middle, sizes=(430, 330), shares=(4, 3)
         )
         page = QWidget()
         column_of(page, strip, (self.split, 1))

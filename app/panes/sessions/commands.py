@@ -24,12 +24,11 @@ def keeping_sessions(
     watch: SourceWatch,
     open_session: Callable[[str], None],
 ) -> tuple[Command, ...]:
-    """Return the commands, for the menu File."""
-    menu, tr = host.tr("&File"), host.tr
+    """Return the commands."""
+    tr = host.tr
     return (
         Command(
             "save-session",
-            menu,
             tr("Sa&ve session as…"),
             partial(save_as, host, document, sessions),
             "Ctrl+S",
@@ -37,13 +36,11 @@ def keeping_sessions(
         ),
         Command(
             "reopen",
-            menu,
             tr("Reopen where &I was"),
             partial(reopen, document, sessions, open_session),
         ),
         Command(
             "watch",
-            menu,
             tr("Read files again when they are &saved"),
             watch.switch,
             checked=lambda: watch.on,

@@ -145,8 +145,8 @@ class PipelineEditing(QObject):
 
 
 def binding(document: Document, pipeline: PipelineEditing) -> tuple[Command, ...]:
-    """Return the switches for the model's parameters, for the menu Lowering."""
-    menu, tr = pipeline.tr("&Lowering"), pipeline.tr
+    """Return the switches for the model's parameters."""
+    tr = pipeline.tr
 
     def binds() -> bool:
         return document.wanted is not None and binds_params(document.wanted)
@@ -162,7 +162,6 @@ def binding(document: Document, pipeline: PipelineEditing) -> tuple[Command, ...
     return (
         Command(
             "params-as-inputs",
-            menu,
             tr("Parameters as &inputs"),
             pipeline.keep_params,
             enabled=document.has_torch,
@@ -170,7 +169,6 @@ def binding(document: Document, pipeline: PipelineEditing) -> tuple[Command, ...
         ),
         Command(
             "bind-params",
-            menu,
             tr("&Bind parameters (BindParams)"),
             pipeline.bind_params,
             enabled=can_bind,
@@ -186,7 +184,7 @@ def passes(
     load_passes: Callable[[], None],
 ) -> tuple[Command, ...]:
     """Return the commands of the menu Passes."""
-    tr, menu = pipeline.tr, pipeline.tr("&Passes")
+    tr = pipeline.tr
 
     def has_steps() -> bool:
         return bool(stepping.lines(stepping.section))
@@ -209,12 +207,11 @@ def passes(
         key: str, text: str, method: str, *values: int, shortcut: str = "", line: bool = False
     ) -> Command:
         act = partial(pipeline.edit, method, *values)
-        return Command(key, menu, text, act, shortcut, enabled=document.is_open, separated=line)
+        return Command(key, text, act, shortcut, enabled=document.is_open)
 
     return (
         Command(
             "next-step",
-            menu,
             tr("&Next step"),
             partial(stepping.step, 1),
             "Alt+Right",
@@ -222,20 +219,16 @@ def passes(
         ),
         Command(
             "previous-step",
-            menu,
             tr("&Previous step"),
             partial(stepping.step, -1),
             "Alt+Left",
             enabled=has_steps,
         ),
-        Command(
-            "first-step", menu, tr("&First step"), stepping.first, "Alt+Home", enabled=has_steps
-        ),
-        Command("last-step", menu, tr("&Last step"), stepping.last, "Alt+End", enabled=has_steps),
-        Command("play", menu, tr("Play or pause"), stepping.play_or_pause, "F8", enabled=has_steps),
+        Command("first-step", tr("&First step"), stepping.first, "Alt+Home", enabled=has_steps),
+        Command("last-step", tr("&Last step"), stepping.last, "Alt+End", enabled=has_steps),
+        Command("play", tr("Play or pause"), stepping.play_or_pause, "F8", enabled=has_steps),
         Command(
             "leave-steps",
-            menu,
             tr("L&eave the steps"),
             stepping.leave,
             "Escape",
@@ -243,7 +236,6 @@ def passes(
         ),
         Command(
             "hide-unchanged",
-            menu,
             tr("&Hide unchanged steps"),
             pipeline.hide_unchanged,
             "Ctrl+H",
@@ -252,12 +244,10 @@ def passes(
         *(
             Command(
                 f"section-{section}",
-                menu,
                 text,
                 partial(stepping.set_section, section),
                 checked=partial(at_section, section),
                 group="section",
-                separated=section == "translate",
             )
             for section, text in sections
         ),
@@ -274,30 +264,23 @@ def passes(
         *(
             Command(
                 f"pipeline-{preset.name}",
-                menu,
                 tr("Pipeline: {0}").format(preset.title),
                 partial(pipeline.choose, preset.steps),
                 enabled=document.is_open,
                 checked=partial(is_pipeline, preset),
                 group="pipeline",
-                separated=preset is PRESETS[0],
             )
             for preset in PRESETS
         ),
         Command(
             "save-pipeline",
-            menu,
             tr("Sa&ve the pipeline as a preset…"),
             pipeline.save,
             enabled=document.is_open,
-            separated=True,
         ),
-        Command(
-            "load-pipeline", menu, tr("Load a p&reset…"), pipeline.load, enabled=document.is_open
-        ),
+        Command("load-pipeline", tr("Load a p&reset…"), pipeline.load, enabled=document.is_open),
         Command(
             "load-passes",
-            menu,
             tr("Load passes of &your own…"),
             load_passes,
             enabled=document.is_open,

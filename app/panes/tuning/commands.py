@@ -36,23 +36,19 @@ class TuneCommands(QObject):
         self.show_page = show_page
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu Schedule."""
+        """Return the commands."""
         tr, tuning, document = self._host.tr, self._tuning, self._document
-        menu = tr("&Schedule")
 
         return (
             Command(
                 "tune",
-                menu,
                 tr("Tune…"),
                 self.ask,
                 "Ctrl+Shift+Y",
                 enabled=lambda: document.is_open() and not tuning.under_way,
-                separated=True,
             ),
             Command(
                 "tune-page",
-                menu,
                 tr("Tuning so far"),
                 self.show_page,
                 "Ctrl+Shift+T",
@@ -60,28 +56,24 @@ class TuneCommands(QObject):
             ),
             Command(
                 "tune-pause",
-                menu,
                 tr("Pause the &tuning"),
                 tuning.pause,
                 enabled=lambda: tuning.phase == "tuning",
             ),
             Command(
                 "tune-resume",
-                menu,
                 tr("Resume t&he tuning"),
                 tuning.resume,
                 enabled=lambda: tuning.phase in ("pausing", "paused"),
             ),
             Command(
                 "tune-stop",
-                menu,
                 tr("Stop the tunin&g"),
                 tuning.stop,
                 enabled=lambda: tuning.under_way and tuning.phase != "stopping",
             ),
             Command(
                 "tune-more",
-                menu,
                 tr("Tune on: as man&y trials more"),
                 self.go_on,
                 enabled=lambda: tuning.can_go_on,

@@ -1,11 +1,12 @@
-"""Panes: tabs, context, and being a dock's title bar."""
+"""Panes: tabs, context, and the buttons of the header."""
 
 import pytest
-from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QEnterEvent
-from PySide6.QtWidgets import QApplication, QLabel, QMainWindow
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.pane import HEADER_HEIGHT, Pane
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
@@ -58,29 +59,22 @@ def test_tabs_without_room_are_in_a_menu_and_the_chosen_one_is_not(
     assert pane.header.tabs.hidden_tabs() == []
 
 
-def test_as_a_dock_it_has_one_header_of_34_pixels(qtbot: QtBot) -> None:
-    window = QMainWindow()
-    qtbot.addWidget(window)
+def test_its_header_has_34_pixels_and_asks_for_room_by_mouse(qtbot: QtBot) -> None:
     pane = Pane("FX")
+    qtbot.addWidget(pane)
     pane.add_page("graph", "Graph", QLabel("graph"))
-    pane.add_page("table", "Table", QLabel("table"))
-    dock = pane.make_dock("fx", window)
-    window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, dock)
-    window.resize(500, 300)
-    window.show()
-    qtbot.waitExposed(window)
-    assert dock.titleBarWidget() is pane.header
+    pane.resize(500, 300)
+    pane.show()
+    qtbot.waitExposed(pane)
     assert pane.header.height() == HEADER_HEIGHT
-    assert pane.mapTo(dock, pane.rect().topLeft()).y() == HEADER_HEIGHT
-    buttons = pane.header.window_buttons
-    assert not buttons.isVisible()
+    maximise, window = pane.header._buttons.findChildren(IconButton)
+    assert not maximise.isVisible()
     at = QPointF(5, 5)
     QApplication.sendEvent(pane.header, QEnterEvent(at, at, at))
-    assert buttons.isVisible()
-    buttons._float.click()
-    assert dock.isFloating()
-    buttons._float.click()
-    assert not dock.isFloating()
-    QApplication.sendEvent(pane.header, QEvent(QEvent.Type.Leave))
-    buttons._close.click()
-    assert not dock.isVisible()
+    assert maximise.isVisible()
+    with qtbot.waitSignal(pane.header.maximise_wanted, timeout=100):
+        maximise.click()
+    with qtbot.waitSignal(pane.header.window_wanted, timeout=100):
+        window.click()
+    with qtbot.waitSignal(pane.header.maximise_wanted, timeout=100):
+        qtbot.mouseDClick(pane.header, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))

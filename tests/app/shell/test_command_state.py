@@ -100,12 +100,12 @@ def test_a_key_finds_the_state_of_its_own_turn_in_every_window(
     window.commands.action("undo").trigger()
     sent(window).answer(snapshot("dense", "relu"))
     window.document.select(())
-    dock = window.panes.docks["fx"]
-    dock.setFloating(True)
-    window.pane_commands.enter(dock)
-    qtbot.waitUntil(dock.isActiveWindow)
+    pane = window.panes.fx
+    window.panes.switch_window("fx")
+    window.pane_commands.enter(pane)
+    qtbot.waitUntil(pane.isActiveWindow)
     focus = QApplication.focusWidget()
     assert focus is not None
-    assert focus.window() is dock
+    assert focus.window() is pane.window() is not window
     lower_by_key(window, focus)
     sent(window).answer(snapshot("dense", "relu"))

@@ -25,10 +25,8 @@ from lowerscope.app.shell.window import MainWindow
 
 def test_a_command_is_run_by_its_action(qapp: QObject) -> None:
     commands, done, is_possible = Commands(qapp), [], [True]
-    commands.add(Command("one", "&File", "&One", lambda: done.append(1), "Ctrl+1"))
-    commands.add(
-        Command("two", "&File", "&Two", lambda: done.append(2), enabled=lambda: is_possible[0])
-    )
+    commands.add(Command("one", "&One", lambda: done.append(1), "Ctrl+1"))
+    commands.add(Command("two", "&Two", lambda: done.append(2), enabled=lambda: is_possible[0]))
     commands.action("two").trigger()
     commands.action("one").trigger()
     assert done == [2, 1]
@@ -56,7 +54,6 @@ def test_predicates_are_evaluated_once_a_turn_or_when_a_command_is_read(qtbot: Q
         commands.add(
             Command(
                 key,
-                "&File",
                 key,
                 lambda: None,
                 enabled=partial(counted, f"{key} enabled"),
@@ -87,7 +84,6 @@ def test_choices_of_a_group_exclude_each_other(qapp: QObject) -> None:
         commands.add(
             Command(
                 key,
-                "&View",
                 key,
                 partial(chosen.__setitem__, 0, key),
                 checked=lambda key=key: chosen == [key],
@@ -176,8 +172,9 @@ def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(qtbot: QtBot
         assert len(set(letters)) == len(letters), (title.text(), sorted(letters))
         for each in shown:
             assert each.isShortcutVisibleInContextMenu()
-    titles = [found[1].upper() for each in bar if (found := MNEMONIC.search(each.text()))]
-    assert len(set(titles)) == len(bar)
+    shown = [each for each in bar if each.isVisible()]
+    titles = [found[1].upper() for each in shown if (found := MNEMONIC.search(each.text()))]
+    assert len(set(titles)) == len(shown) == 6
 
 
 MNEMONIC = re.compile(r"&(\w)")
@@ -185,16 +182,11 @@ MNEMONIC = re.compile(r"&(\w)")
 
 def test_no_shortcut_is_given_twice(qtbot: QtBot) -> None:
     window = window_of(qtbot)
-    sequences = [each for _, action in window.commands if not (each := action.shortcut()).isEmpty()]
+    sequences = [each for _, action in window.commands for each in action.shortcuts()]
     assert len(sequences) > 60
     for one, other in permutations(sequences, 2):
         # Nor does one begin another, which would hide that.
         assert one.matches(other) == QKeySequence.SequenceMatch.NoMatch, one.toString()
-    titles = [action.text().replace("&", "") for action in window.menuBar().actions()]
-    assert titles[:4] == ["File", "Edit", "View", "Graph"]
-    assert titles[-1] == "Help"
-    in_menus = {action for menu in window.menuBar().actions() for action in menu.menu().actions()}
-    assert all(action in in_menus for _, action in window.commands)
 
 
 @pytest.mark.x
@@ -209,7 +201,10 @@ def test_a_menu_opens_by_its_letter_and_runs_a_command_by_its_own(qtbot: QtBot) 
     QTest.keyClick(window.welcome, Qt.Key.Key_V, Qt.KeyboardModifier.AltModifier)
     menu = QApplication.activePopupWidget()
     assert menu is not None
-    QTest.keyClick(menu, Qt.Key.Key_D)
+    QTest.keyClick(menu, Qt.Key.Key_C)
+    colours = QApplication.activePopupWidget()
+    assert colours is not None
+    QTest.keyClick(colours, Qt.Key.Key_D)
     assert Settings().scheme() == "dark"
     window.commands.action("system").trigger()
 

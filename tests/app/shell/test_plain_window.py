@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Change
@@ -66,10 +67,9 @@ def test_a_refused_source_brings_its_problem_to_the_front(
     open_plain_window: OpenPlainWindow,
 ) -> None:
     window = open_plain_window(RECIPE)
-    window.panes.outcome.set_current("result")
     window.open_source("sample:conv_net")
     sent(window).refuse(Problem(what="It is wrong"))
-    assert window.panes.outcome.current() == "problems"
+    assert window.panes.drawer.current() == "problems"
     assert window.panes.problems.isVisible()
     assert window.windowTitle().startswith("m")
 
@@ -77,36 +77,13 @@ def test_a_refused_source_brings_its_problem_to_the_front(
 # Panes
 
 
-def test_a_closed_pane_is_remembered_and_put_back(
-    qtbot: QtBot, open_plain_window: OpenPlainWindow
-) -> None:
-    window = open_plain_window(RECIPE)
-    window.panes.docks["details"].toggleViewAction().trigger()
-    window.panes.timeline_action.trigger()
-    assert not window.panes.docks["details"].isVisible()
-    assert not window.panes.timeline.isVisible()
-    window.close()
-
-    again = open_plain_window(RECIPE)
-    details, action = again.panes.docks["details"], again.commands.action("pane-details")
-    qtbot.waitUntil(lambda: not details.isVisible())
-    assert not again.panes.timeline.isVisible()
-    assert not action.isChecked()
-    action.trigger()
-    again.panes.timeline_action.trigger()
-    assert details.isVisible()
-    assert again.panes.timeline.isVisible()
-    assert action.isChecked()
-    again.panes.docks["fx"].close()
-    again.commands.action("reset-layout").trigger()
-    assert again.panes.docks["fx"].isVisible()
-
-
 @pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 def test_a_menu_shows_the_state_in_which_it_is_opened(open_plain_window: OpenPlainWindow) -> None:
     window = open_plain_window(RECIPE)
-    menu = next(
-        each.menu() for each in window.menuBar().actions() if each.menu().title() == "&Lowering"
+    (menu,) = (
+        each
+        for each in window.menuBar().findChildren(QMenu)
+        if any(action.objectName() == "selection-te" for action in each.actions())
     )
     action = next(each for each in menu.actions() if each.objectName() == "selection-te")
     assert not action.isEnabled()
@@ -119,7 +96,7 @@ def test_a_menu_shows_the_state_in_which_it_is_opened(open_plain_window: OpenPla
 def test_a_source_without_torch_has_no_node_map(open_plain_window: OpenPlainWindow) -> None:
     window = open_plain_window(RECIPE, snapshot(kind="tvm"))
     for key in ("translation", "node-map"):
-        window.panes.outcome.set_current(key)
+        window.show_page(key)
     assert window.panes.translation.rule.code.empty.isVisibleTo(window.panes.translation)
     assert window.panes.node_map.table.empty.isVisible()
     assert not window.commands.action("node-map").isEnabled()

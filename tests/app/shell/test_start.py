@@ -143,7 +143,7 @@ def test_a_session_that_cannot_be_opened_is_said_in_the_window(
         (tmp_path / name).write_text("{")
         window.open_source(str(tmp_path / name))
         assert window.panes.isVisible()
-        assert window.panes.outcome.current() == "problems"
+        assert window.panes.drawer.current() == "problems"
         assert name in window.document.problems[0].line()
 
 

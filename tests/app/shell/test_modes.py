@@ -1,0 +1,213 @@
+"""The four modes: their panes, menus and buttons; closing, maximising, windows, the drawer."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from PySide6.QtWidgets import QApplication, QMenu
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.shell.menus import BUTTONS, MENUS, paths
+from lowerscope.app.shell.modes import LEAST, LEAST_WIDTH, MODES
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.module_steps import Moment, PassRecord
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
+from tests.app.plain_values import snapshot
+from tests.app.shell.conftest import OpenPlainWindow, sent
+
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+
+RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
+STEPPED = msgspec.structs.replace(
+    snapshot("dense", "relu"), passes=(PassRecord(number=1, name="LegalizeOps"),)
+)
+
+
+@pytest.fixture
+def window(open_plain_window: OpenPlainWindow) -> MainWindow:
+    window = open_plain_window(RECIPE, STEPPED)
+    window.resize(1440, 900)
+    window.show_panes()
+    QApplication.processEvents()
+    return window
+
+
+def seen(window: MainWindow) -> list[str]:
+    return [name for name, pane in window.panes.by_name.items() if pane.isVisible()]
+
+
+def widths(window: MainWindow) -> dict[str, int]:
+    return {name: window.panes.by_name[name].width() for name in seen(window)}
+
+
+def test_each_mode_has_its_panes_its_menu_and_its_buttons(window: MainWindow) -> None:
+    for mode in MODES:
+        window.commands.action(f"mode-{mode.key}").trigger()
+        QApplication.processEvents()
+        assert window.tool_bar.modes.current() == window.panes.mode == mode.key
+        assert set(seen(window)) == set(dict(mode.panes))
+        bar = [each for each in window.menuBar().actions() if each.isVisible()]
+        titles = [each.text().replace("&", "") for each in bar]
+        assert titles == ["File", "Edit", "View", mode.title, "Tools", "Help"]
+        for each in bar:
+            menu = each.menu()
+            assert isinstance(menu, QMenu)
+            assert len([entry for entry in menu.actions() if not entry.isSeparator()]) <= 15
+        ids = [each.objectName() for each in window.mode_bar.actions() if not each.isSeparator()]
+        assert ids == [name for name in BUTTONS[mode.key] if name]
+        assert 8 <= len(ids) <= 10
+        assert (window.features.stepping.section == "schedule") == (mode.key == "schedule")
+
+
+def test_every_command_is_in_one_menu(window: MainWindow) -> None:
+    listed = [
+        name
+        for entries in MENUS.values()
+        for entry in entries
+        for name in (entry[1] if isinstance(entry, tuple) else (entry,))
+        if name
+    ]
+    assert sorted(listed) == sorted(command.id for command, _ in window.commands)
+    assert paths()["te"] == ("Explore", "Lower all nodes as")
+
+
+def test_a_mode_keeps_the_widths_that_its_panes_were_given(window: MainWindow) -> None:
+    area = window.panes.area
+    sizes = area.sizes()
+    places = {name: area.indexOf(pane) for name, pane in window.panes.by_name.items()}
+    sizes[places["fx"]] += 90
+    sizes[places["relax"]] -= 90
+    area.setSizes(sizes)
+    given = widths(window)
+    for key in ("run", "step", "schedule", "explore"):
+        window.set_mode(key)
+        QApplication.processEvents()
+    assert all(abs(width - given[name]) <= 2 for name, width in widths(window).items())
+    window.commands.action("reset-layout").trigger()
+    assert abs(widths(window)["fx"] - given["fx"]) > 60
+
+
+def test_what_is_shown_changes_no_width(window: MainWindow) -> None:
+    before = widths(window)
+    for pane in window.panes.by_name.values():
+        pane.set_context("a very long text " * 30)
+        pane.header.title.setText("Another title that is rather long")
+    QApplication.processEvents()
+    assert widths(window) == before
+
+
+def test_a_pane_is_closed_maximised_and_in_a_window(qtbot: QtBot, window: MainWindow) -> None:
+    outline = window.commands.action("pane-model")
+    outline.trigger()
+    assert "model" not in seen(window)
+    assert not window.commands.action("pane-model").isChecked()
+    outline.trigger()
+    assert "model" in seen(window)
+    before = widths(window)
+    window.panes.fx.header.maximise_wanted.emit()
+    assert seen(window) == ["fx"]
+    # What is asked for comes into view, whatever is maximised.
+    window.show_page("translation")
+    assert "relax" in seen(window)
+    assert window.panes.relax.current() == "translation"
+    window.panes.fx.header.window_wanted.emit()
+    pane = window.panes.fx
+    qtbot.waitUntil(lambda: pane.window() is not window and pane.isVisible())
+    window.set_mode("run")
+    assert pane.isVisible()
+    pane.window().close()
+    assert pane.window() is window
+    window.set_mode("explore")
+    QApplication.processEvents()
+    assert all(abs(width - before[name]) <= 4 for name, width in widths(window).items())
+
+
+def test_the_drawer_opens_for_a_problem_and_closes_with_it(window: MainWindow) -> None:
+    drawer = window.panes.drawer
+    assert not drawer.isVisible()
+    window.document.report(Problem(what="no such thing"))
+    assert drawer.isVisible()
+    assert drawer.current() == "problems"
+    window.document.change_fields(lowering="library")
+    sent(window).answer(STEPPED)
+    assert not drawer.isVisible()
+    # One that the user has opened stays.
+    window.commands.action("drawer").trigger()
+    window.document.change_fields(lowering="te")
+    sent(window).answer(STEPPED)
+    assert drawer.isVisible()
+    window.commands.action("drawer").trigger()
+    assert not drawer.isVisible()
+
+
+def test_the_step_outlives_a_change_of_mode_and_is_left_by_its_chip(window: MainWindow) -> None:
+    window.set_mode("step")
+    stepping = window.features.stepping
+    stepping.go(Moment(section="passes", index=1))
+    for key in ("explore", "run", "step"):
+        window.set_mode(key)
+        assert stepping.moment == Moment(section="passes", index=1)
+        assert "1 LegalizeOps" in window.tool_bar.step.text()
+        assert window.tool_bar.step.isVisible()
+    window.tool_bar.step.click()
+    assert stepping.moment is None
+    assert not window.tool_bar.step.isVisible()
+
+
+def test_a_narrow_window_has_no_outline_and_nothing_below_its_minimum(
+    open_plain_window: OpenPlainWindow,
+) -> None:
+    window = open_plain_window(RECIPE)
+    window.resize(1000, 600)
+    window.commands.action("reset-layout").trigger()
+    for mode in MODES:
+        window.set_mode(mode.key)
+        QApplication.processEvents()
+        assert "model" not in seen(window)
+        for name, width in widths(window).items():
+            assert width >= LEAST.get(name, LEAST_WIDTH)
+        assert sum(widths(window).values()) <= window.width()
+
+
+def test_the_layout_is_kept(open_plain_window: OpenPlainWindow) -> None:
+    window = open_plain_window(RECIPE)
+    window.set_mode("run")
+    window.commands.action("pane-summary").trigger()
+    layout = window.session_layout()
+    assert (layout.mode, layout.closed[-1]) == ("run", "summary")
+    window.close()
+    again = open_plain_window(RECIPE)
+    again.show_panes()
+    assert again.mode == "run"
+    assert seen(again) == ["outcome"]
+    again.commands.action("reset-layout").trigger()
+    again.lay_out(msgspec.json.decode(msgspec.json.encode(layout), type=WindowLayout))
+    assert seen(again) == ["outcome"]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        WindowLayout(mode="nowhere", closed=("fx",)),
+        WindowLayout(mode="explore", closed=("fx", "relax", "pipes")),
+        WindowLayout(mode="explore", widths={"explore": {"fx": 1 << 60, "relax": -5, "x": 3}}),
+        WindowLayout(mode="explore", widths={"x": {"fx": 7}}, drawer=1 << 40),
+        WindowLayout(size=(1 << 40, 2), mode="explore"),
+        WindowLayout(size=(-1, -1), drawer=-3, mode="explore"),
+    ],
+)
+def test_an_absurd_layout_of_a_session_is_left_out(
+    window: MainWindow, layout: WindowLayout
+) -> None:
+    before, size = widths(window), window.size()
+    window.lay_out(layout)
+    QApplication.processEvents()
+    assert window.size() == size
+    assert widths(window).keys() == before.keys()
+    assert all(abs(width - before[name]) <= 4 for name, width in widths(window).items())
+
+
+def test_the_layout_of_an_earlier_session_is_read_over() -> None:
+    old = b'{"geometry": "AAAA", "panes": "AAAA", "panes_version": 2, "timeline": false}'
+    assert msgspec.json.decode(old, type=WindowLayout) == WindowLayout()
