@@ -543,6 +543,7 @@ class Pane(QWidget):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._pages: dict[str, QWidget] = {}
+        self.setAccessibleName(title)
         self.header = PaneHeader(title)
         self.progress = ProgressLine()
         self._stack = QStackedWidget()
@@ -659,6 +660,7 @@ class FactLines(QWidget):
 _ROLE = QAccessible.Role
 
 ROLES = {
+    "Pane": _ROLE.Grouping,
     "SegmentedSwitch": _ROLE.ComboBox,
     "GraphCanvas": _ROLE.Canvas,
     "DrawingPad": _ROLE.Canvas,

@@ -78,7 +78,7 @@ def test_every_pane_is_on_the_bus(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     nodes = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     panes = {each["name"] for each in nodes if each["role"] == "panel"}
-    wanted = {"Model", "FX", "Relax", "TensorIR", "Pipeline", "Outcome", "Details"}
+    wanted = {"Model", "FX", "Relax", "TensorIR", "Inspector"}
     assert wanted <= panes, panes
     named = {each["name"]: each for each in nodes if each["name"]}
     assert "5 nodes" in named["FX graph"]["description"]
@@ -87,6 +87,4 @@ def test_every_pane_is_on_the_bus(tmp_path: Path) -> None:
     }
     # A text is read from its first line.
     assert texts["TensorIR script"].startswith("# from tvm")
-    assert [each["value"] for each in nodes if each["role"] == "slider"] == [0]
-    assert named["Steps of the pipeline"]["rows"] >= 1
     assert named["Parts of the model"]["rows"] > 5

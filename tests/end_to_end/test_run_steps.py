@@ -45,6 +45,7 @@ def ran(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
     assert not timeline.on.isEnabled()
     run_and_wait(qtbot, window)
     assert timeline.facts.whole() == "5 calls; ▸ goes through them"
+    window.set_mode("explore")
     return window
 
 
