@@ -255,6 +255,7 @@ class MainWindow(QMainWindow):
             self._panes = Panes(self.features)
             self._connect_panes(self._panes)
             self.pages.addWidget(self._panes)
+            self._panes.area.window_opened.connect(self.commands.take_keys)
             self.pane_commands.fill(self._panes, self.commands)
             restore(self._panes, self.settings.layout())
             LayoutWatch(self, self._panes, self.sessions.note)
