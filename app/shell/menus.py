@@ -413,19 +413,22 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
     ),
     "schedule": (
-        "workbench",
+        *(f"primitive-{name}" for name in ("split", "reorder", "fuse")),
+        (
+            "&Parallel, vectorize, unroll",
+            tuple(f"primitive-{name}" for name in ("parallel", "vectorize", "unroll")),
+        ),
+        ("&Cache", ("primitive-cache_read", "primitive-cache_write")),
+        ("Compute a&t", ("primitive-compute_at", "primitive-reverse_compute_at")),
         "schedule-moves",
+        "",
         "by-rule",
         "tune",
-        "numbers",
         "measure-function",
-        "",
         "apply-to-model",
-        "rules-in-model",
-        "left-over",
         "",
         (
-            "&Step",
+            "&History",
             (
                 "edit-primitive",
                 "switch-primitive",
@@ -433,10 +436,14 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "primitive-up",
                 "primitive-down",
                 "delete-primitive",
+                "",
+                "copy-schedule",
+                "save-schedule",
+                "load-schedule",
             ),
         ),
         (
-            "&Variant",
+            "&Variants",
             (
                 "new-variant",
                 "duplicate-variant",
@@ -445,11 +452,24 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "unscheduled",
                 "",
                 "measure-variants",
+                "left-over",
             ),
         ),
-        ("&Keep", ("copy-schedule", "save-schedule", "load-schedule")),
-        ("Tun&ing", ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more")),
-        "measure-peaks",
+        (
+            "&More",
+            (
+                "workbench",
+                "numbers",
+                "measure-peaks",
+                "rules-in-model",
+                "",
+                "tune-page",
+                "tune-pause",
+                "tune-resume",
+                "tune-stop",
+                "tune-more",
+            ),
+        ),
     ),
     "run": (
         "run",
@@ -519,18 +539,8 @@ BUTTONS: dict[str, tuple[str, ...]] = {
         "",
         "add-pass",
     ),
-    "schedule": (
-        "schedule-moves",
-        "by-rule",
-        "tune",
-        "new-variant",
-        "",
-        "undo",
-        "redo",
-        "",
-        "measure-function",
-        "apply-to-model",
-    ),
+    # Its pane has a tool bar of its own.
+    "schedule": (),
     "run": (
         "measure-again",
         "compare-nodes",
@@ -628,6 +638,7 @@ class ModeBar(QToolBar):
     def show_mode(self, key: str) -> None:
         """Show the buttons of a mode."""
         self.clear()
+        self.setVisible(bool(BUTTONS[key]))
         for name in BUTTONS[key]:
             if not name:
                 self.addSeparator()

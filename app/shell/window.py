@@ -317,7 +317,7 @@ class MainWindow(QMainWindow):
         """Switch from the welcome page to the panes."""
         self.pages.setCurrentWidget(self.panes)
         self.tool_bar.show()
-        self.mode_bar.show()
+        self.mode_bar.show_mode(self.mode)
 
     # Commands: see app/shell/menus.py. Those about sources are in app/panes/sessions/opening.py.
 
