@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QTimer, SignalInstance
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QMenu, QWidget
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class Commands(QObject):
         said = f"\t{keys_of(command)}" if command.key_there else ""
         action = QAction(command.title + said, self)
         action.setObjectName(command.id)
-        action.setShortcuts(QKeySequence.listFromString(command.keys))
+        if command.keys:
+            action.setShortcuts(QKeySequence.listFromString(command.keys))
         action.setCheckable(command.checked is not None)
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))
@@ -103,8 +104,12 @@ class Commands(QObject):
         if self._pending.isActive():
             self.refresh()
 
-    def take_keys(self, window: QObject) -> None:
-        """Evaluate predicates that have changed before a key pressed in `window` runs a command."""
+    def take_keys(self, window: QWidget) -> None:
+        """Run commands by keys that are pressed in `window`, whichever menus are visible.
+
+        Predicates that have changed are evaluated before.
+        """
+        window.addActions(list(self._actions.values()))
         window.installEventFilter(self)
 
     def fill(self, menu: QMenu, *keys: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, QTimer, Signal
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lowerscope.app.shell.features import Features
     from lowerscope.app.shell.graph_commands import Graphs
     from lowerscope.app.shell.help_commands import Help
-    from lowerscope.app.shell.menus import Menus, ModeBar
+    from lowerscope.app.shell.menus import MenuCorner, Menus, ModeBar
     from lowerscope.app.shell.palette import PaletteEntries
     from lowerscope.app.shell.panes import Panes
     from lowerscope.app.shell.preferences import PreferenceStore
@@ -74,6 +74,7 @@ class MainWindow(QMainWindow):
     help: Help
     menus: Menus
     mode_bar: ModeBar
+    corner: MenuCorner
     tool_bar: ToolBar
     banner: Banner
     status: StatusBar
@@ -191,10 +192,19 @@ class MainWindow(QMainWindow):
         self.targets = TargetCommands(self, document, queries)
 
     def _make_bars(self) -> None:
+        from lowerscope.app.kit.bar_controls import SearchField
         from lowerscope.app.kit.focus_ring import show_focus
         from lowerscope.app.kit.help_key import set_page
         from lowerscope.app.kit.pane import tell_roles
-        from lowerscope.app.shell.menus import Menus, ModeBar, add_commands
+        from lowerscope.app.shell.menus import (
+            RECENT,
+            SAMPLES,
+            MenuCorner,
+            Menus,
+            ModeBar,
+            SourcesMenu,
+            add_commands,
+        )
         from lowerscope.app.shell.status_bar import StatusBar
         from lowerscope.app.shell.tool_bar import ToolBar
 
@@ -202,18 +212,28 @@ class MainWindow(QMainWindow):
         show_focus()
         tell_roles()
         add_commands(self.commands, self)
-        self.menus = Menus(self.menuBar(), self.commands)
+        recent = SourcesMenu(self.tr("Open re&cent"), self.recent, self.open_recent, self)
+        sources: dict[str, QMenu] = {
+            SAMPLES: SourcesMenu(self.tr("Open s&ample"), self.samples, self.open_source, self),
+            RECENT: recent,
+        }
+        self.menus = Menus(self.menuBar(), self.commands, sources)
         self.mode_bar = ModeBar(self.commands)
         self.mode_bar.hide()
+        search = SearchField(self.tr("Commands, nodes, functions, lines"), "Ctrl+K")
+        search.clicked.connect(self.show_palette)
+        self.corner = MenuCorner(self.menuBar(), self.mode_bar, search)
         self.tool_bar = ToolBar(
             self.document, self.features.stepping, self.features.runs, self.features.faults
         )
-        self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
+        of_model = QMenu(self.tool_bar)
+        self.commands.fill(of_model, "inputs", "load-parameters", "reload", "", "open")
+        of_model.addMenu(recent)
+        self.tool_bar.set_menus(of_model, self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
         self.banner = Banner()
         self._column.insertWidget(0, self.tool_bar)
         self._column.insertWidget(1, self.banner)
-        self._column.insertWidget(2, self.mode_bar)
         self.menus.show_mode(self.mode)
         self.status = StatusBar(
             self.document,
@@ -233,7 +253,6 @@ class MainWindow(QMainWindow):
         self.welcome.last_wanted.connect(self.open_session)
         self.archives.unpacked.connect(self.open_session)
         self.tool_bar.modes.changed.connect(self.set_mode)
-        self.tool_bar.inputs_wanted.connect(self.inputs_form.edit)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
         self.tool_bar.here_wanted.connect(self.targets.leave_remote)
@@ -255,6 +274,7 @@ class MainWindow(QMainWindow):
             self._panes = Panes(self.features)
             self._connect_panes(self._panes)
             self.pages.addWidget(self._panes)
+            self._panes.area.window_opened.connect(self.commands.take_keys)
             self.pane_commands.fill(self._panes, self.commands)
             restore(self._panes, self.settings.layout())
             LayoutWatch(self, self._panes, self.sessions.note)
@@ -317,7 +337,7 @@ class MainWindow(QMainWindow):
         """Switch from the welcome page to the panes."""
         self.pages.setCurrentWidget(self.panes)
         self.tool_bar.show()
-        self.mode_bar.show_mode(self.mode)
+        self.mode_bar.show()
 
     # Commands: see app/shell/menus.py. Those about sources are in app/panes/sessions/opening.py.
 
@@ -333,6 +353,18 @@ class MainWindow(QMainWindow):
             return
         self.opening.open_source(spec)
         self.show_panes()
+
+    def samples(self) -> list[tuple[str, str, str]]:
+        """Return the specification, the name and the description of each sample."""
+        from lowerscope.core.files.sources import samples
+
+        return [(f"sample:{each.name}", each.name, each.description) for each in samples()]
+
+    def recent(self) -> list[tuple[str, str, str]]:
+        """Return the specification, the name and the place of each recent source."""
+        from lowerscope.app.shell.welcome_page import recent_words
+
+        return [(each, *recent_words(each)) for each in self.settings.recent()]
 
     def open_session(self, path: str) -> None:
         """Open a saved session with its layout."""
@@ -419,8 +451,8 @@ class MainWindow(QMainWindow):
 
     def _show_mode(self) -> None:
         self.tool_bar.show_mode(self.mode)
-        self.mode_bar.show_mode(self.mode)
         self.menus.show_mode(self.mode)
+        self.corner.show_mode(self.mode)
 
     def _show_tuning(self) -> None:
         self.show_panes()

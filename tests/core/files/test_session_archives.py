@@ -147,7 +147,7 @@ def test_an_archive_is_opened_elsewhere(
 
 def test_the_same_session_makes_the_same_archive(tmp_path: Path) -> None:
     pipeline, recipe = Pipeline(), recipe_of("sample:matmul_relu", "--lowering", "te")
-    layout = WindowLayout(panes="AwQF", panes_version=2)
+    layout = WindowLayout(mode="run", closed=("summary",))
     made = []
     for name in ("one", "two"):
         wanted = (Wanted(name="session"),)
