@@ -16,6 +16,7 @@ from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.files.sources import samples
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.stages import Pipeline
+from tests.core.views.step_words import check_sentences
 from tests.soak.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
 
 NAMES = [each.name for each in samples()]
@@ -38,7 +39,9 @@ def note(compared: Compared) -> None:
 @pytest.mark.parametrize("preset", [each.name for each in PRESETS])
 @pytest.mark.parametrize("sample", NAMES)
 def test_steps_of_every_sample_and_preset_agree(sample: str, preset: str) -> None:
-    note(compare_steps(Pipeline(), recipe_of(sample, preset)))
+    pipeline, recipe = Pipeline(), recipe_of(sample, preset)
+    note(compare_steps(pipeline, recipe))
+    assert list(check_sentences(pipeline, recipe)) == []
 
 
 @pytest.mark.parametrize("lowering", [each for each in get_args(Strategy) if each != "high-level"])
