@@ -20,6 +20,8 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
 from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import imports_of, loaded, recipe_of
+from tests.core.large_samples import LARGE
+from tests.diagonal import at_length
 
 REPRODUCE = (Wanted(name="reproduce"),)
 
@@ -240,7 +242,10 @@ def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> str:
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
-@pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "mlp_tvmscript"])
+@pytest.mark.parametrize(
+    "sample",
+    ["matmul_relu", "fashion_mlp", "mlp_tvmscript", *at_length("conv_net", *LARGE)],
+)
 def test_a_sample_is_reproduced_in_each_lowering(
     sample: str, lowering: str, pipeline: Pipeline, tmp_path: Path
 ) -> None:

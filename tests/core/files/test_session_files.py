@@ -33,7 +33,7 @@ from lowerscope.core.model.recipe import (
 )
 from lowerscope.core.model.schedule import At, Primitive, Schedule
 
-LAYOUT = WindowLayout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
+LAYOUT = WindowLayout(size=(1200, 800), mode="step", selection=("fx:relu",))
 
 
 def rich(folder: Path) -> Recipe:

@@ -1,18 +1,20 @@
 """Every form of every operator once, against torch: the table of `operator_table`.
 
-Strategies, tracers and dtypes are spread over the forms. `tests/soak` has the full product.
+Strategies, tracers and dtypes are spread over the forms. ``LOWERSCOPE_SOAK=N`` runs the full
+product on N examples.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import pytest
 
 from lowerscope.core.lowering.built_in import reason_of
 from tests.core.lowering.conftest import Bench
-from tests.core.lowering.operator_table.any_size import Findings, examine
+from tests.core.lowering.operator_table.any_size import PIPELINES, Findings, examine
 from tests.core.lowering.operator_table.checking import (
     STRATEGIES,
     Case,
@@ -23,18 +25,22 @@ from tests.core.lowering.operator_table.checking import (
 )
 from tests.core.lowering.operator_table.entries import is_tensor
 from tests.core.lowering.operator_table.table import ENTRIES
+from tests.diagonal import SOAK, at_length
 from tests.operator_page import PAGE, page
 
 EXAMPLES = 2
-"""Of each entry; `tests/soak` runs many more."""
 
 UNDER_PRESET = (*tuple(ENTRIES)[::25], "sinh", "searchsorted")
-"""Entries that run by the preset for the CPU too; all of them: `tests/soak`."""
+"""Entries that run by the preset for the CPU too."""
 
 
 @pytest.mark.parametrize(("offset", "name"), list(enumerate(ENTRIES)), ids=list(ENTRIES))
 def test_operator_gives_what_torch_does(bench: Any, offset: int, name: str) -> None:
     entry = ENTRIES[name]
+    if SOAK:
+        for examples in batches(entry, SOAK, 6):
+            check_entry(bench, entry, [Case(examples, tracer) for tracer in entry.tracers])
+        return
     (examples,) = batches(entry, EXAMPLES, EXAMPLES)
     check_forms_once(bench, entry, examples, offset)
 
@@ -58,7 +64,9 @@ def test_every_dtype_is_met() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("name", UNDER_PRESET)
+@pytest.mark.parametrize(
+    "name", [*UNDER_PRESET, *at_length(*(each for each in ENTRIES if each not in UNDER_PRESET))]
+)
 def test_operator_gives_what_torch_does_under_the_preset(name: str) -> None:
     entry = ENTRIES[name]
     (examples,) = batches(entry, 1, 1)
@@ -75,7 +83,7 @@ def test_the_page_shows_the_table() -> None:
     assert PAGE.read_text() == page(), told
 
 
-# Forms of the operator table with a named dimension; `tests/soak` has all of them
+# Forms of the operator table with a named dimension
 
 
 SOME = (
@@ -86,9 +94,13 @@ SOME = (
     ("sort", "optimise-cpu"),
     ("celu", "optimise-cpu"),
 )
+REST = [each for each in product(ENTRIES, PIPELINES) if each not in SOME]
 
 
-@pytest.mark.parametrize(("name", "pipeline"), SOME)
+@pytest.mark.parametrize(
+    ("name", "pipeline"),
+    [*SOME, *(pytest.param(*each, marks=pytest.mark.at_length) for each in REST)],
+)
 def test_operator_of_any_size_gives_what_torch_does(name: str, pipeline: str) -> None:
     findings = Findings()
     examine(ENTRIES[name], pipeline, "auto", findings)

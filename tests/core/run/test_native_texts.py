@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.files.sources import SAMPLES
 from lowerscope.core.ir.tensorir import parts_of
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
@@ -16,9 +15,7 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import TextRecord, View
 from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE
-
-CODE = [name for name in SAMPLES if name not in (*LARGE, "conv_net", "transformer_block")]
-"""Samples whose code is looked at: large ones have many more functions, of the same kinds."""
+from tests.diagonal import at_length
 
 NESTS = """
 import tvm
@@ -102,17 +99,13 @@ def plain(lines: list[str]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "target"), [*((name, "llvm") for name in CODE), ("conv_net", "native")]
-)
+@pytest.mark.diagonal
+@pytest.mark.parametrize("target", ["llvm", "native"])
+@pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", *at_length(*LARGE)])
 def test_each_function_has_its_own_code_and_no_other(
     name: str, target: str, pipeline: Pipeline
 ) -> None:
-    check_code(pipeline, sample(name, target))
-
-
-def check_code(pipeline: Pipeline, recipe: Recipe) -> None:
-    """Look that the text of each function is its code in the library, and no other's."""
+    recipe = sample(name, target)
     build = pipeline.stages(recipe).recorded
     library = build.built.executable.mod.imports[0].inspect_source("asm").split("\n")
     for function in build.tensorir:
@@ -137,7 +130,7 @@ def check_code(pipeline: Pipeline, recipe: Recipe) -> None:
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("target", ["llvm", "native"])
-@pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", "transformer_block"])
+@pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", *at_length("transformer_block")])
 def test_labels_that_carry_a_name_lie_in_the_lines_of_a_loop_of_that_name(
     name: str, target: str, pipeline: Pipeline
 ) -> None:

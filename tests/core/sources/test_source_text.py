@@ -23,6 +23,7 @@ from lowerscope.core.files.sources import (
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension, InputSpec, Recipe, Source
+from tests.diagonal import many
 from tests.soak.bad_files import numbers
 from tests.soak.opening_bad_files import open_bad_files
 
@@ -261,10 +262,10 @@ def test_a_recipe_means_the_same_files_from_any_folder(
     assert with_absolute_paths(sample) == sample
 
 
-# Bad files: a clear error each, nothing executed, nothing left behind; see `tests.soak.bad_files`
+# Bad files: a clear error each, nothing executed, nothing left behind
 
 
-COUNT = 40
+COUNT = many(40)
 
 
 def test_bad_files_are_refused_clearly(tmp_path: Path) -> None:

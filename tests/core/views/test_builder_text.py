@@ -19,11 +19,11 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE, BuilderText, builder_text
+from tests.core.large_samples import LARGE
 from tests.core.programs import module_of
+from tests.diagonal import at_length
 
 STEPS = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
-
-SMALL = ("fashion_mlp", "mlp_tvmscript")
 
 
 def rebuilt(built: BuilderText, folder: Path) -> tvm.IRModule:
@@ -65,7 +65,7 @@ def lowered(pipeline: Pipeline, sample: str, strategy: Strategy) -> tvm.IRModule
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te"])
-@pytest.mark.parametrize("sample", SMALL)
+@pytest.mark.parametrize("sample", ["fashion_mlp", "mlp_tvmscript", *at_length(*LARGE)])
 def test_samples_are_rebuilt_at_every_step(
     pipeline: Pipeline, tmp_path: Path, sample: str, strategy: Strategy
 ) -> None:
@@ -75,15 +75,6 @@ def test_samples_are_rebuilt_at_every_step(
         module = getattr(relax.transform, step)()(module)
         if step in ("FuseOps", "FuseTIR") or (step, strategy) == ("LegalizeOps", "high-level"):
             assert_rebuilt(module, tmp_path)
-
-
-def check_large(pipeline: Pipeline, folder: Path, name: str, strategy: Strategy) -> None:
-    """Rebuild a sample as it was lowered, and as it is at the end."""
-    module = lowered(pipeline, name, strategy)
-    assert_rebuilt(module, folder)
-    for step in STEPS:
-        module = getattr(relax.transform, step)()(module)
-    assert_rebuilt(module, folder)
 
 
 def test_the_program_reads_as_the_course_writes_it(pipeline: Pipeline) -> None:

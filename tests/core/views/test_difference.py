@@ -13,6 +13,7 @@ import tvm
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.line_difference import (
     FunctionText,
     changed_words,
@@ -32,7 +33,9 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source, Strategy, with_params_as_inputs
 from lowerscope.core.stages import Pipeline
-from tests.soak.step_changes import compare_steps, recipe_of, with_rules_as_schedules
+from tests.core.large_samples import LARGE
+from tests.core.views.step_changes import compare_steps, recipe_of, with_rules_as_schedules
+from tests.diagonal import at_length
 
 LINES = st.lists(
     st.sampled_from(["for i in range(8):", "    x[i] = y[i]", "    x[i] = z[i] + 1", "", "}"])
@@ -331,23 +334,18 @@ several.example_inputs = (torch.ones(2, 3), torch.ones(4))
 """
 
 
+@pytest.mark.diagonal
+@pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
+@pytest.mark.parametrize("preset", [each.name for each in PRESETS])
 @pytest.mark.parametrize(
-    ("sample", "preset", "lowering"),
-    [
-        ("fashion_mlp", "none", "high-level"),
-        ("fashion_mlp", "optimise-cpu", "te"),
-        ("fashion_mlp", "fuse", "library"),
-        ("matmul_relu", "cpu", "high-level"),
-        ("mlp_tvmscript", "default-build", "high-level"),
-    ],
+    "sample", ["fashion_mlp", "matmul_relu", "mlp_tvmscript", *at_length("conv_net", *LARGE)]
 )
 def test_count_marks_and_difference_of_each_step_agree(
     sample: str, preset: str, lowering: Strategy
 ) -> None:
     compared = compare_steps(Pipeline(), recipe_of(sample, preset, lowering))
     assert compared.found == []
-    assert compared.changing
-    assert compared.marked
+    assert compared.steps
 
 
 def test_primitives_mark_lines_where_the_difference_shows_the_function() -> None:
