@@ -13,8 +13,7 @@ from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE
-from tests.core.schedule.preset_numerics import examine
-from tests.diagonal import at_length, many
+from tests.diagonal import at_length
 
 SMALL = [each.name for each in samples() if each.name not in LARGE]
 
@@ -70,12 +69,3 @@ def test_a_pipeline_keeps_the_step_that_binds_parameters() -> None:
 
 
 # Every preset on modules of drawn TensorIR functions, run beside what TVM alone makes of them
-
-
-def test_presets_fail_on_no_function_and_change_no_value() -> None:
-    findings = examine(first=1, count=many(10), seconds=300)
-    assert findings.bad == []
-    assert findings.modules == many(10)
-    # TVM builds no function without a block, unless a preset has fused it into another.
-    assert findings.refused < many(5)
-    assert set(findings.compared) == {each.name for each in PRESETS}

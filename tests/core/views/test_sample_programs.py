@@ -112,17 +112,6 @@ def test_numpy_gives_the_numbers_and_te_the_function(
         assert_te(function, title)
 
 
-@pytest.mark.parametrize("name", ["matmul_relu", "fashion_mlp", "conv_net", "transformer_block"])
-def test_numpy_gives_the_numbers_of_fused_functions(
-    pipeline: Pipeline, folder: Path, name: str
-) -> None:
-    functions = prim_funcs_of(fused(pipeline.stages(sample(folder, name)).transformed.module))
-    executable = compiled(functions)
-    for title, function in functions.items():
-        check(function, title, executable=executable, rtol=1e-4)
-        assert_te(function, title)
-
-
 def assert_te(function: Any, name: str) -> None:
     """Assert that TE makes the very function, or that one line says why it does not."""
     names: dict[str, Any] = {}
