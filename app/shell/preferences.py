@@ -27,7 +27,6 @@ class Preferences:
     asks_first: bool  # Whether the user confirms a code file before it runs for the first time.
     watching: bool  # Whether open files are reloaded when they are saved.
     sandbox: bool  # Whether code runs in a sandbox where the system has one.
-    shares_folder: bool  # Whether code in the sandbox may write to the folder of the saved session.
     memory_limit: int  # Memory limit of a worker, in bytes; 0 for the default.
     keep: int  # Size of the cache of a run's values, in bytes.
     cache_limit: int  # Size limit of the caches of all windows and commands together, in bytes.
@@ -54,7 +53,6 @@ class PreferenceStore:
             asks_first=settings.asks_first(),
             watching=settings.watching(),
             sandbox=settings.sandbox(),
-            shares_folder=settings.shares_folder(),
             memory_limit=settings.memory_limit(),
             keep=settings.keep(),
             cache_limit=cache_limit(),
@@ -77,8 +75,6 @@ class PreferenceStore:
             theme.set_code_pixels(wanted.code_pixels or CODE_PIXELS)
         if wanted.watching != before.watching:
             self.commands.action("watch").trigger()
-        if wanted.shares_folder != before.shares_folder:
-            self.sandbox.set_shares(wanted.shares_folder)
         if wanted.sandbox != before.sandbox:
             self.sandbox.set_wanted(wanted.sandbox)
         settings.set_scale(wanted.scale)

@@ -87,7 +87,6 @@ class SettingsDialog(Dialog):
             asks_first=self.asks_first.isChecked(),
             watching=self.watching.isChecked(),
             sandbox=self.sandbox.isChecked(),
-            shares_folder=self.shares_folder.isChecked(),
             memory_limit=before.memory_limit if limit == self._limit() else _limit_of(limit),
             keep=before.keep if keep == bytes_text(before.keep) else parse_bytes(keep),
             cache_limit=before.cache_limit
@@ -136,13 +135,6 @@ class SettingsDialog(Dialog):
         self.sandbox = self._switch("sandbox", tr("Run code in a sandbox"), self._before.sandbox)
         self.sandbox.setEnabled(sandboxing.state != "missing")
         self.sandbox.setToolTip(sandboxing.availability)
-        self.shares_folder = self._switch(
-            "shares_folder",
-            tr("Let code write to the folder of the saved session"),
-            self._before.shares_folder,
-            tr("What it leaves there may run later outside of the sandbox: a script, a Makefile."),
-        )
-        self.shares_folder.setEnabled(sandboxing.state != "missing")
         known = len(self._store.settings.trusted())
         self.forget = self._button(tr("Forget all"), self._forget)
         self.forget.setEnabled(known > 0)
