@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from lowerscope.app.document.settings import Settings
@@ -11,7 +10,6 @@ from lowerscope.app.kit.commands import Commands
 from lowerscope.app.kit.typefaces import CODE_PIXELS
 from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.sandbox_commands import SandboxCommands
-from lowerscope.core.files.cache import Cleared, cache_limit, set_cache_limit
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.memory_sizes import usual_limit
 
@@ -29,7 +27,6 @@ class Preferences:
     sandbox: bool  # Whether code runs in a sandbox where the system has one.
     memory_limit: int  # Memory limit of a worker, in bytes; 0 for the default.
     keep: int  # Size of the cache of a run's values, in bytes.
-    cache_limit: int  # Size limit of the caches of all windows and commands together, in bytes.
 
 
 class PreferenceStore:
@@ -55,7 +52,6 @@ class PreferenceStore:
             sandbox=settings.sandbox(),
             memory_limit=settings.memory_limit(),
             keep=settings.keep(),
-            cache_limit=cache_limit(),
         )
 
     def start(self) -> None:
@@ -92,28 +88,7 @@ class PreferenceStore:
             features.processes.worker.restart()
             words = tr("The worker starts anew, and may have {0} of memory")
             said.append(words.format(bytes_text(limit)))
-        if wanted.cache_limit != before.cache_limit:
-            said.append(_limit_caches(tr, wanted.cache_limit))
         if wanted.scale != before.scale:
             said.append(tr("The window has its new size when Lowerscope is started again"))
         if said:
             document.notify(". ".join(said), "info")
-
-
-def _limit_caches(tr: Callable[[str], str], limit: int) -> str:
-    """Limit the caches, and return a message about it."""
-    try:
-        cleared = set_cache_limit(limit)
-    except OSError as error:
-        return tr("The caches cannot be limited: {0}").format(error)
-    said = tr("The caches may have {0}").format(bytes_text(limit))
-    return f"{said}. {cleared_text(tr, cleared)}" if cleared.freed else said
-
-
-def cleared_text(tr: Callable[[str], str], cleared: Cleared) -> str:
-    """Return a message about what was removed, and what was not."""
-    text = tr("Removed {0} of caches").format(bytes_text(cleared.freed))
-    if cleared.in_use:
-        kept = tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))
-        return f"{text}; {kept}"
-    return text

@@ -79,7 +79,6 @@ class SettingsDialog(Dialog):
         # A displayed amount is rounded: one that was not edited keeps its exact value.
         before = self._before
         limit, keep = self.memory_limit.text().strip(), self.keep.text()
-        cached = self.cache_limit.text()
         return Preferences(
             scheme=self.scheme.currentData(),
             code_pixels=self.code_pixels.currentData(),
@@ -89,9 +88,6 @@ class SettingsDialog(Dialog):
             sandbox=self.sandbox.isChecked(),
             memory_limit=before.memory_limit if limit == self._limit() else _limit_of(limit),
             keep=before.keep if keep == bytes_text(before.keep) else parse_bytes(keep),
-            cache_limit=before.cache_limit
-            if cached == bytes_text(before.cache_limit)
-            else parse_bytes(cached),
         )
 
     # Sections
@@ -165,12 +161,6 @@ class SettingsDialog(Dialog):
 
     def _add_caches(self) -> None:
         self._add_title(self.tr("Cache of tuning and measuring"))
-        self.cache_limit = self._amount(
-            "cache_limit",
-            self.tr("Limit"),
-            bytes_text(self._before.cache_limit),
-            self.tr("The least recently used goes first"),
-        )
         self.clear = self._button(self.tr("Clear…"), self._ask_to_clear)
         self.cached = self._add_row(self.tr("Size"), self.clear)
         self._show_cached()

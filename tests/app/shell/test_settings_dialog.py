@@ -31,7 +31,6 @@ OTHERS: dict[str, Any] = {
     "watching": False,
     "memory_limit": 3_000_000_000,
     "keep": 2_000_000_000,
-    "cache_limit": 4_000_000_000,
 }
 
 
@@ -57,7 +56,6 @@ def fill(dialog: SettingsDialog) -> None:
     dialog.watching.click()
     dialog.memory_limit.setText("3 GB")
     dialog.keep.setText("2 GB")
-    dialog.cache_limit.setText("4 GB")
 
 
 def opened(window: MainWindow) -> SettingsDialog:
