@@ -382,7 +382,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "delete-step",
                 "move-step-up",
                 "move-step-down",
-                "copy-link",
             ),
         ),
         (
