@@ -56,6 +56,7 @@ from lowerscope.core.model.snapshot import (
 )
 from lowerscope.core.model.time_records import RunTimes
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
+from lowerscope.core.model.why import FusionAnswer
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -270,6 +271,18 @@ class TranslationQuery(Query[NodeTranslation], frozen=True):
     cached_first = True
     lane = "light"
     doing = "looking up a translation"
+
+
+class WhyFusedQuery(Query[FusionAnswer], frozen=True):
+    """Explanation why two FX nodes, bindings or functions are fused, or not.
+
+    ``one`` and ``other`` are ids, or names as the FX graph and the script have them.
+    """
+
+    recipe: Recipe
+    one: str
+    other: str
+    doing = "explaining the fusion"
 
 
 class WriteRuleQuery(Query[SourceLine], frozen=True):

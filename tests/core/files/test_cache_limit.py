@@ -12,7 +12,6 @@ import pytest
 import tvm
 
 from lowerscope.core.build.targets import make_target
-from lowerscope.core.cli.main import main
 from lowerscope.core.files.cache import (
     IN_USE,
     TRACES,
@@ -26,8 +25,6 @@ from lowerscope.core.files.cache import (
     set_cache_limit,
     write_kept,
 )
-from lowerscope.core.model.schedule_records import Peaks
-from lowerscope.core.run.function_metrics import keep_peaks, kept_peaks
 from lowerscope.core.run.tuning.database import Database, Kept
 
 
@@ -76,33 +73,6 @@ def test_what_was_not_used_for_longest_goes_first_and_traces_go_together(cache: 
     assert cache_size() == 350
     assert clear_cache() == Cleared(350, 0)
     assert (files(cache), cache_size(), cache_limit()) == (set(), 0, 800)
-
-
-def test_peaks_and_tunings_are_within_the_limit(cache: Path) -> None:
-    first = Peaks(gflops=1, gbytes_per_second=2, threads=1, target="llvm", cache_bytes=3)
-    keep_peaks("first", first)
-    set_cache_limit(cache_size())
-    assert kept_peaks("first") == first
-    keep_peaks("second", first)
-    assert (kept_peaks("first"), kept_peaks("second")) == (None, first)
-    database = Database(make_target("llvm", 1), 1)
-    function = tvm.script.from_source(_FUNCTION)
-    database.keep(function, Kept(function="main"))
-    assert kept_peaks("second") is None
-    assert database.kept(function) is None, "it is larger than all that may be kept"
-    assert database.state == {}
-
-
-@pytest.mark.parametrize("content", [b"\xff", b"[" * 100_000, b"{}", b'{"gflops": "x"}', b"\0"])
-def test_what_is_damaged_counts_as_not_kept(cache: Path, content: bytes) -> None:
-    keep_peaks("first", Peaks(gflops=1, gbytes_per_second=2, threads=1, target="", cache_bytes=3))
-    database = Database(make_target("llvm", 1), 1)
-    function = tvm.script.from_source(_FUNCTION)
-    database.keep(function, Kept(function="main"))
-    for file in (*cache.glob("peaks-*"), *database.folder.glob("f-*")):
-        file.write_bytes(content)
-    assert kept_peaks("first") is None
-    assert database.kept(function) is None
 
 
 _FUNCTION = """
@@ -193,18 +163,3 @@ def test_a_tuning_that_is_killed_leaves_nothing_locked(cache: Path) -> None:
     child.kill()
     child.communicate()
     assert clear_cache() == Cleared(20, 0)
-
-
-def test_the_command_says_limits_and_clears(
-    cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    add(cache / "peaks-1.json", 2000, 10)
-    add(cache / "peaks-2.json", 1000, 5)
-    assert main(["cache"]) == 0
-    assert capsys.readouterr().out == f"{cache}\n3 kB of 1 GB\n"
-    assert main(["cache", "--limit", "2kB"]) == 0
-    assert capsys.readouterr().out == f"{cache}\nremoved 2 kB\n1 kB of 2 kB\n"
-    assert main(["cache", "--clear"]) == 0
-    assert capsys.readouterr().out == f"{cache}\nremoved 1 kB\n0 B of 2 kB\n"
-    assert main(["cache", "--limit", "much"]) == 2
-    assert "'much' is no amount of memory" in capsys.readouterr().err
