@@ -7,7 +7,7 @@ that were called before and are not after it, and attributes. Names of code stan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,12 +24,12 @@ from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.views.moved_lines import sources_of
 
 MOST_NAMES = 3
-"""Names that a sentence lists; the others are counted."""
+"""Number of names that a sentence lists; the others are counted."""
 
 
 @dataclass(frozen=True)
 class Effect:
-"""Most names that a sentence lists; the others are counted."""
+    """Changes that a step made to a module.
 
     `functions`: the difference of its two ends.
     `find_matches`: returns the descendants of the bindings.
@@ -100,16 +100,22 @@ def _attribute(function: Any, name: str) -> Any:
 def _operators(module: tvm.IRModule) -> Counter[str]:
     """Count the calls of each operator, and of each function that is called by its name."""
     found: Counter[str] = Counter()
-    for name, function in relax_functions(module):
-        for bound in bound_in(name, function):
-            value = getattr(bound.binding, "value", None)
-            if type(value) is not relax.Call:
-                found["variable"] += type(value) in (relax.Var, relax.DataflowVar)
-            elif type(value.op) is ir.Op:
-                found[f"R.{value.op.name.removeprefix('relax.')}"] += 1
-            elif type(value.op) is relax.ExternFunc:
-                found[str(value.op.global_symbol)] += 1
+    for value in _values(module):
+        if type(value) is not relax.Call:
+            found["variable"] += type(value) in (relax.Var, relax.DataflowVar)
+        elif type(value.op) is ir.Op:
+            found[f"R.{value.op.name.removeprefix('relax.')}"] += 1
+        elif type(value.op) is relax.ExternFunc:
+            found[str(value.op.global_symbol)] += 1
     return found
+
+
+def _values(module: tvm.IRModule, only: str = "") -> Iterator[Any]:
+    """Yield the values of all bindings, or of those of one function."""
+    for name, function in relax_functions(module):
+        if only in ("", name):
+            for bound in bound_in(name, function):
+                yield getattr(bound.binding, "value", None)
 
 
 # Words
@@ -216,8 +222,7 @@ def _grouped(effect: Effect) -> str:
 def _members(module: tvm.IRModule, name: str) -> list[str]:
     """Return the functions and operators that a group calls, in order."""
     found: list[str] = []
-    for bound in bound_in(name, module[name]):
-        value = getattr(bound.binding, "value", None)
+    for value in _values(module, name):
         callee = callee_of(value)
         if isinstance(callee, ir.GlobalVar):
             found.append(str(callee.name_hint))
@@ -354,16 +359,12 @@ def _planned(effect: Effect) -> str:
 def _storage_bytes(module: tvm.IRModule) -> int | None:
     """Return the bytes of all storages; ``None`` where one depends on an input's shape."""
     total = 0
-    for name, function in relax_functions(module):
-        for bound in bound_in(name, function):
-            value = getattr(bound.binding, "value", None)
-            if type(value) is relax.Call and str(getattr(value.op, "name", "")).endswith(
-                "memory.alloc_storage"
-            ):
-                extent = value.args[0].values[0]
-                if not hasattr(extent, "value"):
-                    return None
-                total += int(extent)
+    for value in _values(module):
+        if type(value) is relax.Call and "memory.alloc_storage" in str(value.op):
+            extent = value.args[0].values[0]
+            if not hasattr(extent, "value"):
+                return None
+            total += int(extent)
     return total
 
 
