@@ -121,11 +121,8 @@ def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -
 
 
 def _operator(node: FxNode) -> str:
-    """Return a node's operator: the class of its module, or the last part of its target."""
-    if node.opcode == "call_module":
-        return node.label.partition(" · ")[0] or node.target
-    # The target of a Python builtin is ``<built-in function getitem>``.
-    return node.target.rstrip(">").split()[-1].rpartition(".")[2]
+    """Return a node's operator: the class of its module, or the name of its function."""
+    return node.label.partition(" · ")[0]
 
 
 def _error_cell(error: float | None, matches: bool | None, reason: str = "") -> Cell | str:
