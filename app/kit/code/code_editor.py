@@ -247,7 +247,8 @@ def paint_heading(painter: QPainter, heading: Heading, row: QRectF, width: float
     painter.save()
     painter.fillRect(whole, QColor(colours.accent_ground if heading.is_selected else colours.panel))
     painter.fillRect(QRectF(whole.left(), whole.bottom() - 1, width, 1), QColor(colours.line))
-    painter.fillRect(QRectF(whole.left(), whole.top(), width, 1), QColor(colours.line))
+    if heading.is_open:
+        painter.fillRect(QRectF(whole.left(), whole.top(), width, 1), QColor(colours.line))
     if heading.is_selected:
         painter.fillRect(
             QRectF(whole.left(), whole.top(), _BAR, row.height()), QColor(colours.accent)

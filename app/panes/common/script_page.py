@@ -52,6 +52,7 @@ class ScriptPage(QWidget):
         self._first_lines: dict[str, int] = {}
         self._changed: list[int] = []
         self._here = 0
+        self._revealed_at = -1  # First visible line after the selection was scrolled to.
         # Whether the marks are outdated: the selection changed while the page was hidden.
         self._is_stale = False
         #: Whether a text is shown from the first line on that belongs to something.
@@ -64,6 +65,7 @@ class ScriptPage(QWidget):
         layout.addWidget(self.code)
         self.code.entity_clicked.connect(self._select)
         self.code.menu_opening.connect(self._add_to_menu)
+        self.code.editor.arranged.connect(self._reveal_again)
         self.code.editor.set_describing(self._belongs_to)
         self._colouring = colouring
         self._colouring.changed.connect(self._colour)
@@ -153,6 +155,12 @@ class ScriptPage(QWidget):
         chosen = [entity for entity in selection.chosen if entity in marked]
         if marked and not self._here:
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
+            self._revealed_at = self.code.place()[0]
+
+    def _reveal_again(self) -> None:
+        """Keep the selection in view in another width, unless the user has scrolled since."""
+        if self.code.place()[0] == self._revealed_at:
+            self.show_selection()
 
     def _mark_changes(self, before: TextRecord | None, record: TextRecord) -> None:
         """Mark the lines that the step changed; for other views, the new lines."""
