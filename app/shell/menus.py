@@ -760,6 +760,7 @@ class MenuCorner(QWidget):
         self._bar = bar
         self._buttons = buttons
         self._search = search
+        self._room = 0
         row_of(self, STRETCH, buttons, search, margins=(0, 0, 12, 0), spacing=12)
         bar.setCornerWidget(self, Qt.Corner.TopRightCorner)
         self.show()
@@ -776,11 +777,14 @@ class MenuCorner(QWidget):
         room = max(0, width - menus - 24)
         self._search.setFixedWidth(_SEARCH[0] if width >= ONE_BOX else _SEARCH[1])
         self._buttons.fit(room - self._search.width() - 36)
-        self.setFixedWidth(room)
+        self._room = room
         # The bar places it on its own changes of size only.
-        self.move(width - room, 0)
+        self.setGeometry(width - room, 0, room, self._bar.height())
 
     # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._room, self._bar.height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and isinstance(event, QResizeEvent):
