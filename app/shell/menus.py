@@ -34,7 +34,7 @@ from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
-from lowerscope.app.shell.tool_bar import ONE_BOX
+from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import STRATEGIES
 
@@ -209,7 +209,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("Inputs…"),
             window.inputs_form.edit,
             "Ctrl+I",
-            enabled=document.is_open,
+            enabled=window.inputs_form.can_edit,
         ),
         *changing_inputs(window, features.inputs),
         *passes(document, features.stepping, window.pipeline, window.extensions.choose_passes),
@@ -775,7 +775,7 @@ class MenuCorner(QWidget):
         shown = [each for each in self._bar.actions() if each.isVisible()]
         menus = max((self._bar.actionGeometry(each).right() for each in shown), default=0)
         room = max(0, width - menus - 24)
-        self._search.setFixedWidth(_SEARCH[0] if width >= ONE_BOX else _SEARCH[1])
+        self._search.setFixedWidth(_SEARCH[0] if width >= NARROW else _SEARCH[1])
         self._buttons.fit(room - self._search.width() - 36)
         self._room = room
         # The bar places it on its own changes of size only.
@@ -792,7 +792,7 @@ class MenuCorner(QWidget):
         return False
 
 
-_SEARCH = (304, 260)
+_SEARCH = (304, 240)
 """Widths of the search, in a wide and in a narrow window."""
 
 

@@ -292,7 +292,7 @@ class MainWindow(QMainWindow):
         problems.own_translator_wanted.connect(self.opening.translate_by_own)
         problems.trust_wanted.connect(self.opening.trust)
         problems.question_wanted.connect(self.opening.ask)
-        problems.inputs_wanted.connect(self.opening.ask_inputs)
+        problems.inputs_wanted.connect(self.inputs_form.edit)
         problems.library_wanted.connect(self.extensions.choose_library)
         problems.step_wanted.connect(self.pipeline.show_failed)
         panes.translation.rule.place_wanted.connect(self.extensions.open_file)

@@ -36,9 +36,12 @@ class InputsForm(QObject):
         document.on(("recipe", "pending", "problems"), self._follow)
 
     def edit(self) -> None:
-        """Show the form for the inputs of the open model."""
+        """Show the form for the inputs of the open model, or of the rejected one."""
         recipe, snapshot = self._document.recipe, self._document.snapshot
-        if recipe is not None and snapshot is not None:
+        refused, names = self._document.rejected, self._missing()
+        if refused is not None and names:
+            self.ask(refused, names)
+        elif recipe is not None and snapshot is not None:
             self._show(recipe, [record.name for record in snapshot.model.inputs], "")
 
     def ask(self, refused: Recipe, names: Sequence[str]) -> None:
@@ -47,6 +50,19 @@ class InputsForm(QObject):
             file = Path(refused.source.spec).name
             question = self.tr("{0} does not say what its inputs are.").format(file)
             self._show(refused, names, "" if refused.inputs else question)
+
+    def can_edit(self) -> bool:
+        """Return whether there is a model with inputs."""
+        return self._document.is_open() or bool(self._missing())
+
+    def _missing(self) -> Sequence[str]:
+        """Return the inputs that the rejected recipe lacks, or that it was given."""
+        refused, problems = self._document.rejected, self._document.problems
+        if refused is None or not problems:
+            return ()
+        if problems[0].code == "give-inputs":
+            return problems[0].choices
+        return () if problems[0].code else [each.name for each in refused.inputs if each.name]
 
     def _show(self, recipe: Recipe, names: Sequence[str], question: str) -> None:
         from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog

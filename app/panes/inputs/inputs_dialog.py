@@ -224,10 +224,10 @@ class InputsDialog(Dialog):
             layout.addWidget(Label(question))
         layout.addLayout(grid)
         layout.addWidget(self.ranges)
-        layout.addLayout(seeds)
         layout.addWidget(self.error)
+        layout.addLayout(seeds)
         layout.addWidget(self.waiting)
-        self.keep_in_view(self.error, self.waiting)
+        self.keep_in_view(self.waiting)
         layout.addStretch(1)
         layout.addWidget(self.buttons)
         self.resize(720, 0)
@@ -349,15 +349,16 @@ class InputsDialog(Dialog):
         """Show what is wrong beside the field of an input, or else below the form."""
         self._show_waiting(False)
         self.ranges.mark(problem.where)
-        at = next((row for row in self._rows if row.name == problem.where), None)
+        at, of_model = next((row for row in self._rows if row.name == problem.where), None), False
         words = in_window(problem)
-        if at is not None:
+        if at is not None or problem.where.startswith("--"):
+            # The field is marked.
             words = msgspec.structs.replace(words, where="")
         elif len(self._rows) == 1 and not problem.where.startswith("--"):
             # That of the model on its only input.
-            at = self._rows[0]
+            at, of_model = self._rows[0], True
         for row in self._rows:
-            _mark(row, row is at)
+            _mark(row, row is at, of_model=of_model)
             row.wrong.setText(words.line() if row is at else "")
             row.wrong.setVisible(row is at)
         self.error.setText("" if at is not None else words.line())
@@ -384,11 +385,11 @@ class InputsDialog(Dialog):
                 button.setEnabled(not waiting)
 
 
-def _mark(row: InputRow, wrong: bool) -> None:
-    """Mark the fields of a row that contain its error."""
+def _mark(row: InputRow, wrong: bool, *, of_model: bool = False) -> None:
+    """Mark the fields of a row that contain its error; that of a model is in the shape."""
     named = bool(row.file.text().strip())
     shaped = not named and wrong
-    if shaped:
+    if shaped and not of_model:
         try:
             parse_input(f"{row.name}={row.shape.text().replace('×', ',').strip()}")
             shaped = False

@@ -134,12 +134,6 @@ class Opening(QObject):
         elif problem.code == "give-inputs":
             self._ask_inputs(refused, problem.choices)
 
-    def ask_inputs(self) -> None:
-        """Show the form with the inputs that the rejected recipe was given."""
-        refused = self._document.rejected
-        if refused is not None:
-            self._ask_inputs(refused, [each.name for each in refused.inputs])
-
     def _ask_entry(self, refused: Recipe, choices: Sequence[str]) -> None:
 
         dialog = EntryDialog(Path(refused.source.spec).name, choices, self._window)
