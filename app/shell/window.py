@@ -536,6 +536,7 @@ class MainWindow(QMainWindow):
         # It may have been closed meanwhile.
         if self.isVisible():
             self.painted.emit()
+            self.welcome.show_pictures()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if self.dropping.takes(event.mimeData()):
