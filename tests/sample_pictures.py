@@ -26,6 +26,9 @@ SCALE = 2
 FINE = 4
 """Pixels that are drawn for one of the file, so that thin lines are smooth."""
 
+LEAST = 0.38
+"""Scale below which a graph is not shown whole."""
+
 MARGIN = 10.0
 
 
@@ -52,18 +55,20 @@ def graph_of(pipeline: Pipeline, name: str) -> GraphRecord:
 
 
 def drawn(graph: GraphRecord) -> QImage:
-    """Return a picture of a whole graph."""
+    """Return a picture of a graph, or of its first nodes."""
     index = GraphIndex(graph)
     area = index.bounds().adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
     size = QSize(*PICTURE) * SCALE
     image = QImage(size * FINE, QImage.Format.Format_RGB32)
     image.fill(QColor(theme.current().code_ground))
-    scale = min(image.width() / area.width(), image.height() / area.height(), SCALE * FINE)
+    across, down = image.width() / area.width(), image.height() / area.height()
+    # A long graph is shown from its first nodes, whose names can be read.
+    scale = max(min(across, down), min(across, LEAST * SCALE * FINE))
     painter = QPainter(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.translate(image.rect().center())
+    painter.translate((image.width() - scale * area.width()) / 2, 0)
     painter.scale(scale, scale)
-    painter.translate(-area.center())
+    painter.translate(-area.topLeft())
     GraphPainter(index).paint(painter, QRectF(area), 1.0)
     painter.end()
     smooth = Qt.TransformationMode.SmoothTransformation

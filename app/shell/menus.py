@@ -243,6 +243,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *timing_commands(document, features.runs, window),
         *window.targets.commands(),
         *window.pane_commands.commands(),
+        Command("tour", tr("Take the &tour"), window.take_tour),
         *helping(window.show_palette, commands, window.help, window.preferences, window),
     ):
         if command.enabled is not None and command.reason is None:
@@ -558,7 +559,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "restart",
         "save-log",
     ),
-    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "course", "about"),
+    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "tour-page", "course", "about"),
 }
 """The menus by their titles, and those of the modes by their keys; each command is in one."""
 
@@ -759,7 +760,7 @@ class MenuCorner(QWidget):
         super().__init__(bar)
         self._bar = bar
         self._buttons = buttons
-        self._search = search
+        self.search = search
         self._room = 0
         row_of(self, STRETCH, buttons, search, margins=(0, 0, 12, 0), spacing=12)
         bar.setCornerWidget(self, Qt.Corner.TopRightCorner)
@@ -775,8 +776,8 @@ class MenuCorner(QWidget):
         shown = [each for each in self._bar.actions() if each.isVisible()]
         menus = max((self._bar.actionGeometry(each).right() for each in shown), default=0)
         room = max(0, width - menus - 24)
-        self._search.setFixedWidth(_SEARCH[0] if width >= NARROW else _SEARCH[1])
-        self._buttons.fit(room - self._search.width() - 36)
+        self.search.setFixedWidth(_SEARCH[0] if width >= NARROW else _SEARCH[1])
+        self._buttons.fit(room - self.search.width() - 36)
         self._room = room
         # The bar places it on its own changes of size only.
         self.setGeometry(width - room, 0, room, self._bar.height())

@@ -32,7 +32,7 @@ PADDING = 12
 HEIGHT = 46
 LEAST_WIDTH = 160
 
-PICTURE = (104, 88)
+PICTURE = (112, 88)
 """Width and height of a sample's picture, in logical pixels."""
 
 LEAST_CARD = 270
@@ -153,9 +153,9 @@ class WelcomePage(QScrollArea):
         inside.setProperty("ground", "ground")
         self._inside = inside
         self.setWidget(inside)
-        outer = row_of(inside, STRETCH, margins=(24, 48, 24, 24), spacing=None)
+        outer = row_of(inside, STRETCH, margins=(16, 40, 16, 16), spacing=None)
         column = column_of(None)
-        outer.addLayout(column, 8)
+        outer.addLayout(column, 14)
         outer.addStretch(1)
         column.addWidget(self._label(self.tr("Lowerscope"), "heading", PADDING))
         column.addSpacing(4)
@@ -173,8 +173,8 @@ class WelcomePage(QScrollArea):
         column.addLayout(self._open_row())
         column.addSpacing(32)
         lists = QGridLayout()
-        lists.setHorizontalSpacing(48)
-        lists.setColumnStretch(0, 3)
+        lists.setHorizontalSpacing(32)
+        lists.setColumnStretch(0, 5)
         lists.setColumnStretch(1, 2)
         lists.addLayout(self._samples(), 0, 0)
         self._recent = column_of(None, spacing=2)
@@ -243,6 +243,10 @@ class WelcomePage(QScrollArea):
 
     def show_pictures(self) -> None:
         """Show the pictures of the samples; called once the page is painted."""
+        from PySide6.QtCore import Qt
+
+        # Its buttons take the focus.
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         theme.notifier().changed.connect(self._show_pictures)
         self._show_pictures()
 

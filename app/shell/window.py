@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lowerscope.app.panes.steps.commands import PipelineEditing
     from lowerscope.app.shell.features import Features
     from lowerscope.app.shell.graph_commands import Graphs
+    from lowerscope.app.shell.guided_tour import GuidedTour
     from lowerscope.app.shell.help_commands import Help
     from lowerscope.app.shell.menus import MenuCorner, Menus, ModeBar
     from lowerscope.app.shell.palette import PaletteEntries
@@ -95,6 +96,7 @@ class MainWindow(QMainWindow):
         if not welcome:
             self.pages.setCurrentIndex(self.pages.addWidget(QWidget(self.pages)))
         self._panes: Panes | None = None
+        self.tour: GuidedTour | None = None  # The tour, once it has been taken.
         self._column = QVBoxLayout(middle)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -252,6 +254,7 @@ class MainWindow(QMainWindow):
         self.welcome.chosen_again.connect(self.open_recent)
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
+        self.welcome.tour_wanted.connect(self.take_tour)
         self.archives.unpacked.connect(self.open_session)
         self.tool_bar.modes.changed.connect(self.set_mode)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
@@ -467,6 +470,14 @@ class MainWindow(QMainWindow):
     def _show_function(self, function: str) -> None:
         self.document.select((f"tir:{function}",))
         self.schedules.show()
+
+    def take_tour(self) -> None:
+        """Start the tour, on a sample."""
+        from lowerscope.app.shell.guided_tour import GuidedTour
+
+        if self.tour is None:
+            self.tour = GuidedTour(self)
+        self.tour.start()
 
     def show_welcome(self) -> None:
         """Show the welcome page; the document stays open behind it."""
