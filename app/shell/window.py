@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, QTimer, Signal
@@ -14,6 +15,8 @@ from lowerscope.app.shell.welcome_page import WelcomePage
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.document.document import Document
@@ -456,7 +459,16 @@ class MainWindow(QMainWindow):
             self.commands,
             self.code_commands.shown,
             lambda name: self.pipeline.view.add_named_pass(name),
+            self._openable,
         )
+
+    def _openable(self) -> list[tuple[str, str, str, Callable[[], object]]]:
+        """Return the samples and the recent sources: kind, name, place, and what opens each."""
+        known = (
+            *((self.tr("sample"), each, self.open_source) for each in self.samples()),
+            *((self.tr("recent"), each, self.open_recent) for each in self.recent()),
+        )
+        return [(kind, name, place, partial(act, spec)) for kind, (spec, name, place), act in known]
 
     def _show_mode(self) -> None:
         self.tool_bar.show_mode(self.mode)
