@@ -384,6 +384,7 @@ QLabel[role="unsure"] {{ color: {library}; }}
 QWidget[bar="true"] {{ background: {panel}; border-bottom: 1px solid {line}; }}
 QWidget[edge="top"] {{ border-top: 1px solid {edge}; }}
 QWidget[edge="bottom"] {{ border-bottom: 1px solid {line}; }}
+QWidget[edge="top"] {{ border-top: 1px solid {line}; }}
 QFrame[floating="true"] {{
     background: {panel}; border: 1px solid {line}; border-radius: 6px;
 }}

@@ -49,7 +49,7 @@ MODES = (
         "schedule",
         "Schedule",
         "One function made fast, by hand, by rule or by tuning",
-        (("schedule", 760), ("tensorir", 680)),
+        (("schedule", 1440),),
     ),
     Mode(
         "run",

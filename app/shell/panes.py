@@ -25,7 +25,6 @@ from lowerscope.app.panes.run.result_view import ResultView
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
-from lowerscope.app.panes.schedule.schedule_script import ScheduleScript
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
 from lowerscope.app.panes.steps.timeline_view import TimelineView
@@ -67,15 +66,10 @@ class Panes(QWidget):
             features.colouring,
             features.build,
         )
-        self.scheduled = ScheduleScript(
-            features.document, features.stepping, features.scheduling, features.colouring
-        )
         self.tensorir = TensorIRView(
             features.document,
             features.queries,
             features.stepping,
-            features.scheduling,
-            self.scheduled,
             features.colouring,
             features.build,
         )
@@ -91,11 +85,13 @@ class Panes(QWidget):
         )
         self.schedule = ScheduleView(
             features.document,
+            features.queries,
             features.stepping,
             features.scheduling,
             features.variants,
             features.measurements,
-            features.runs.run,
+            features.colouring,
+            features.build,
         )
         self.timeline = TimelineView(
             features.document, features.stepping, features.scheduled, features.run_steps
@@ -126,7 +122,8 @@ class Panes(QWidget):
             own = {"summary": "result", "outcome": "compare", "changes": "difference"}
             set_page(pane, own.get(name, "problems" if name == "drawer" else name))
         set_page(self.timeline, "timeline")
-        set_page(self.schedule.numbers, "numbers")
+        for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
+            set_page(part, "numbers")
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
@@ -215,10 +212,9 @@ class Panes(QWidget):
         if key == "schedule" and self.mode != "schedule":
             self._before_schedule = self.mode
         self.area.set_mode(key)
-        self.timeline.setVisible(key in ("step", "schedule"))
+        self.timeline.setVisible(key == "step")
         if (stepping.section == "schedule") != (key == "schedule"):
             stepping.set_section("schedule" if key == "schedule" else "passes")
-        self.timeline.sections.setVisible(key != "schedule")
         self._show_changes()
         self.mode_changed.emit()
         self.arranged.emit()
@@ -325,7 +321,7 @@ class Panes(QWidget):
 
     def _arrange(self) -> None:
         covered = bool(self.area.maximised)
-        self.timeline.setVisible(self.mode in ("step", "schedule") and not covered)
+        self.timeline.setVisible(self.mode == "step" and not covered)
         self.arranged.emit()
 
     def reset(self) -> None:
