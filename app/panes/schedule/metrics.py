@@ -69,7 +69,7 @@ def _verdict(checked: Checked) -> Verdict:
     if checked.verdict == "same":
         figure = tr("exactly") if not error else tr("to {0}").format(error_text(error))
         more = f"{checked.reason}\n{allowed}" if checked.reason else allowed
-        return "right", tr("same values"), figure, more
+        return "right", tr("same"), figure, more
     if checked.verdict == "inconclusive":
         return "unsure", tr("inconclusive"), "", checked.reason
     if checked.verdict == "differs":
@@ -171,7 +171,7 @@ def _rate(amount: float | None, milliseconds: float | None) -> str:
 
 BAR_WIDTH = 90
 STATE_HEIGHT = 26
-VERDICT_WIDTH = 170
+VERDICT_WIDTH = 220
 
 UNSCHEDULED = "unscheduled"
 """Key of the row of the unscheduled function."""
@@ -516,7 +516,10 @@ class Standing(QWidget):
             self.verdict.set_state("neutral", "")
             self.times.set_whole("")
             return
-        self.verdict.set_state(*verdict_of(measurements, here))
+        role, word, figure, more = verdict_of(measurements, here)
+        if role == "right":
+            more, word, figure = f"{word} {figure}\n{more}", tr("same values as unscheduled"), ""
+        self.verdict.set_state(role, word, figure, more)
         measured = measurements.measured(here)
         before = measurements.measured(here.unscheduled)
         parts = [] if measured is None else standing(measured, before)

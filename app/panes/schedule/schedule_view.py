@@ -35,8 +35,11 @@ from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.schedule import name_before_packing, shown_name
 from lowerscope.core.model.snapshot import FunctionRecord
 
-LEFT, MIDDLE = 304, 292
+LEFT, MIDDLE = 320, 292
 """Widths of the loops and primitives, and of the form and figures."""
+
+FIELD = 28
+"""Height of the boxes in the tool bar."""
 
 DOCK, LOW_DOCK = 190, 100
 """Heights of the history, the variants and the roofline."""
@@ -76,11 +79,9 @@ class ScheduleView(Pane):
         self.variants = VariantTable(scheduling, variants, measurements)
         self.roofline = RooflineView(scheduling, measurements)
         self.menu = ScheduleMenu(document, scheduling, self)
-        self.function = Field(self.tr("Function"))
-        self.function_menu = QMenu(self)
+        self.function, self.variant = Field(self.tr("Function")), Field(self.tr("Variant"))
+        self.function_menu, self.variant_menu = QMenu(self), QMenu(self)
         self.function.set_menu(self.function_menu)
-        self.variant = Field(self.tr("Variant"))
-        self.variant_menu = QMenu(self)
         self.variant.set_menu(self.variant_menu)
         self.by_rule = push_button(
             self.tr("Auto-schedule"),
@@ -120,6 +121,8 @@ class ScheduleView(Pane):
             self.left_over,
             (self.standing, 1),
         )
+        for field in (self.function, self.variant):
+            field.setFixedHeight(FIELD)
         self.offered = QStackedWidget()
         self.offered.addWidget(self.moves)
         left = Split(Qt.Orientation.Vertical, self.tree, self.offered, shares=(1, 1))
@@ -172,10 +175,10 @@ class ScheduleView(Pane):
         if narrow != self._narrow:
             self._narrow = narrow
             self._set_narrow(narrow)
-            # The widths of the dock's parts are shares; the columns before the code have theirs.
             rest = max(1, self.width() - LEFT - (0 if narrow else MIDDLE))
             self.columns.setSizes([LEFT, 0 if narrow else MIDDLE, rest])
-            self.dock.setSizes([54, 46, 0] if narrow else [54, 29, 17])
+            shares = (54, 46, 0) if narrow else (52, 30, 18)
+            self.dock.setSizes([self.width() * share // 100 for share in shares])
         if low != self._low:
             self._low = low
             height = LOW_DOCK if low else DOCK
@@ -211,12 +214,10 @@ class ScheduleView(Pane):
         record, schedule = scheduling.record, scheduling.schedule
         has_function = bool(scheduling.function)
         self.whole.setCurrentWidget(self.rows if has_function else self.chooser)
-        none = self.tr("none selected")
-        self.function.set_parts(
-            (Part(self.tr("Function"), "label"), Part(scheduling.function or none, "strong"))
-        )
+        shown = scheduling.function or self.tr("none selected")
+        self.function.set_lines((Part(self.tr("Function"), "quiet"), Part(shown, "strong")))
         name = self.tr("unscheduled") if schedule is None else shown_name(schedule.variant)
-        self.variant.set_parts((Part(self.tr("Variant"), "label"), Part(name, "strong")))
+        self.variant.set_lines((Part(self.tr("Variant"), "quiet"), Part(name, "strong")))
         self.function.setEnabled(bool(scheduling.functions))
         for widget in (self.variant, self.by_rule, self.tune, self.in_model):
             widget.setEnabled(record is not None)
