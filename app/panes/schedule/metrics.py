@@ -129,7 +129,7 @@ def work_rows(work: Work) -> Iterator[Row]:
     yield _row("flops", tr("operations"), flops)
     yield _row("read", tr("reads"), read)
     yield _row("written", tr("writes"), written)
-    yield _row("intensity", tr("FLOP per byte"), figure_text(work.intensity))
+    yield _row("intensity", tr("FLOP / byte"), figure_text(work.intensity))
 
 
 def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
@@ -384,7 +384,7 @@ class VariantTable(SeenPage):
     def _torch_row(
         self, measured: Measured, time: float, before: Measured | None, longest: float
     ) -> Row:
-        name = self.tr("torch, whole node") if measured.torch_does_more else self.tr("torch")
+        name = self.tr("torch, node") if measured.torch_does_more else self.tr("torch")
         faster = "" if before is None else ratio_text(before.milliseconds / time)
         bar = Cell("", "quiet", bar=time / longest)
         cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
@@ -501,6 +501,9 @@ class Standing(QWidget):
         self.verdict = Pill()
         # Fixed size for all its texts, so that nothing beside it moves.
         self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
+        stays = self.verdict.sizePolicy()
+        stays.setRetainSizeWhenHidden(True)
+        self.verdict.setSizePolicy(stays)
         self.times = PartsLabel()
         self.times.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row_of(self, (self.times, 1), self.verdict, spacing=10)
@@ -511,9 +514,8 @@ class Standing(QWidget):
     def _follow(self) -> None:
         measurements = self._measurements
         here = measurements.here
-        self.verdict.setEnabled(here is not None)
+        self.verdict.setVisible(here is not None)
         if here is None:
-            self.verdict.set_state("neutral", "")
             self.times.set_whole("")
             return
         role, word, figure, more = verdict_of(measurements, here)

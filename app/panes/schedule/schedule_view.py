@@ -105,6 +105,7 @@ class ScheduleView(Pane):
         self.by_rule.clicked.connect(variants.by_rule.ask)
         self.tree.menu_wanted.connect(self.open_menu)
         self.tree.row_activated.connect(self._enter_moves)
+        self.moves.done.connect(self._leave_moves)
         scheduling.changed.connect(self._show)
         scheduling.trying.draft_changed.connect(self._show_draft)
         document.on(("recipe", "pending"), self._show)
@@ -266,6 +267,11 @@ class ScheduleView(Pane):
         self.moves.choices.line.setFocus()
         self.moves.choices.point_at_first()
 
+    def _leave_moves(self) -> None:
+        """Move the focus back to the loops; a form takes it from there."""
+        if self.moves.isAncestorOf(QApplication.focusWidget() or self):
+            self.tree.setFocus()
+
     def open_menu(self, place: QPoint) -> None:
         """Open the primitives for the selection as a menu."""
         if self._scheduling.record is not None:
@@ -316,7 +322,7 @@ class FunctionChooser(QWidget):
             ),
         )
         self.empty = EmptyState()
-        words = column_of(None, self.title, self.hint, margins=(16, 14, 16, 10), spacing=4)
+        words = column_of(None, self.title, self.hint, margins=(10, 14, 10, 10), spacing=4)
         listed = QWidget()
         column_of(listed, words, (self.table, 1))
         self._stack = QStackedWidget()
@@ -342,7 +348,7 @@ class FunctionChooser(QWidget):
         else:
             self.title.setText(self.tr("No function selected"))
         self.hint.setText(self.tr("Choose the function to schedule; the longest are at the top."))
-        self.table.set_rows([_function_row(each) for each in functions])
+        self.table.set_rows([self._row(each) for each in functions])
 
     def _nothing(self) -> tuple[str, str]:
         if self._document.snapshot is None:
@@ -355,15 +361,16 @@ class FunctionChooser(QWidget):
     def _choose(self, key: str) -> None:
         self._document.select((key,))
 
-
-def _function_row(function: FunctionRecord) -> Row:
-    callers = names_of(function.calls, most=12)
-    counts = (function.blocks, function.loops, function.runs, len(function.calls))
-    return Row(
-        function.id,
-        (
-            Cell(function.name, bold=True),
-            *(Cell(f"{count:,}", value=count) for count in counts),
-            Cell(callers, role="quiet", tooltip=names_of(function.calls, most=60)),
-        ),
-    )
+    def _row(self, function: FunctionRecord) -> Row:
+        linked = self._document.linked_to(function.id)
+        nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
+        callers = nodes or function.calls
+        counts = (function.blocks, function.loops, function.runs, len(function.calls))
+        return Row(
+            function.id,
+            (
+                Cell(function.name, bold=True),
+                *(Cell(f"{count:,}", value=count) for count in counts),
+                Cell(names_of(callers, most=12), "quiet", tooltip=names_of(callers, most=60)),
+            ),
+        )
