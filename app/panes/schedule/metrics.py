@@ -207,8 +207,9 @@ class Figures(SeenPage):
                 Column(self.tr("torch"), numeric=True),
             ),
         )
-        head = head_of(Label(self.tr("Numbers"), role="title"), STRETCH, self.measure, self.stop)
-        column_of(self, head, (self.table, 1), self.state)
+        self.title = Label(self.tr("Numbers"), role="title")
+        self.head = head_of(self.title, STRETCH, self.measure, self.stop)
+        column_of(self, self.head, (self.table, 1), self.state)
         self.measure.clicked.connect(measurements.measure)
         self.stop.clicked.connect(measurements.cancel)
         measurements.changed.connect(self.show_if_seen)
@@ -290,8 +291,8 @@ class VariantTable(SeenPage):
             ),
         )
         self.title = Label(self.tr("Variants"), role="title")
-        head = head_of(self.title, STRETCH, self.everywhere, self.again, self.all)
-        column_of(self, head, (self.table, 1))
+        self.head = head_of(self.title, STRETCH, self.everywhere, self.again, self.all)
+        column_of(self, self.head, (self.table, 1))
         self.all.clicked.connect(self.measure_all)
         self.again.clicked.connect(self._measure_again)
         self.everywhere.clicked.connect(variants.set_everywhere)
@@ -452,7 +453,8 @@ class RooflineView(SeenPage):
         self.title = Label(self.tr("Roofline"), role="title")
         unit = ElidedLabel(role="quiet")
         unit.set_whole(self.tr("GFLOP/s by FLOP per byte"))
-        column_of(self, head_of(self.title, (unit, 1)), (self.plot, 1))
+        self.head = head_of(self.title, (unit, 1))
+        column_of(self, self.head, (self.plot, 1))
         measurements.changed.connect(self.show_if_seen)
         scheduling.changed.connect(self.show_if_seen)
         self.show_content()

@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QStackedWidget, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
@@ -15,7 +15,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.bar_controls import Field, Part, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, literal
@@ -41,7 +41,7 @@ LEFT, MIDDLE = 320, 292
 FIELD = 28
 """Height of the boxes in the tool bar."""
 
-DOCK, LOW_DOCK = 190, 100
+DOCK, LOW_DOCK = 190, 124
 """Heights of the history, the variants and the roofline."""
 
 NARROW, LOW = 1180, 560
@@ -143,15 +143,13 @@ class ScheduleView(Pane):
             ),
         )
         self.facts.changed.connect(self._show_facts)
-        self._switch = strip_of(self.facts, STRETCH)
-        self._switch.hide()
+        self.facts.setParent(self)
+        self.facts.hide()
         self.side = QStackedWidget()
         self.side.addWidget(self.variants)
-        beside = QWidget()
-        column_of(beside, self._switch, (self.side, 1))
         self.dock = Split(
             Qt.Orientation.Horizontal,
-            *(self.history, beside, self.roofline),
+            *(self.history, self.side, self.roofline),
             shares=(7, 4, 2),
         )
         self.rows = Split(Qt.Orientation.Vertical, self.columns, self.dock, shares=(1, 0))
@@ -165,7 +163,7 @@ class ScheduleView(Pane):
         self.header.hide()
         for widget, width in ((left, 220), (self.middle, 240), (self.code, 300)):
             widget.setMinimumWidth(width)
-        for part, width in ((self.history, 240), (beside, 220), (self.roofline, 160)):
+        for part, width in ((self.history, 240), (self.side, 220), (self.roofline, 160)):
             part.setMinimumSize(width, 60)
 
     # Sizes
@@ -186,7 +184,6 @@ class ScheduleView(Pane):
             self.rows.setSizes([max(1, self.height() - height), height])
 
     def _set_narrow(self, narrow: bool) -> None:
-        self._switch.setVisible(narrow)
         self.middle.setVisible(not narrow)
         if narrow:
             self.offered.addWidget(self.form)
@@ -197,15 +194,23 @@ class ScheduleView(Pane):
             self.middle.addWidget(self.form)
             self.dock.addWidget(self.roofline)
             self.roofline.show()
+        self.facts.setVisible(narrow)
         self._show_facts(self.facts.current() if narrow else "variants")
         self._show_draft()
 
     def _show_facts(self, key: str) -> None:
-        parts: dict[str, QWidget] = {
+        parts: dict[str, Figures | VariantTable | RooflineView] = {
             "variants": self.variants,
             "figures": self.figures,
             "roofline": self.roofline,
         }
+        for part in parts.values():
+            part.title.setVisible(not self._narrow)
+        if self._narrow:
+            # In the place of the title.
+            row = parts[key].head.layout()
+            assert isinstance(row, QHBoxLayout)
+            row.insertWidget(0, self.facts)
         self.side.setCurrentWidget(parts[key])
 
     # Content
