@@ -6,7 +6,7 @@ from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPainterPath, QPen, QPixmap
-from PySide6.QtWidgets import QCheckBox, QPushButton, QToolButton
+from PySide6.QtWidgets import QCheckBox, QPushButton, QToolButton, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.theme import current
@@ -268,6 +268,14 @@ def push_button(
     if act is not None:
         button.clicked.connect(act)
     return button
+
+
+def set_look(widget: QWidget, name: str, value: object) -> None:
+    """Set a property that the style sheet evaluates, and apply it."""
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
 
 
 def check_box(text: str, tip: str) -> QCheckBox:

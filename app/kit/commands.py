@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QTimer, SignalInstance
-from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal, SignalInstance
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
 
@@ -51,6 +51,8 @@ class Commands(QObject):
     A change arms `refresh_later`, which evaluates all predicates once, in the next turn of the
     event loop. Whatever reads or runs a command before that evaluates them at once.
     """
+
+    refused = Signal(str)  # The key of a disabled command was pressed; the argument says why.
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -155,4 +157,15 @@ class Commands(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ShortcutOverride:
             self._settle()
+        elif event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            # No enabled command has taken it, nor has the focused view.
+            self._say_why(QKeySequence(event.keyCombination()))
         return False
+
+    def _say_why(self, keys: QKeySequence) -> None:
+        for key, command in self._commands.items():
+            action = self._actions[key]
+            if keys in action.shortcuts() and command.reason is not None:
+                reason = "" if action.isEnabled() else command.reason()
+                if reason:
+                    self.refused.emit(f"{plain(action.text())}: {reason}")

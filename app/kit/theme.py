@@ -255,6 +255,8 @@ QPushButton[chip="true"]:hover, QPushButton[chip="true"]:focus {{ border-color: 
 QPushButton[quiet="true"] {{ background: transparent; border-color: transparent; color: {accent}; }}
 QPushButton[quiet="true"]:hover {{ background: {hover}; }}
 QPushButton[quiet="true"]:focus {{ border-color: {accent}; }}
+QPushButton[low="true"] {{ min-height: 18px; padding: 0px 8px; color: {quiet}; }}
+QPushButton[low="true"][wrong="true"] {{ color: {wrong}; font-weight: 600; }}
 QPushButton[quiet="true"]:disabled {{ color: {faint}; }}
 QToolButton {{
     background: transparent; border: 1px solid transparent; border-radius: 4px;
@@ -361,6 +363,8 @@ QAbstractScrollArea::corner {{ background: transparent; border: none; }}
 
 QWidget[banner="info"] {{ background: {accent_ground}; border-bottom: 1px solid {line}; }}
 QWidget[banner="wrong"] {{ background: {wrong_ground}; border-bottom: 1px solid {line}; }}
+QWidget[floating="true"][banner="info"] {{ border: 1px solid {accent}; border-radius: 8px; }}
+QWidget[floating="true"][banner="wrong"] {{ border: 1px solid {wrong}; border-radius: 8px; }}
 QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
 
 QLabel[role="quiet"] {{ color: {quiet}; }}
@@ -372,6 +376,7 @@ QLabel[role="wrong"] {{ color: {wrong}; }}
 QLabel[role="right"] {{ color: {right}; }}
 QLabel[role="unsure"] {{ color: {library}; }}
 QWidget[bar="true"] {{ background: {panel}; border-bottom: 1px solid {line}; }}
+QWidget[edge="top"] {{ border-top: 1px solid {edge}; }}
 QWidget[edge="bottom"] {{ border-bottom: 1px solid {line}; }}
 QWidget[edge="top"] {{ border-top: 1px solid {line}; }}
 QFrame[floating="true"] {{

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import STRATEGIES
 
 if TYPE_CHECKING:
+    from lowerscope.app.document.document import Document
     from lowerscope.app.shell.window import MainWindow
 
 
@@ -233,7 +234,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "Shift+F5",
             enabled=lambda: bool(document.job.text) or document.running,
         ),
-        *fault_commands(document, features.faults),
+        *fault_commands(features.faults),
         *limiting(window.preferences, window),
         clearing(document, window),
         Command("restart", tr("Restart &engine and worker"), features.restart),
@@ -244,6 +245,8 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.pane_commands.commands(),
         *helping(window.show_palette, commands, window.help, window.preferences, window),
     ):
+        if command.enabled is not None and command.reason is None:
+            command = replace(command, reason=partial(_reason, document, command.id))
         commands.add(command)
     commands.take_keys(window)
     commands.follow(
@@ -263,6 +266,59 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         window.sandbox.sandboxing.changed,
     )
 
+
+def _reason(document: Document, key: str) -> str:
+    """Return why a command is disabled; empty if its name says it."""
+    if not document.is_open():
+        return document.tr("open a model first (Ctrl+O)")
+    return next((document.tr(words) for words, keys in REASONS.items() if key in keys), "")
+
+
+REASONS: dict[str, tuple[str, ...]] = {
+    "select a node first": (
+        *("selection-high-level", "selection-te", "selection-library", "selection-reset"),
+        *("open-rule", "write-rule"),
+    ),
+    "it is for PyTorch models": (
+        *("high-level", "te", "library", "auto", "fx", "export", "next-node", "previous-node"),
+        *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
+    ),
+    "run first (F5), then select a node": ("compare-values",),
+    "no node is known to differ; compare node by node first (Ctrl+N)": (
+        *("first-difference", "next-difference", "previous-difference"),
+    ),
+    "nothing has been changed": ("undo",),
+    "nothing has been undone": ("redo",),
+    "there is no such step": ("next-step", "previous-step", "first-step", "last-step", "play"),
+    "go to a step first (mode Step)": ("pin-step", "export-step", "copy-link"),
+    "no difference is shown; go to a step first (mode Step)": ("next-change", "previous-change"),
+    "pin a step first": ("compare-pinned", "swap-sides", "unpin"),
+    "select a step of the pipeline first (mode Step)": (
+        *("step-options", "switch-step", "duplicate-step", "delete-step"),
+        *("move-step-up", "move-step-down"),
+    ),
+    "select a TensorIR function first": (
+        *("workbench", "schedule-moves", "by-rule", "tune", "apply-to-model", "new-variant"),
+        *("copy-schedule", "save-schedule", "load-schedule", "export-function"),
+    ),
+    "select a step of the schedule first (mode Schedule)": (
+        *("edit-primitive", "switch-primitive", "insert-primitive", "primitive-up"),
+        *("primitive-down", "delete-primitive"),
+    ),
+    "nothing is tuned": ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more"),
+    "a run is in progress": ("run", "run-variants"),
+    "nothing is in progress": ("stop",),
+    "run first (F5)": ("measure-again", "variants", "export-report", "colours-time"),
+    "there is no breakpoint": ("next-break", "previous-break", "clear-breaks"),
+    "select a node or a line first": ("toggle-break",),
+    "another mode has this pane": (
+        *("pane-model", "pane-details", "pane-pipeline", "pane-summary"),
+    ),
+    "go back to the model first (File)": (
+        *("maximise-pane", "pane-window", "drawer", "reset-layout"),
+    ),
+}
+"""Reasons why commands are disabled, each with those that it is for."""
 
 Entry = str | tuple[str, tuple[str, ...]]
 """A command, a separator (``""``), or a submenu with its commands."""
@@ -396,7 +452,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "delete-step",
                 "move-step-up",
                 "move-step-down",
-                "copy-link",
             ),
         ),
         (
@@ -507,7 +562,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         "tolerances",
         ("&Measuring", ("measuring", "torch-compile")),
-        ("Tr&oubles", ("go-back", "guarded-run")),
+        "go-back",
     ),
     "&Tools": (
         "palette",

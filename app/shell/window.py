@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QVBoxLayout, Q
 
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.pane_messages import Banner
+from lowerscope.app.kit.pane_messages import Toast
 from lowerscope.app.shell.welcome_page import WelcomePage
 from lowerscope.resources import ICONS
 
@@ -76,12 +76,13 @@ class MainWindow(QMainWindow):
     mode_bar: ModeBar
     corner: MenuCorner
     tool_bar: ToolBar
-    banner: Banner
+    banner: Toast
     status: StatusBar
 
     def __init__(self, *, welcome: bool = True) -> None:
         super().__init__()
         self._was_painted = self._is_complete = False
+        self._noticed: tuple[str, str] | None = None  # Document that the notice is about.
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
         self.settings = Settings()  # Persistent settings.
@@ -160,7 +161,6 @@ class MainWindow(QMainWindow):
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
-        self.sandbox.watch(self.sessions)
         self.preferences = PreferenceStore(self.settings, features, self.sandbox, commands)
         self.inputs_form = InputsForm(document, self)
         self.opening = Opening(document, self.trusting, self.inputs_form.ask, self)
@@ -208,6 +208,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.shell.status_bar import StatusBar
         from lowerscope.app.shell.tool_bar import ToolBar
 
+        middle = self.centralWidget()
         self.preferences.start()
         show_focus()
         tell_roles()
@@ -231,9 +232,8 @@ class MainWindow(QMainWindow):
         of_model.addMenu(recent)
         self.tool_bar.set_menus(of_model, self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
-        self.banner = Banner()
+        self.banner = Toast(middle)
         self._column.insertWidget(0, self.tool_bar)
-        self._column.insertWidget(1, self.banner)
         self.menus.show_mode(self.mode)
         self.status = StatusBar(
             self.document,
@@ -259,6 +259,9 @@ class MainWindow(QMainWindow):
         document = self.document
         document.on(("snapshot",), self._show_snapshot)
         document.on(("notice",), self._show_notice)
+        document.on(("recipe", "pending"), self._forget_notice)
+        self.commands.refused.connect(self.status.say)
+        self.status.drawer_wanted.connect(self._switch_drawer)
         self.tool_bar.cancel_wanted.connect(self.features.cancel)
         self.status.cancel.clicked.connect(self.features.cancel)
         self.sessions.changed.connect(self._show_title)
@@ -306,6 +309,7 @@ class MainWindow(QMainWindow):
         self.schedules.fill()
         panes.timeline.compare.setMenu(self.pipeline.comparison_menu(panes.timeline))
         panes.mode_changed.connect(self._show_mode)
+        panes.arranged.connect(self._show_drawer)
         self._show_mode()
 
     @property
@@ -482,9 +486,31 @@ class MainWindow(QMainWindow):
                 self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
 
     def _show_notice(self) -> None:
+        from lowerscope.core.model.recipe import document_of
+
         notice = self.document.state.notice
         if notice is not None:
+            self._noticed = document_of(self.document.wanted)
             self.banner.show_message(notice.text, notice.role)
+
+    def _forget_notice(self) -> None:
+        """Dismiss a notice about the model that was open before."""
+        from lowerscope.core.model.recipe import document_of
+
+        wanted = document_of(self.document.wanted)
+        if self._noticed is not None and self._noticed != wanted:
+            self.banner.dismiss()
+        self._noticed = self._noticed and wanted
+
+    def _switch_drawer(self, page: str) -> None:
+        self.show_panes()
+        if self.panes.drawer_page() == page:
+            self.panes.close_drawer()
+        else:
+            self.panes.open_drawer(page)
+
+    def _show_drawer(self) -> None:
+        self.status.show_drawer(self.panes.drawer_page())
 
     def _show_what_is_open(self) -> None:
         if self.document.wanted is None:
@@ -527,6 +553,5 @@ class MainWindow(QMainWindow):
         if self._is_complete:
             self.sessions.finish()
             self.features.stop()
-            self.sandbox.sandboxing.finish()
             self.help.close()
         super().closeEvent(event)
