@@ -78,7 +78,9 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
     # At the workbench, on the timeline, and in the bars.
     window.commands.action("workbench").trigger()
     schedule = panes.schedule
-    for part, wanted in ((schedule.function, "schedule"), (schedule.variants.all, "numbers")):
+    window.document.select((window.features.scheduling.functions[0].id,))
+    qtbot.waitUntil(schedule.variants.isVisible)
+    for part, wanted in ((schedule.tree, "schedule"), (schedule.variants.table, "numbers")):
         part.setFocus(Qt.FocusReason.TabFocusReason)
         assert page_by_f1(qtbot, window) == wanted
     panes.set_mode("step")
