@@ -432,13 +432,13 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
     window.document.select((f"tir:{RELU}",))
     window.commands.action("workbench").trigger()
     schedule = window.panes.schedule
-    assert wait_until(lambda: schedule.history.comment.isVisible())
+    assert wait_until(lambda: len(schedule.history.strip.cells()) == 2)
+    assert text in schedule.history.strip.cells()[1].tooltip
     window.features.stepping.go(Moment(section="schedule", index=1))
-    assert wait_until(lambda: text in schedule.history.why.text())
+    assert wait_until(lambda: text in schedule.code.line.whole())
     check_shown(window, trap)
     assert "[*][*]" in window.windowTitle()
     assert window.status.remote.text() == f"→ remote: {text}"
-    assert schedule.history.comment.text() == f"Why step 1: {text}."
     menu = schedule.left_over.menu()
     menu.aboutToShow.emit()
     assert literal(text) in menu.actions()[0].text()
