@@ -435,6 +435,9 @@ class PaneHeader(QWidget):
     maximise_wanted = Signal()
     window_wanted = Signal()
 
+    buttons_on_hover = True
+    """Whether the buttons to maximise, and for a window, appear under the mouse."""
+
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(HEADER_HEIGHT)
@@ -462,7 +465,8 @@ class PaneHeader(QWidget):
         return QSize(width, HEADER_HEIGHT)
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        self._buttons.appear()
+        if self.buttons_on_hover:
+            self._buttons.appear()
 
     def leaveEvent(self, event: QEvent) -> None:
         self._buttons.hide()

@@ -294,7 +294,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "&View": (
         *(f"mode-{mode.key}" for mode in MODES),
         "",
-        ("&Panes", ("pane-model", "pane-details", "pane-pipeline", "pane-summary")),
+        ("&Panes", ("pane-model", "pane-details", "pane-pipeline")),
         "drawer",
         "maximise-pane",
         "pane-window",
@@ -459,8 +459,10 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "compare-nodes",
         "compare-values",
         "first-difference",
-        "next-difference",
-        "previous-difference",
+        (
+            "&Differences",
+            ("next-start", "previous-start", "", "next-difference", "previous-difference"),
+        ),
         "",
         ("&Variants", ("run-variants", "variants")),
         (

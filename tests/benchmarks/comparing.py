@@ -6,6 +6,8 @@ import os
 import random
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 from tests.benchmarks.figures import Figure
 
@@ -25,13 +27,14 @@ def measure() -> list[Figure]:
 
     from lowerscope.app.document.document import Document
     from lowerscope.app.kit import theme
-    from lowerscope.app.panes.run.compare_page import CompareTable
+    from lowerscope.app.panes.run.nodes_table import NodesTable
 
     application = QApplication.instance() or QApplication(["benchmark", *theme.STYLE])
     assert isinstance(application, QApplication)
     theme.start(application, "light")
     document = Document()
-    page = CompareTable(document)
+    runs: Any = SimpleNamespace(newest=None)
+    page = NodesTable(document, runs)
     page.resize(*SIZE)
     page.show()
     application.processEvents()
@@ -44,6 +47,7 @@ def measure() -> list[Figure]:
         return (time.process_time() - start) * 1000
 
     snapshot, record = _records()
+    runs.newest = record
     filling = timed(lambda: document.set(snapshot=snapshot, run=record))
     assert len(page.table.rows()) == NODES
     bar = page.table.verticalScrollBar()

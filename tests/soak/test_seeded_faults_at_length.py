@@ -54,8 +54,8 @@ def test_the_window_names_the_node_where_a_fault_starts(
     wait_for_records(qtbot, window)
     window.commands.action("run").trigger()
     assert wait_until(lambda: document.run_record is not None, PATIENCE)
-    line = window.panes.compare.first_difference
-    assert f"First difference: {node}" in line.text()
+    line = window.panes.summary.first_difference.node
+    assert line.text() == node
     line.click()
     assert document.selection.chosen == (f"fx:{node}",)
 

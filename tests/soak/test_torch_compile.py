@@ -34,6 +34,6 @@ def test_a_run_is_timed_beside_torch_compile(qtbot: QtBot, open_window: OpenWind
     assert record.times is not None
     names = [each.side for each in record.times.sides]
     assert names == ["TVM", "torch", "torch.compile"]
-    bars = window.panes.result.times.bars.bars()
+    bars = window.panes.summary.times.bars.bars()
     assert [each.name for each in bars] == names
     assert all(each.values[0] > 0 for each in bars)
