@@ -242,6 +242,7 @@ QPushButton[primary="true"]:disabled {{
     background: {hover}; color: {faint}; border-color: {line};
 }}
 QPushButton[align="left"] {{ text-align: left; }}
+QPushButton[align="left"][quiet="true"] {{ padding: 0px; }}
 QPushButton[row="true"] {{
     background: {ground}; border-color: {ground}; padding: 0px; min-height: 44px;
 }}

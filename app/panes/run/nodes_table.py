@@ -124,7 +124,7 @@ def _row(
         (
             Cell(str(number), "quiet", value=number),
             Cell(node.title, bold=is_first, tooltip=node.label),
-            Cell(_operator(node), "quiet", tooltip=about, square=operator_colour(node)),
+            Cell(operator_of(node), "quiet", tooltip=about, square=operator_colour(node)),
             _error_cell(run, scale),
             _alone_cell(run),
             _time_cell(run.milliseconds),
@@ -141,7 +141,7 @@ def operator_colour(node: FxNode) -> str:
     return strategy_colour(theme.current(), node.strategy)
 
 
-def _operator(node: FxNode) -> str:
+def operator_of(node: FxNode) -> str:
     """Return a node's operator: the class of its module, or the last part of its target."""
     if node.opcode == "call_module":
         return node.label.partition(" · ")[0] or node.target
@@ -238,8 +238,8 @@ class NodesTable(QWidget):
             tr("Nodes against torch"),
             (
                 Column("#", numeric=True, width=36),
-                Column(tr("node"), width=86, stretch=True),
-                Column(tr("operator"), width=92, tooltip=tr("Its colour is that of the strategy")),
+                Column(tr("node"), width=112, stretch=True),
+                Column(tr("operator"), width=112, tooltip=tr("Its colour is that of the strategy")),
                 Column(
                     tr("error in the run"),
                     numeric=True,

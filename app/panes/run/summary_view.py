@@ -23,7 +23,9 @@ from lowerscope.app.kit.plain_text import (
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.app.panes.common.prediction import show_prediction, verdict_state
+from lowerscope.app.panes.run.differences import starts_here
 from lowerscope.app.panes.run.faults import Faults
+from lowerscope.app.panes.run.nodes_table import operator_of
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import bars_of, claims_of, how_of
@@ -45,6 +47,7 @@ from lowerscope.core.model.run_records import (
     RunRecord,
     SizeRecord,
 )
+from lowerscope.core.model.snapshot import FxNode
 
 WIDTH = 252
 PICTURE_SIDE = 72
@@ -101,8 +104,7 @@ class FirstDifference(Section):
         self.setVisible(bool(self._id))
         if not self._id:
             return
-        snapshot = self._document.snapshot
-        node = None if snapshot is None else find_node(snapshot, self._id)
+        node = self._node(self._id)
         run = next(each for each in record.nodes if each.id == self._id)
         self.node.setText(literal(name_of(self._id)))
         line = "" if node is None or node.line is None else line_text(node.line)
@@ -123,7 +125,16 @@ class FirstDifference(Section):
             found.append(self.tr("Changed by {0}").format(", ".join(made.passes)))
         if made.schedules:
             found.append(self.tr("Scheduled: {0}").format("; ".join(made.schedules)))
+        starts = [each.id for each in record.nodes if starts_here(each)]
+        operators = {operator_of(node) for each in starts if (node := self._node(each)) is not None}
+        if len(starts) > 1 and len(operators) == 1:
+            text = self.tr("All {0} nodes that start a difference are {1}.")
+            found.append(text.format(len(starts), *operators))
         return found
+
+    def _node(self, entity: str) -> FxNode | None:
+        snapshot = self._document.snapshot
+        return None if snapshot is None else find_node(snapshot, entity)
 
     def _select(self) -> None:
         if self._id:
@@ -276,7 +287,9 @@ class SummaryView(QScrollArea):
         reason, failed = record.reason, self._faults.failed
         if failed is not None:
             role, mark, words, reason = "wrong", "✕ ", self.tr("The last run failed"), failed.line()
-        text = markup('<span style="font-weight:600">{0}</span>', f"{mark}{words}")
+        text = markup(
+            '<span style="font-weight:600">{0}</span>', f"{mark}{words[:1].upper()}{words[1:]}"
+        )
         self.verdict.setText(join_markup("<br>", [text, reason]) if reason else text)
         self.verdict.setAccessibleName(f"{words}. {reason}")
         _card(self.verdict, role if role in ("right", "wrong", "unsure") else "plain")

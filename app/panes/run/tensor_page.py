@@ -126,8 +126,8 @@ def worst_rows(record: Comparison) -> tuple[Row, ...]:
             str(number),
             (
                 Cell(index_text(each.index), code=True, tooltip=_tr("A click goes to it")),
-                f"{each.ours:.6g}",
-                f"{each.torch:.6g}",
+                f"{each.ours:.5g}",
+                f"{each.torch:.5g}",
                 Cell(error_text(each.error), "" if record.matches else "wrong"),
             ),
         )
@@ -565,15 +565,15 @@ class TensorPage(QWidget):
         self.save = IconButton("save", self.tr("Save the values as a .npy file"), size=(26, 26))
         self.verdict = ElidedLabel()
         self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
-        self.matrix.setMinimumHeight(180)
+        self.matrix.setMinimumHeight(220)
         self.errors = Label(role="quiet")
         self.histogram = Histogram(self.tr("Histogram of |TVM - torch|"), logarithmic=True)
         self.worst = Table(
             self.tr("Worst elements"),
             (
                 Column(self.tr("worst elements"), width=120, stretch=True),
-                Column("TVM", numeric=True, width=84),
-                Column("torch", numeric=True, width=84),
+                Column("TVM", numeric=True, width=72),
+                Column("torch", numeric=True, width=72),
                 Column(self.tr("error"), numeric=True, width=66),
             ),
         )
