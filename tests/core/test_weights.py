@@ -100,12 +100,6 @@ def test_binding_is_a_step_that_can_be_switched(pipeline: Pipeline) -> None:
     assert with_params_as_inputs(bound, False) == constants
 
 
-def test_the_parameters_belong_to_their_arguments(pipeline: Pipeline) -> None:
-    snapshot = pipeline.answer(SnapshotQuery(with_params_as_inputs(recipe("Tied"), True), METRICS))
-    assert ("param:again", "relax:main/again") in snapshot.links
-    assert "again: R.Tensor((6, 6)" in snapshot.relax.text
-
-
 def test_exported_parameters_run_what_is_exported(pipeline: Pipeline, tmp_path: Path) -> None:
     kept = with_params_as_inputs(recipe("Tied"), True)
     written = export(pipeline, kept, tmp_path, force=False)

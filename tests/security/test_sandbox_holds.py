@@ -10,7 +10,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -143,20 +142,6 @@ def filtered(program: bytes, number: int, architecture: int, *arguments: int) ->
 
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-USUAL = {"x86_64": (0, 1, 9, 39, 56, 257), "aarch64": (56, 63, 64, 172, 220, 222)}
-"""Such as reading, writing and mapping memory."""
-
-
-@pytest.mark.parametrize("machine", sorted(ARCHITECTURES))
-def test_calls_of_newer_kernels_and_of_other_machines_do_not_exist(machine: str) -> None:
-    program, architecture = call_filter(machine), ARCHITECTURES[machine]
-    assert all(filtered(program, each, architecture) == 0 for each in USUAL[machine])
-    assert filtered(program, 462, architecture) == 0
-    newer = (463, 468, 500, 1 << 30, (1 << 30) + 1, (1 << 30) + 512, (1 << 31) - 1, -1)
-    assert {filtered(program, each, architecture) for each in newer} == {errno.ENOSYS}
-    others = (*(each for each in ARCHITECTURES.values() if each != architecture), 0x40000003, 0)
-    for other in others:
-        assert {filtered(program, each, other) for each in range(600)} == {errno.ENOSYS}
 
 
 @pytest.mark.parametrize("machine", sorted(ARCHITECTURES))
@@ -212,29 +197,6 @@ def test_one_of_a_pair_of_sockets_is_not_sent_to_a_program_outside(tmp_path: Pat
         assert printed(DATAGRAM.format(path=path)) == "refused"
         with pytest.raises(BlockingIOError):
             outside.recv(9)
-
-
-USEFUL = """
-import asyncio, concurrent.futures, json, multiprocessing, subprocess, sys, threading
-
-async def answer():
-    process = await asyncio.create_subprocess_exec("true")
-    return await process.wait()
-
-pool = concurrent.futures.ThreadPoolExecutor(2)
-one, other = multiprocessing.Pipe()
-process = multiprocessing.get_context("fork").Process(target=other.send, args=(5,))
-process.start()
-print(json.dumps([
-    asyncio.run(answer()), pool.submit(int, "3").result(), one.recv(),
-    subprocess.run([sys.executable, "-c", "print(4)"], capture_output=True, text=True).stdout,
-]))
-process.join()
-"""
-
-
-def test_what_programs_need_of_processes_and_pairs_works() -> None:
-    assert printed(USEFUL) == [0, 3, 5, "4\n"]
 
 
 def test_a_machine_without_a_filter_has_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,39 +275,6 @@ def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
         found = printed(DESCRIPTORS, pass_fds=(file.fileno(),))
     assert isinstance(found, dict)
     assert set(found) == {"0", "1", "2"}
-
-
-def test_those_that_are_needed_are_and_one_that_is_closed_is_no_other(tmp_path: Path) -> None:
-    program = bubblewrap.program()
-    assert program is not None
-    command = (sys.executable, "-c", DESCRIPTORS)
-    with (tmp_path / "model").open("w+") as file:
-        for number, kept in ((file.fileno(), (file.fileno(),)), (None, (5, 6, 7, 8, 9))):
-            given = bubblewrap.enclosed(program, command, (), "none", kept=kept)
-            done = ended(given, pass_fds=() if number is None else (number,))
-            assert done.stderr == ""
-            others = {} if number is None else {str(number): file.name}
-            found = json.loads(done.stdout)
-            assert {each: found[each] for each in found if int(each) > 2} == others
-
-
-def test_neither_are_they_on_the_command_line(tmp_path: Path) -> None:
-    model = tmp_path / "net.py"
-    model.write_text(
-        "import os, sys, torch\n"
-        "for each in sorted(os.listdir('/proc/self/fd')):\n"
-        "    if os.path.exists(f'/proc/self/fd/{each}'):\n"
-        "        print(os.readlink(f'/proc/self/fd/{each}'), file=sys.stderr)\n"
-        f"{NET}"
-    )
-    secret = tmp_path / "secret"
-    with secret.open("w+") as file:
-        os.set_inheritable(file.fileno(), True)
-        command = (sys.executable, "-m", "lowerscope.app", "show", str(model), "--stage", "fx")
-        done = ended((*command, "--sandbox"), pass_fds=(file.fileno(),))
-        assert done.returncode == 0, done.stderr
-        assert "pipe:" in done.stderr
-        assert str(secret) not in done.stderr
 
 
 REOPEN = """
@@ -502,25 +431,6 @@ def test_memory_is_limited_for_the_whole_tree_whatever_session_it_is_in(report: 
     assert found.too_many == 0
 
 
-def test_memory_that_processes_share_is_counted_once() -> None:
-    code = (
-        "import os, time\n"
-        "held = bytearray(os.urandom(1 << 20) * 100)\n"
-        "children = []\n"
-        "for _ in range(6):\n"
-        "    child = os.fork()\n"
-        "    if child == 0:\n"
-        "        time.sleep(1)\n"
-        "        os._exit(0)\n"
-        "    children.append(child)\n"
-        "for child in children:\n"
-        "    os.waitpid(child, 0)\n"
-        "print('done')\n"
-    )
-    done = ended(enclosed(code, memory=300 * MB))
-    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
-
-
 def test_files_in_memory_count_as_memory(report: int) -> None:
     code = FILLING.format(each=200 * MB)
     done = ended(enclosed(code, memory=300 * MB, calls_file=report), pass_fds=(report,))
@@ -540,21 +450,6 @@ def test_processes_and_threads_are_limited_for_the_whole_tree(
     found = running_call.read(report)
     assert found.too_many > few
     assert found.too_much == 0
-
-
-def test_nothing_is_left_of_what_was_stopped(few: int, tmp_path: Path) -> None:
-    ended(enclosed(f"# {tmp_path}\n{FORKING.format(count=3 * few)}"))
-    # Bubblewrap does not wait for the last of them.
-    deadline = time.monotonic() + 20
-    while any(_says(each, str(tmp_path)) for each in psutil.process_iter()):
-        assert time.monotonic() < deadline
-
-
-def _says(process: psutil.Process, text: str) -> bool:
-    try:
-        return any(text in each for each in process.cmdline())
-    except psutil.Error:
-        return False
 
 
 def test_the_sandbox_ends_with_its_window_whatever_runs_there(report: int) -> None:

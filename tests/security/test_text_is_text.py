@@ -14,15 +14,13 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QLabel,
-    QMenu,
-    QMessageBox,
     QToolTip,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.markdown_view import MarkdownView
-from lowerscope.app.kit.plain_text import Label, MarkupLabel, PlainTextEdit, literal, markup
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, literal, markup
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.sessions import Hashes, save_session
@@ -228,22 +226,6 @@ def test_a_label_of_markup_escapes_what_is_not_our_own(qtbot: QtBot, trap: Trap)
     assert not trap.opened
 
 
-def test_a_long_text_is_cut(qtbot: QtBot) -> None:
-    label = Label("x" * 1_000_000)
-    qtbot.addWidget(label)
-    assert len(label.text()) < 100_000
-
-
-def test_a_text_of_lines_opens_nothing(qtbot: QtBot, trap: Trap) -> None:
-    text = PlainTextEdit(evil(trap))
-    qtbot.addWidget(text)
-    text.appendPlainText(evil(trap))
-    drawn(text)
-    assert text.toPlainText() == f"{evil(trap)}\n{evil(trap)}"
-    text.document().resource(IMAGE, QUrl.fromLocalFile(str(trap.path)))
-    assert not trap.opened
-
-
 def test_a_page_shows_pictures_of_ours_alone(qtbot: QtBot, trap: Trap) -> None:
     page = MarkdownView("Page", lambda _: "")
     qtbot.addWidget(page)
@@ -273,25 +255,6 @@ def test_a_tool_tip_opens_nothing(qtbot: QtBot, trap: Trap) -> None:
         assert (label.text(), label.textFormat()) == (text, Qt.TextFormat.PlainText)
     QToolTip.hideText()
     assert not trap.opened
-
-
-def test_the_questions_of_qts_own_dialogs_open_nothing(qtbot: QtBot, trap: Trap) -> None:
-    """A dialog for files asks with the name of a file whether to write over it."""
-    box = QMessageBox()
-    qtbot.addWidget(box)
-    box.setText(evil(trap))
-    box.setInformativeText(evil(trap))
-    drawn(box)
-    formats = {each.textFormat() for each in box.findChildren(QLabel)}
-    assert formats == {Qt.TextFormat.PlainText}
-    assert not trap.opened
-
-
-def test_a_name_on_a_button_marks_no_key(qtbot: QtBot) -> None:
-    menu = QMenu()
-    qtbot.addWidget(menu)
-    action = menu.addAction(literal("R&D\tCtrl+Q"))
-    assert action.text().replace("&&", "&") == "R&D Ctrl+Q"
 
 
 # The window.
@@ -432,7 +395,7 @@ def test_the_names_of_a_model_are_shown_as_they_are(
     assert record is not None
     assert record.prediction is not None
     assert text in record.prediction.tvm
-    assert "&lt;img" in window.panes.result.side.prediction.text()
+    assert "&lt;img" in window.panes.summary.prediction.text()
     assert any(text in tip for tip in check_shown(window, trap))
     assert text in window.panes.log.toPlainText()
     palette = Palette(window.palette_entries(), window.features.queries, window)

@@ -81,7 +81,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Gauge:
-    """A bar before the text of a cell."""
+    """A bar in a cell."""
 
     share: float  # Its length, from 0 to 1.
     role: str = ""  # Its colour: that of a cell, pale with ``"pale-"`` before.
@@ -102,7 +102,7 @@ class Cell:
     value: float | None = None  # Sort key; the text if there is none.
     spoken: str = ""  # Text for a screen reader, in place of symbols.
     square: str = ""  # Colour of a small square before the text, as ``#rrggbb``.
-    gauge: Gauge | None = None
+    gauge: Gauge | None = None  # Before the text, if there is one.
 
 
 @dataclass(frozen=True)
@@ -399,7 +399,8 @@ class CellDelegate(WholeWords):
             left += _SQUARE + _SQUARE_GAP
         room = area.right() - PAD - left
         if cell.gauge is not None:
-            self._paint_gauge(painter, cell.gauge, area.adjusted(PAD, 0, -PAD - _FIGURE, 0))
+            behind = PAD + _FIGURE if cell.text else PAD
+            self._paint_gauge(painter, cell.gauge, area.adjusted(PAD, 0, -behind, 0))
         is_high = area.height() > ROW_HEIGHT
         lines = wrapped(cell.text, font, room) if column.wrap and is_high else [cell.text]
         if len(lines) > MOST_LINES:
@@ -413,15 +414,25 @@ class CellDelegate(WholeWords):
 
     def _paint_gauge(self, painter: QPainter, gauge: Gauge, room: QRectF) -> None:
         colours = theme.current()
-        bar = QRectF(room.left(), room.center().y() - _GAUGE / 2, room.width(), _GAUGE)
-        painter.fillRect(bar, QColor(colours.line))
-        ink = QColor(self._colour(gauge.role.removeprefix("pale-")))
-        if gauge.role.startswith("pale-"):
+        whole = QRectF(room.left(), room.center().y() - _GAUGE / 2, room.width(), _GAUGE)
+        bar = QRectF(whole)
+        bar.setWidth(max(2.0, min(1.0, gauge.share) * whole.width()))
+        role = gauge.role.removeprefix("pale-")
+        ink = QColor(colours.neutral if role == "quiet" else self._colour(role))
+        if role != gauge.role:
             ink.setAlpha(_PALE)
-        painter.fillRect(QRectF(bar.topLeft(), QSizeF(gauge.share * bar.width(), _GAUGE)), ink)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
         if gauge.mark is not None:
-            mark = QRectF(bar.left() + gauge.mark * bar.width(), bar.top() - 3, 1, _GAUGE + 6)
-            painter.fillRect(mark, QColor(colours.quiet))
+            painter.setBrush(QColor(colours.line))
+            painter.drawRoundedRect(whole, _GAUGE / 2, _GAUGE / 2)
+        painter.setBrush(ink)
+        painter.drawRoundedRect(bar, _GAUGE / 2, _GAUGE / 2)
+        if gauge.mark is not None:
+            x = whole.left() + gauge.mark * whole.width()
+            painter.fillRect(QRectF(x, whole.top() - 3, 1, _GAUGE + 6), QColor(colours.quiet))
+        painter.restore()
 
 
 # --- Rows of a tree or list with a quiet note at the right ---

@@ -45,7 +45,7 @@ class RunView(Pane):
         self._runs = runs
         self._faults = faults
         self.header.title.hide()
-        self.header.buttons_on_hover = False
+        self.header.is_movable = False
         self.summary = SummaryView(document, runs, faults)
         self.calls = CallsStrip(document, runs)
         self.verdict = Pill()

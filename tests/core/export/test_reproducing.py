@@ -20,6 +20,8 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
 from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import imports_of, loaded, recipe_of
+from tests.core.large_samples import LARGE
+from tests.diagonal import at_length
 
 REPRODUCE = (Wanted(name="reproduce"),)
 
@@ -139,20 +141,6 @@ def example_inputs():
 """
 
 
-NOT_FINITE = """
-import torch
-
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        return {0}
-
-
-def example_inputs():
-    return (torch.randn(8, 16),)
-"""
-
-
 KEPT = """
 import torch
 
@@ -240,7 +228,10 @@ def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> str:
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
-@pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "mlp_tvmscript"])
+@pytest.mark.parametrize(
+    "sample",
+    ["matmul_relu", "fashion_mlp", "mlp_tvmscript", *at_length("conv_net", *LARGE)],
+)
 def test_a_sample_is_reproduced_in_each_lowering(
     sample: str, lowering: str, pipeline: Pipeline, tmp_path: Path
 ) -> None:
@@ -264,30 +255,6 @@ def test_a_sample_is_reproduced_in_each_lowering(
 )
 def test_settings_are_carried_over(options: list[str], pipeline: Pipeline, tmp_path: Path) -> None:
     check(pipeline, recipe_of("sample:fashion_mlp", *options), tmp_path)
-
-
-def test_outputs_without_elements_match_beside_others_and_nothing_finite_is_inconclusive(
-    pipeline: Pipeline, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "net.py"
-    path.write_text(NOT_FINITE.format("x + 1, x[:0]"))
-    check(pipeline, recipe_of(str(path)), tmp_path / "empty")
-    printed = capsys.readouterr().out
-    assert "output 1 has no elements to compare" in printed
-    assert "matches torch" in printed
-    path.write_text(NOT_FINITE.format("x + 1, torch.log(-1 - x * x)"))
-    with pytest.raises(SystemExit, match="inconclusive, nothing is finite in outputs 1"):
-        check(pipeline, recipe_of(str(path)), tmp_path / "nothing")
-
-
-def test_functions_that_a_step_leaves_out_are_carried_over(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    path = tmp_path / "scan.py"
-    path.write_text(SCAN)
-    recipe = recipe_of(str(path), "--pipeline", "optimise-cpu", "--target", "native")
-    text = check(pipeline, recipe, tmp_path)
-    assert "module = without(module, ('cumsum" in text
 
 
 def test_scans_of_a_named_dimension_are_optimised(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -77,42 +77,12 @@ def test_a_node_knows_its_rule_bindings_and_functions(
     assert found.functions == functions
 
 
-@pytest.mark.parametrize("node", ["x", "weight", "dropout", "getattr_1", "getitem"])
-def test_nodes_without_code_say_so(bench: Any, node: str) -> None:
-    found = lowered(bench, "te").nodes[node]
-    assert (found.strategy, found.rule, found.bindings, found.functions) == ("", "", (), ())
-
-
-def test_the_output_has_its_own_binding(bench: Any) -> None:
-    model = lowered(bench, "te")
-    assert model.nodes["output"].bindings == ("gv",)
-    assert model.nodes["output"].functions == ()
-
-
 def test_functions_are_shared_where_they_are_equal(bench: Any) -> None:
     twice = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU()).eval()
     model = bench.check(twice, INPUTS, "fx", "te").lowered
     assert model.nodes["_0"].functions == model.nodes["_2"].functions == ("dense", "add")
     assert model.nodes["_0"].bindings != model.nodes["_2"].bindings
     assert len(model.module.get_global_vars()) == 4
-
-
-def test_inputs_keep_their_names() -> None:
-    from lowerscope.core.lowering.translator import lower
-    from lowerscope.core.tracing.tracing import trace
-
-    traced = trace(MODEL, INPUTS, "fx")
-    main = lower(traced, [("picture", (8, 8), "float32")], "te").module["main"]
-    assert [parameter.name for parameter in main.params] == ["picture"]
-
-
-def test_constants_share_the_memory_of_the_parameters() -> None:
-    from lowerscope.core.lowering.builder import Constants
-
-    tensor = torch.randn(64, 64)
-    constants = Constants()
-    assert constants.constant(tensor).same_as(constants.constant(tensor))
-    assert torch.from_dlpack(constants.constant(tensor).value).data_ptr() == tensor.data_ptr()
 
 
 @pytest.mark.parametrize("view", ["transposed", "unaligned", "empty"])

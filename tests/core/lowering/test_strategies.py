@@ -77,30 +77,6 @@ def over(*pairs: tuple[str, Strategy]) -> tuple[Override, ...]:
     return tuple(Override(pattern=pattern, strategy=strategy) for pattern, strategy in pairs)
 
 
-MIXES: dict[str, tuple[Strategy, tuple[Override, ...]]] = {
-    "library": ("library", ()),
-    "relu in torch": ("high-level", over(("relu", "library"))),
-    "products in TE": ("library", over(("linear", "te"), ("conv2d", "te"), ("matmul", "te"))),
-    "all three": ("te", over(("*1*", "library"), ("linear", "high-level"), ("add", "library"))),
-}
-
-
-@pytest.mark.diagonal
-@pytest.mark.parametrize("mix", MIXES)
-@pytest.mark.parametrize("tracer", ["fx", "export"])
-@pytest.mark.parametrize("name", MODELS)
-def test_mixes_give_what_torch_does(bench: Any, name: str, tracer: str, mix: str) -> None:
-    model, inputs = MODELS[name]
-    strategy, overrides = MIXES[mix]
-    outcome = bench.check(model, inputs, tracer, strategy, overrides)
-    used = {node.strategy for node in outcome.lowered.nodes.values() if node.strategy}
-    assert used <= {"high-level", "te", "library"}
-    assert all(node.reason == "" for node in outcome.lowered.nodes.values())
-    if mix == "library":
-        assert used == {"library"}
-        assert {each.name_hint for each in outcome.lowered.module.get_global_vars()} == {"main"}
-
-
 def strategies(bench: Any, default: Strategy, *pairs: tuple[str, Strategy]) -> dict[str, str]:
     _, lowered = bench.lower(RESNET, IMAGE, "fx", default, over(*pairs))
     assert lowered.notes == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,21 +190,3 @@ def test_constants_are_folded_as_floats() -> None:
     made = relax.VirtualMachine(tvm.compile(folded.module, "llvm"), tvm.cpu())["main"]().numpy()
     assert "call_tir" not in main
     np.testing.assert_array_equal(made, [np.nan, np.nan, 0, 0])
-
-
-def test_what_cancels_nothing_is_left_alone() -> None:
-    A, B = (tvm.te.placeholder((4,), "float32", name) for name in "AB")
-    k = tvm.te.placeholder((4,), "int32", "k")
-    total = tvm.te.compute((4,), lambda i: A[i] - B[i] + A[3 - i] + (k[i] - k[i]), "C")
-    module = tvm.IRModule({"main": tvm.te.create_prim_func([A, B, k, total])})
-    assert with_cancellations(module).same_as(module)
-
-
-def test_its_text_alone_is_a_program() -> None:
-    module = tvm.IRModule({"main": tvm.script.from_source(_FUNCTION.replace("DTYPE", "float32"))})
-    names = {"tvm": tvm, "tirx": tvm.tirx}
-    text = inspect.getsource(with_cancellations)
-    exec(f"from __future__ import annotations\n{text}", names)  # as in an exported program
-    made = names["with_cancellations"](module)
-    assert not made.same_as(module)
-    assert tvm_ffi.structural_equal(made, with_cancellations(module))

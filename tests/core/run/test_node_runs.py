@@ -232,22 +232,6 @@ def test_a_value_of_which_a_pass_kept_the_name_alone_is_not_compared(
     assert nodes["relu"].matches
 
 
-def test_the_command_line_has_the_nodes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:fashion_mlp", "--lower", "te", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    nodes = {each["id"]: each for each in record["nodes"]}
-    assert nodes["fx:relu"]["matches"] is True
-    (call,) = nodes["fx:relu"]["calls"]
-    assert record["calls"][call]["function"] == "te_relu"
-    assert nodes["relax:main/lv2"]["max_abs_error"] == nodes["fx:relu"]["max_abs_error"]
-
-
-def test_a_source_without_torch_has_no_nodes(pipeline: Pipeline) -> None:
-    record = pipeline.answer(RunQuery(Recipe(source=Source(spec="sample:mlp_tvmscript"))))
-    assert record.nodes == ()
-    assert [each.function for each in record.calls] == ["linear0", "env.relu", "linear0"]
-
-
 # Provenance of the code of the first node that differs: rule, passes and schedule
 
 
@@ -319,10 +303,3 @@ def test_an_inconclusive_run_names_the_node_that_differs_above(
     assert main(["run", str(path), "--json"]) == 1
     record = json.loads(capsys.readouterr().out)
     assert (record["verdict"], record["first_difference"]) == ("inconclusive", "")
-
-
-def test_the_command_line_says_so_too(rules: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:fashion_mlp", "--rules", rules]) == 1
-    out = capsys.readouterr().out
-    assert "First difference: relu" in out
-    assert "passes on it: LegalizeOps" in out

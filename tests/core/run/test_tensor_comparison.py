@@ -133,27 +133,6 @@ def test_integers_are_told_apart_where_float64_is_not_exact() -> None:
     assert (near.dtype, near.tolist()) == (torch.int64, [1])
 
 
-@pytest.mark.parametrize(
-    ("ours", "reason"),
-    [
-        (torch.ones(2, 3), "shape (2, 3) instead of (3, 2)"),
-        (torch.ones(3, 2, dtype=torch.float64), "dtype torch.float64 instead of torch.float32"),
-    ],
-)
-def test_another_shape_or_dtype_is_said_with_the_figures_of_both(
-    ours: torch.Tensor, reason: str
-) -> None:
-    theirs = torch.zeros(3, 2)
-    found = compared(PLACE, ours, theirs, CHOSEN)
-    assert (found.matches, found.reason) == (False, reason)
-    assert found.ours is not None
-    assert found.torch is not None
-    assert (found.ours.mean, found.torch.mean) == (1, 0)
-    shown = window(PLACE, ours, theirs, CHOSEN, (), (0, 0, 0, 0), 256)
-    assert (shown.reason, shown.difference) == (reason, b"")
-    assert numbers(shown, shown.ours).tolist() == ours.double().tolist()
-
-
 def numbers(found: Window, values: bytes) -> np.ndarray[Any, Any]:
     """Return values of a window as a matrix."""
     rows, columns = len(found.row_edges) - 1, len(found.column_edges) - 1
@@ -196,26 +175,3 @@ def test_a_large_piece_has_the_largest_difference_of_each_cell(
             expected = [each[cell][place] for each in (a, b, a - b)]
             assert np.array_equal([each[row, column] for each in shown], expected, equal_nan=True)
             assert marks[row, column] == (gap[cell] > 1e-5 + 1e-4 * np.abs(b[cell])).any()
-
-
-@pytest.mark.parametrize("shape", [(), (5,), (0,), (4, 0), (2, 2, 2)], ids=str)
-def test_windows_of_odd_shapes(shape: tuple[int, ...]) -> None:
-    ours, _ = pair(shape, torch.float32)
-    found = window(PLACE, ours, None, CHOSEN, (9,), (0, 0, 0, 0), 256, "random")
-    rows, columns = len(found.row_edges) - 1, len(found.column_edges) - 1
-    expected = {(): (1, 1), (5,): (1, 5), (2, 2, 2): (2, 2)}.get(shape, (0, 0))
-    assert (rows, columns) == expected
-    assert (found.reason, found.torch, found.outside) == ("random", b"", b"")
-    last = wide(ours)[-1] if len(shape) == 3 else wide(ours)
-    assert np.array_equal(numbers(found, found.ours).reshape(-1), last.reshape(-1))
-
-
-def test_torchs_side_alone_can_be_looked_at() -> None:
-    theirs = torch.arange(6).reshape(2, 3)
-    found = compared(PLACE, None, theirs, CHOSEN, "an input: it is given")
-    assert (found.kept, found.ours, found.matches) == (False, None, None)
-    assert found.torch is not None
-    assert (found.torch.high, found.torch_shape) == (5, (2, 3))
-    shown = window(PLACE, None, theirs, CHOSEN, (), (0, 1, 0, 0), 256, "an input: it is given")
-    assert shown.ours == b""
-    assert numbers(shown, shown.torch).tolist() == [[1, 2], [4, 5]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tvm import te, topi
 from tvm.script import tirx as T
 
 from tests.core.schedule.examples import in_place
@@ -48,10 +47,6 @@ def test_numbers_that_kill_or_hang(name: str, arguments: dict[str, Any], message
     assert message in str(refused(Steps(matmul), name, **where, **arguments))
 
 
-def test_split_without_condition_that_divides_is_applied() -> None:
-    Steps(matmul).step("split", loop=loop("matmul", 0), factors=(None, 8), disable_predication=True)
-
-
 @pytest.mark.parametrize("value", [2**30, 4096, -1, "x"])
 def test_pragma_that_unrolls_without_end(value: Any) -> None:
     failed = refused(
@@ -62,17 +57,6 @@ def test_pragma_that_unrolls_without_end(value: Any) -> None:
         ann_val=value,
     )
     assert "from 0 to" in str(failed)
-
-
-def test_pragma_that_the_build_does_not_know() -> None:
-    failed = refused(
-        Steps(matmul),
-        "annotate",
-        block_or_loop=loop("matmul", 0),
-        ann_key="pragma_import_llvm",
-        ann_val="x",
-    )
-    assert "no pragma that the build knows" in str(failed)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +95,6 @@ def test_short_loops_inside_of_unrolled_ones_count_as_well() -> None:
     steps.step("fuse", loops=(loop("matmul", 2), loop("matmul", 3)))
     steps.step("reorder", loops=(made("s2"), loop("matmul", 0)))
     assert "short loops" in str(refused(steps, "unroll", loop=made("s2")))
-
-
-def test_nested_short_loops_inside_of_unrolled_ones_count_together() -> None:
-    # LLVM unrolls both of 9 iterations inside of each of 64 copies.
-    x = te.placeholder((64, 7, 7), name="x")
-    padded = te.create_prim_func([x, topi.nn.pad(x, [0, 1, 1])])
-    steps = Steps(padded)
-    name = steps.sch.get(steps.sch.get_child_blocks(steps.sch.get_sblock("root"))[0]).name_hint
-    assert "short loops" in str(refused(steps, "unroll", loop=loop(str(name), 0)))
 
 
 @T.prim_func(s_tir=True)
@@ -199,11 +174,6 @@ def test_an_alignment_that_cannot_be_built() -> None:
     assert "nothing reads" in str(refused(Steps(unread), "storage_align", **aligned))
 
 
-def test_merge_of_loops_at_different_depths_is_answered() -> None:
-    steps = Steps(padded_conv)
-    refused(steps, "merge", loops=(loop("pad", 2), loop("conv", 1)))
-
-
 def test_paddings_beyond_all_memory() -> None:
     failed = refused(Steps(padded_conv), "pad_einsum", block=block("relu"), padding=(1024,) * 4)
     assert "10.7 TB" in str(failed)
@@ -238,11 +208,6 @@ def test_merge_of_loops_that_need_one_another_is_unsafe() -> None:
     failed = refused(steps, "merge", loops=(loop("conv", 2), loop("relu", 2)))
     assert failed.error.unsafe
     Steps(add_relu).step("merge", loops=(loop("add", 1), loop("relu", 1)))
-
-
-def test_bind_says_why_not() -> None:
-    failed = refused(Steps(matmul), "bind", loop=loop("matmul", 0))
-    assert "has no threads of a GPU" in str(failed)
 
 
 def test_axes_outside_of_their_block() -> None:

@@ -15,7 +15,6 @@ from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
-from lowerscope.core.model.schedule_records import ByRule
 from lowerscope.core.schedule.rules.by_rule import by_rule
 from lowerscope.core.schedule.rules.contraction import tile_of
 from lowerscope.core.schedule.rules.recorder import (
@@ -109,12 +108,6 @@ def test_no_step_is_refused_whatever_the_tile() -> None:
             assert ruled.rule == "contraction", function.script()
 
 
-def test_what_no_rule_fits_says_so() -> None:
-    x = te.placeholder((4,), name="x")
-    ruled = by_rule(te.create_prim_func([x, te.compute((), lambda: x[0], name="y")]), NARROW)
-    assert ruled == ByRule(reason="no rule is for functions of this kind")
-
-
 def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -138,36 +131,6 @@ def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(
 
 def by_hand(function: str, *steps: Primitive) -> Kept:
     return Kept(function=function, primitives=steps)
-
-
-SINGLE = """
-import torch
-
-class Single(torch.nn.Module):
-    def forward(self, x):
-        return torch.relu(x)
-
-def example_inputs():
-    return (torch.randn(1),)
-"""
-
-
-def test_the_command_schedule_takes_what_a_rule_writes(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    options = ["schedule", "sample:fashion_mlp", "--function"]
-    assert main([*options, "matmul", "--apply", "rules", "--check"]) == 0
-    printed = capsys.readouterr().out
-    assert "registers have names, and no places that are counted" in printed
-    assert "Computes the same as the unscheduled function" in printed
-    single = tmp_path / "single.py"
-    single.write_text(SINGLE)
-    assert main(["schedule", str(single), "--function", "relu", "--rules"]) == 2
-    assert "no rule schedules relu" in capsys.readouterr().err
-    assert main(["schedule", str(single), "--rules"]) == 0
-    assert "no rule is for functions of this kind" in capsys.readouterr().out
-    assert main([*options, "matmul", "--rules"]) == 0
-    assert capsys.readouterr().out in printed
 
 
 def test_the_command_schedule_lists_what_rules_write_for_all(

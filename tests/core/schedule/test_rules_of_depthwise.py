@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,9 +15,7 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
-from lowerscope.core.schedule.rules.movement import accesses_of
-from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder, blocks_of
-from lowerscope.core.schedule.rules.windows import row_width
+from lowerscope.core.schedule.rules.recorder import Choice
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
@@ -190,39 +187,6 @@ def test_rows_stay_in_registers_and_nothing_is_asked() -> None:
     module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
     assembly = tvm.compile(module, WIDE).mod.inspect_source("asm")
     assert assembly.count("vfmadd") >= 9 * 4
-
-
-@pytest.mark.parametrize(
-    ("extent", "lanes", "width"),
-    [
-        *((64, 16, 64), (56, 16, 56), (112, 16, 16), (1000, 16, 40), (14, 16, 14)),
-        *((7, 8, 7), (1021, 16, 0), (1, 16, 0), (None, 16, 0)),
-    ],
-)
-def test_widths_of_rows_leave_few_lanes_empty(extent: int | None, lanes: int, width: int) -> None:
-    assert row_width(extent, lanes) == width
-
-
-def rows_of(*arguments: Any) -> int:
-    writing = ScheduleRecorder(te.create_prim_func(list(arguments)), WIDE)
-    stmt: Any = blocks_of(writing)[-1].stmt
-    accesses = accesses_of(stmt)
-    assert accesses is not None
-    return accesses.row([int(axis.dom.extent) for axis in stmt.iter_vars])
-
-
-def test_axes_are_one_row_where_all_that_is_read_goes_along() -> None:
-    bias, last = placeholder("b", 12, 1, 1), placeholder("l", 16)
-    cases: list[tuple[int, Callable[[], Any]]] = [
-        (4, lambda: (X, topi.nn.relu(X))),
-        (2, lambda: (X, bias, topi.add(X, bias))),
-        (1, lambda: (X, last, topi.add(X, last))),
-        (1, lambda: (X, topi.transpose(X, (0, 2, 1, 3)))),
-        (0, lambda: (X, topi.transpose(X, (0, 1, 3, 2)))),
-        (2, lambda: (X, topi.reshape(X, (24, 112)))),
-    ]
-    for expected, case in cases:
-        assert rows_of(*case()) == expected
 
 
 def test_the_sample_matches_torch_with_batch_norms_folded_into_groups() -> None:

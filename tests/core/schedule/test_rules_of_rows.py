@@ -100,18 +100,6 @@ def test_rows_of_unknown_number_and_length_compute_the_same() -> None:
         assert "T.vectorized(" in after.script()
 
 
-def test_places_of_the_largest_along_columns_are_shared_out() -> None:
-    n = tirx.Var("n", "int64")
-    runner = Runner(WIDE)
-    for name, shape, shared in (("known", (7, 96, 64), 1), ("any", (7, 64, n), 2)):
-        function = legalised(lambda x: relax.op.argmax(x, 0, True), shape)
-        ruled, after = made(function, WIDE)
-        assert ruled.rule == "row by row", ruled.reason
-        # The names of its two blocks begin alike; to copy a few values is not worth it.
-        assert after.script().count("T.parallel(") == shared
-        assert runner.difference(name, function, after) is None
-
-
 def test_a_softmax_is_one_loop_over_its_rows() -> None:
     ruled, after = made(legalised(lambda x: NN.softmax(x, -1), (1, 4, 64, 64)), WIDE)
     script = after.script()
@@ -122,27 +110,6 @@ def test_a_softmax_is_one_loop_over_its_rows() -> None:
     # The partial results are in a register: the rows take none of their memory from a pool.
     module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
     assert "AllocWorkspace@" not in tvm.compile(module, WIDE).mod.inspect_source("asm")
-
-
-@pytest.mark.parametrize("sizes", [(1, 40, 64), (1, 7, 13), (1, 1000, 512)])
-def test_a_matrix_times_a_vector_reads_its_rows_once(sizes: tuple[int, int, int]) -> None:
-    m, n, k = sizes
-    x, w, b = (te.placeholder(shape, name="p") for shape in ((m, k), (n, k), (n,)))
-    sums = topi.add(topi.matmul(x, w, transp_b=True), b)
-    function = te.create_prim_func([x, w, b, topi.nn.relu(sums)])
-    ruled, after = made(function, WIDE)
-    assert ruled.rule == "matrix times vector"
-    assert Runner(WIDE).difference("product", function, after) is None
-
-
-def test_what_is_costly_is_done_in_the_lanes_of_the_result() -> None:
-    """The tile of a product with an erf behind it lies along what is stored side by side."""
-    x, w = te.placeholder((64, 256), name="x"), te.placeholder((256, 1024), name="w")
-    function = vector_math(te.create_prim_func([x, w, topi.erf(topi.matmul(x, w))]))
-    ruled, after = made(function, NATIVE)
-    assert ruled.rule == "contraction"
-    assert "T.vectorized(3)" not in after.script()
-    assert Runner(NATIVE).difference("product", function, after) is None
 
 
 def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import linecache
 import sys
 import threading
 from collections.abc import Iterator
@@ -78,22 +76,6 @@ def test_the_modules_of_a_file_are_run_once(tmp_path: Path) -> None:
     assert result(one) == 4
 
 
-def test_environments_nest_and_leave_the_path_as_it_was(
-    two: tuple[LoadedModel, LoadedModel],
-) -> None:
-    one, other = two
-    writes_none = sys.dont_write_bytecode
-    before = [name for name in sys.path if "one" not in name and "two" not in name]
-    with one.environment(), one.environment():
-        assert sys.path[0] == str(one.path.parent)
-        assert result(other) == 21
-        assert sys.path[0] == str(one.path.parent)
-        assert str(other.path.parent) not in sys.path
-        assert result(one) == 11
-    assert sys.path == [*before, str(one.path.parent)]
-    assert sys.dont_write_bytecode is writes_none
-
-
 def test_one_thread_at_a_time_is_in_an_environment(two: tuple[LoadedModel, LoadedModel]) -> None:
     results: dict[str, set[float]] = {"one": set(), "two": set()}
 
@@ -107,26 +89,6 @@ def test_one_thread_at_a_time_is_in_an_environment(two: tuple[LoadedModel, Loade
     for thread in threads:
         thread.join()
     assert results == {"one": {11}, "two": {21}}
-
-
-def test_the_lines_that_were_run_come_back(tmp_path: Path) -> None:
-    file = write(tmp_path / "one", LAZY)
-    write(tmp_path / "one", "VALUE = 1\n", "neighbour_of_mine.py")
-    one = opened(file)
-    file.write_text("# edited\n" * 9 + LAZY)
-    opened(write(tmp_path / "two", LAZY))
-    with one.environment():
-        assert linecache.getline(str(file), 5) == "class Net(nn.Module):\n"
-        assert inspect.getsource(type(one.model)).startswith("class Net")
-
-
-def test_folders_that_a_file_puts_on_the_path_come_back(tmp_path: Path) -> None:
-    write(tmp_path / "one" / "parts", "VALUE = 5\n", "neighbour_of_mine.py")
-    path = "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent / 'parts'))\n"
-    one = opened(write(tmp_path / "one", path + LAZY))
-    opened(write(tmp_path / "two", LAZY))
-    assert result(one) == 6
-    assert str(tmp_path / "one" / "parts") not in sys.path
 
 
 REGISTERS = """
@@ -149,14 +111,6 @@ def _plain(tmp_path: Path) -> Iterator[None]:
     yield
     opened(write(tmp_path / "plain", "from torch import nn\nnet = nn.Linear(2, 2)\n"))
     assert tvm_ffi.get_global_func("lowerscope_test.value", allow_missing=True) is None
-
-
-@pytest.mark.usefixtures("_plain")
-def test_functions_belong_to_the_file_that_registers_them(tmp_path: Path) -> None:
-    file = write(tmp_path / "one", REGISTERS.format(value=10))
-    first, again = opened(file), opened(file)
-    other = opened(write(tmp_path / "two", REGISTERS.format(value=20)))
-    assert [result(loaded) for loaded in (first, other, again, first)] == [11, 21, 11, 11]
 
 
 @pytest.mark.usefixtures("_plain")

@@ -106,15 +106,6 @@ def test_ordinary_programs_are_not_refused(tmp_path: Path, model: nn.Module) -> 
     )
 
 
-def test_weights_that_begin_as_text_or_a_pickle_open(program: Path, tmp_path: Path) -> None:
-    for start in (b"{\x01\xff", b"\x80\x04\xff", b"\x82\x01", b"PK\xff", b" {}"):
-
-        def inject(name: str, content: bytes, start: bytes = start) -> bytes:
-            return start + content[len(start) :] if name.endswith("weight_0") else content
-
-        assert opened(changed(program, tmp_path / "w.pt2", inject)).model is not None
-
-
 def test_weights_that_share_memory_open(tmp_path: Path) -> None:
     class Tied(nn.Module):
         def __init__(self) -> None:
@@ -158,9 +149,3 @@ def test_what_is_no_exported_program(program: Path, tmp_path: Path) -> None:
         return b'{"graph_module": {}}' if name.endswith("models/model.json") else content
 
     assert "cannot be read" in problem(changed(program, tmp_path / "b.pt2", broken)).what
-
-
-def test_options_that_have_no_meaning(program: Path) -> None:
-    assert "the entry Net has no meaning" in problem(program, entry="Net").what
-    assert "--params" in problem(program, params=str(program)).what
-    assert "takes no arguments" in problem(program, args='{"a": 1}').what

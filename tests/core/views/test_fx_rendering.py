@@ -103,38 +103,6 @@ def test_table_says_what_print_tabular_says(example: Example, name: str, tracer:
     assert "0x" not in "\n".join(rows)
 
 
-def test_constants_with_one_use_are_in_its_box(example: Example) -> None:
-    model, inputs = example("attention")
-    graph = picture_of(trace(model, inputs, "fx"), {})
-    boxes = {box.title: box.subtitle for box in graph.boxes}
-    assert "mask" not in boxes
-    assert boxes["add"] == "add · mask 16×16"
-    assert boxes["reshape"] == "reshape · 1, 16, 4, 16"
-
-
-class Shared(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(4))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return (x * self.scale + x * x).sum().to(torch.float64) * self.scale
-
-
-def test_a_constant_with_several_uses_is_in_the_boxes_of_all() -> None:
-    graph = picture_of(trace(Shared(), (torch.ones(2, 4),), "export"), {})
-    assert not [box for box in graph.boxes if box.title == "scale"]
-    using = [box for box in graph.boxes if "fx:scale" in box.members]
-    assert [(box.title, box.subtitle) for box in using] == [
-        ("mul", "mul · scale 4"),
-        ("mul_2", "mul · scale 4"),
-    ]
-    # x * x has one edge; the sum is a scalar, which has no label.
-    squares = [edge for edge in graph.edges if edge.source == "fx:x"]
-    assert len(squares) == len({edge.target for edge in squares})
-    assert {edge.label for edge in graph.edges if edge.source == "fx:sum_1"} == {""}
-
-
 class Returned(nn.Module):
     def __init__(self) -> None:
         super().__init__()

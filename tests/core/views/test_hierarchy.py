@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 
 import networkx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lowerscope.core.model.graph import DEFAULT, TITLE_BAR, GraphRecord
-from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.views.graph.boxes import Frame, collapse, graph_record
 from lowerscope.core.views.graph.hierarchy import (
     BoxText,
@@ -158,11 +156,6 @@ def test_what_is_left_has_no_cycle_and_every_flow(model: Model) -> None:
     assert set(record.expanded) <= expanded
 
 
-@given(models())
-def test_equal_graphs_get_equal_pictures(model: Model) -> None:
-    assert drawn(*model) == drawn(*model)
-
-
 def titles(items: object) -> list[object]:
     return [
         item if isinstance(item, int) else (item.title, titles(item.items))
@@ -183,23 +176,6 @@ def test_groups_are_runs_of_boxes_of_one_module() -> None:
     assert titles((layer,)) == [("layer", [("0", [2, 3]), ("1", [4, 5, 6])])]
 
 
-def test_a_module_that_is_called_again_has_another_group() -> None:
-    groups = all_groups(["block", "block", "", "block", "block"])
-    assert [(group.id, group.title) for group in groups] == [
-        ("module:block", "block"),
-        ("module:block#2", "block#2"),
-    ]
-
-
-def test_a_group_that_another_one_is_all_of_is_left_out() -> None:
-    paths = ["", "encoder.layers.0", "encoder.layers.0", "encoder.layers.1", "encoder.layers.1", ""]
-    assert titles(hierarchy(paths)) == [
-        0,
-        ("encoder", [("layers.0", [1, 2]), ("layers.1", [3, 4])]),
-        5,
-    ]
-
-
 def test_a_collapsed_group_says_what_it_holds() -> None:
     boxes = [BoxText(f"n{i}", f"n{i}", "", "call", "te", (f"weight{i}",)) for i in range(3)]
     flows = [Flow("n0", "n1", "8"), Flow("n1", "n2", "16")]
@@ -217,30 +193,6 @@ def test_a_collapsed_group_says_what_it_holds() -> None:
     assert left.flows == (Flow("n0", "module:layer", "8"),)
     opened = collapse(boxes, flows, items, {"module:layer"}, {"layer": "Sequential"})
     assert opened.items == (0, Frame("module:layer", "layer · Sequential", (1, 2)))
-
-
-def test_members_with_other_strategies_leave_a_group_without_one() -> None:
-    boxes = [BoxText(f"n{i}", f"n{i}", "", "call", way) for i, way in enumerate(("te", "library"))]
-    left = collapse(boxes, [], hierarchy(["a", "a"]), frozenset(), {})
-    assert left.boxes[0].strategy == ""
-
-
-def test_a_picture_with_frames_can_be_given_up() -> None:
-    paths = [f"layer.{i // 20}.{i // 5}" for i in range(200)]
-    boxes = [BoxText(f"n{i}", f"n{i}", "", "call") for i in range(200)]
-    flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(199)]
-    modules = Modules(paths, {}, Opening(tuple(group.id for group in all_groups(paths))))
-    calls = 0
-
-    def check() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 50:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        graph_record(boxes, flows, DEFAULT, check, modules=modules)
-    assert calls == 50
 
 
 def test_expanding_a_group_leaves_what_is_in_the_others_as_it_was() -> None:

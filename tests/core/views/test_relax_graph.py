@@ -39,15 +39,6 @@ def test_branches_tuples_and_libraries(relax_modules: dict[str, tvm.IRModule]) -
     assert graph.boxes[-1].id == "relax:main/return"
 
 
-def test_another_function_can_be_drawn(relax_modules: dict[str, tvm.IRModule]) -> None:
-    graph = picture_of(relax_modules["branches"], "helper")
-    assert [box.id for box in graph.boxes] == [
-        "relax:helper/x",
-        "relax:helper/y",
-        "relax:helper/return",
-    ]
-
-
 @pytest.mark.parametrize("name", ["resnet legalised", "attention high-level"])
 def test_boxes_are_the_bindings_and_edges_their_uses(
     relax_modules: dict[str, tvm.IRModule], name: str
@@ -62,14 +53,6 @@ def test_boxes_are_the_bindings_and_edges_their_uses(
     # Nothing is computed in vain here but the statistics that batch norms return.
     ancestors = networkx.ancestors(known, output)
     assert {"relax:main/inp_0", bound[0].id} <= ancestors
-
-
-def test_a_module_without_relax_functions_has_an_empty_graph(
-    relax_modules: dict[str, tvm.IRModule],
-) -> None:
-    module = relax_modules["mlp legalised"]
-    alone = tvm.IRModule({"matmul": module["matmul"]})
-    assert picture_of(alone).boxes == ()
 
 
 BLOCKS = """
@@ -128,16 +111,6 @@ def test_data_flow_blocks_with_a_side_effect_between_them_are_regions() -> None:
         assert [y for _, y in edge.points] == sorted(y for _, y in edge.points)
 
 
-def test_an_input_stands_above_the_block_that_reads_it_first() -> None:
-    graph = picture_of(
-        tvm.script.from_source(BLOCKS.replace("R.add(gv0, b)", "R.add(gv0, unread)"))
-    )
-    places = {box.title: box for box in graph.boxes}
-    first, second = graph.regions
-    assert first.y + first.height <= places["unread"].y
-    assert places["unread"].y + places["unread"].height <= second.y
-
-
 def test_a_call_of_a_fused_group_is_the_box_of_all_that_is_in_it() -> None:
     module = tvm.script.from_source(FUSED)
     (box,) = [box for box in picture_of(module).boxes if box.title == "lv"]
@@ -169,15 +142,6 @@ class Module:
             R.output(lv2)
         return lv2
 """
-
-
-def test_weights_and_scalars_are_in_the_boxes_that_use_them() -> None:
-    graph = picture_of(tvm.script.from_source(FUSED))
-    boxes = {box.title: box for box in graph.boxes}
-    assert list(boxes) == ["x", "lv", "lv1", "lv2", "return"]
-    assert boxes["lv1"].subtitle == "R.add · w 2×8"
-    assert boxes["lv1"].members == ("relax:main/w",)
-    assert boxes["lv2"].subtitle == "R.multiply · const 2.5"
 
 
 def test_bindings_are_collapsed_by_the_module_that_they_come_from() -> None:

@@ -41,21 +41,6 @@ def apart(one: Box | Port, two: Box | Port) -> bool:
     )
 
 
-def test_far_uses_have_stubs_and_the_nearest_has_a_line() -> None:
-    record = masked(EVERYTHING)
-    lines = [edge.target for edge in record.edges if edge.source == "mask"]
-    assert lines[0] == "add0"
-    stubbed = [port.box for port in record.ports if port.side == "in"]
-    assert [*lines, *stubbed] == [f"add{layer}" for layer in range(LAYERS)]
-    (out,) = [port for port in record.ports if port.side == "out"]
-    assert (out.box, out.others) == ("mask", tuple(stubbed))
-    assert out.label == f"{len(stubbed)} more uses"
-    for port in record.ports:
-        if port.side == "in":
-            assert port.others == ("mask",)
-            assert port.label == "attention_mask"
-
-
 def test_stubs_stand_at_their_boxes_and_clear_of_everything_else() -> None:
     record = masked(EVERYTHING)
     boxes = {box.id: box for box in record.boxes}
@@ -80,11 +65,3 @@ def test_stubs_stand_at_their_boxes_and_clear_of_everything_else() -> None:
             assert frame is not None
             assert frame.x < port.x
             assert port.x + port.width < frame.x + frame.width
-
-
-def test_what_is_collapsed_has_stubs_of_its_own() -> None:
-    record = masked(("module:layer",))
-    assert {port.box for port in record.ports if port.side == "in"} <= {
-        f"module:layer.{layer}" for layer in range(LAYERS)
-    }
-    assert masked(()).ports == ()

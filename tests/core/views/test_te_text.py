@@ -92,14 +92,6 @@ def test_spans_have_the_ids_of_the_script() -> None:
     assert starts["tir:conv2d/pad_temp"].startswith("pad_temp = te.compute(")
 
 
-def test_symbolic_extents_come_from_the_tensors() -> None:
-    n = tirx.Var("n", "int64")
-    a, b = tensors((n, 5), (5, 6))
-    function = te.create_prim_func([a, b, te_matmul(a, b)], "int64")
-    assert "    n = x0.shape[0]\n" in te_text(function, "matmul").text
-    assert_remade(function)
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "int64", "uint8"])
 def test_other_dtypes_are_remade(dtype: str) -> None:
     (a,) = tensors((2, 3), dtype=dtype)
@@ -117,12 +109,6 @@ def test_a_scheduled_function_is_refused() -> None:
     assert caught.value.problem.where == "tir:matmul"
 
 
-def test_a_reduction_of_several_values_is_refused() -> None:
-    function = legalised(relax.op.argmax(ROWS, axis=1), ROWS)
-    with pytest.raises(LowerscopeError, match="is no single assignment"):
-        te_text(function, "argmax")
-
-
 @T.prim_func(s_tir=True)
 def other_start(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4,), "float32")) -> None:
     for i, k in T.grid(4, 4):
@@ -136,14 +122,3 @@ def other_start(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4,), "float32")) ->
 def test_what_is_not_exact_is_refused() -> None:
     with pytest.raises(LowerscopeError, match="what TVM makes of its blocks differs"):
         te_text(other_start, "sum")
-
-
-@T.prim_func
-def without_blocks(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")) -> None:
-    for i in range(4):
-        B[i] = A[i]
-
-
-def test_a_function_without_blocks_is_refused() -> None:
-    with pytest.raises(LowerscopeError, match="it has no blocks"):
-        te_text(without_blocks, "copy")
