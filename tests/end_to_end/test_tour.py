@@ -112,7 +112,7 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
     assert "matches torch" in verdict.accessibleName()
     for part in ("largest absolute error", "largest relative error", "tolerance"):
         assert part in verdict.toolTip()
-    assert panes.result.side.prediction.text().count("Ankle boot") == 2
+    assert panes.summary.prediction.text().count("Ankle boot") == 2
 
     tour.press("Ctrl+4")
     assert window.mode == "run"

@@ -395,7 +395,7 @@ def test_the_names_of_a_model_are_shown_as_they_are(
     assert record is not None
     assert record.prediction is not None
     assert text in record.prediction.tvm
-    assert "&lt;img" in window.panes.result.side.prediction.text()
+    assert "&lt;img" in window.panes.summary.prediction.text()
     assert any(text in tip for tip in check_shown(window, trap))
     assert text in window.panes.log.toPlainText()
     palette = Palette(window.palette_entries(), window.features.queries, window)
