@@ -308,7 +308,7 @@ class MainWindow(QMainWindow):
         panes.schedule.tune.clicked.connect(self.tune.ask)
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
-        panes.timeline.compare.setMenu(self.pipeline.comparison_menu(panes.timeline))
+        panes.difference.compare.setMenu(self.pipeline.comparison_menu(panes.difference))
         panes.mode_changed.connect(self._show_mode)
         panes.arranged.connect(self._show_drawer)
         self._show_mode()
