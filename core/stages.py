@@ -723,7 +723,6 @@ _ANSWERING = (
     "run.compare.tensor_values",
     "run.compare.variants",
     "run.function_metrics",
-    "run.guarded_runs",
     "run.kept_run",
     "run.tuning.tuning",
     "views.functions",

@@ -234,7 +234,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "Shift+F5",
             enabled=lambda: bool(document.job.text) or document.running,
         ),
-        *fault_commands(document, features.faults),
+        *fault_commands(features.faults),
         *limiting(window.preferences, window),
         clearing(document, window),
         Command("restart", tr("Restart &engine and worker"), features.restart),
@@ -452,7 +452,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "delete-step",
                 "move-step-up",
                 "move-step-down",
-                "copy-link",
             ),
         ),
         (
@@ -563,7 +562,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         "tolerances",
         ("&Measuring", ("measuring", "torch-compile")),
-        ("Tr&oubles", ("go-back", "guarded-run")),
+        "go-back",
     ),
     "&Tools": (
         "palette",

@@ -161,7 +161,6 @@ class MainWindow(QMainWindow):
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
-        self.sandbox.watch(self.sessions)
         self.preferences = PreferenceStore(self.settings, features, self.sandbox, commands)
         self.inputs_form = InputsForm(document, self)
         self.opening = Opening(document, self.trusting, self.inputs_form.ask, self)
@@ -554,6 +553,5 @@ class MainWindow(QMainWindow):
         if self._is_complete:
             self.sessions.finish()
             self.features.stop()
-            self.sandbox.sandboxing.finish()
             self.help.close()
         super().closeEvent(event)

@@ -32,7 +32,7 @@ from lowerscope.core.model.module_steps import (
     PassRecord,
 )
 from lowerscope.core.model.recipe import Recipe, WindowLayout
-from lowerscope.core.model.run_records import KEEP, GuardedRun, RunPart, RunRecord
+from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
@@ -494,15 +494,6 @@ class AgreementQuery(Query[AgreementRecord], frozen=True):
     path: str
     runs_on = "worker"
     doing = "running a set of inputs"
-    has_own_job = True
-
-
-class GuardQuery(Query[GuardedRun], frozen=True):
-    """Build and run once, each call with guarded memory, to find out-of-bounds writes."""
-
-    recipe: Recipe
-    runs_on = "worker"
-    doing = "running with guarded memory"
     has_own_job = True
 
 

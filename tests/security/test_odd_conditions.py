@@ -13,7 +13,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
-from lowerscope.core.files.cache import cache_size, read_kept, set_cache_limit, write_kept
+from lowerscope.core.files.cache import cache_size, read_kept, write_kept
 from lowerscope.core.files.directories import cache_folder
 from tests.app.engine import practice_window
 
@@ -39,7 +39,8 @@ def test_a_clock_that_jumps_loses_nothing(
     monkeypatch.setattr(time, "time_ns", lambda: int((now() + jump) * 1e9))
     write_kept(cache / "f-2.json", b"after")
     assert (read_kept(cache / "f-1.json"), read_kept(cache / "f-2.json")) == (b"before", b"after")
-    set_cache_limit(6)
+    monkeypatch.setattr("lowerscope.core.files.cache.LIMIT", 6)
+    write_kept(cache / "f-3.json", b"later")
     assert cache_size() <= 6
     # What is being written when the clock jumps is not swept by another process.
     target = tmp_path / "report.html"
