@@ -102,6 +102,8 @@ class Panes(QWidget):
         self.summary.header.tabs.hide()
         self.outcome = Pane(self.tr("Run"))
         self.changes = Pane(self.tr("Changes"))
+        # Its pages name the step themselves.
+        self.changes.header.hide()
         self.drawer = Pane(self.tr("Messages"))
         self._fill(features)
         self.by_name: dict[str, Pane] = {
@@ -168,7 +170,9 @@ class Panes(QWidget):
         self.inputs = InputsPage(document, queries, features.inputs)
         self.translation = TranslationPage(document, queries, self.relax.set_busy)
         self.node_map = NodeMap(document)
-        self.difference = DifferenceView(document, queries, features.pins, self.changes.set_busy)
+        self.difference = DifferenceView(
+            document, queries, features.stepping, features.pins, self.changes.set_busy
+        )
         self.call = RunStepPage(document, queries, features.run_steps, self.changes.set_busy)
         for pane, key, title, page in (
             (self.outcome, "compare", self.tr("Compare"), self.compare),
@@ -368,7 +372,7 @@ class Panes(QWidget):
         self.show_page("tune")
 
     def _show_difference_of(self, old: Recipe, new: Recipe, function: str) -> None:
-        self.difference.filter.setText(function)
+        self.difference.show_only(function)
         self._features.pins.compare_recipes(old, new)
 
     def _show_variants(self) -> None:
