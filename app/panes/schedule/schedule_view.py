@@ -212,11 +212,11 @@ class ScheduleView(Pane):
         has_function = bool(scheduling.function)
         self.whole.setCurrentWidget(self.rows if has_function else self.chooser)
         none = self.tr("none selected")
-        self.function.set_parts(
+        self.function.set_lines(
             (Part(self.tr("Function"), "label"), Part(scheduling.function or none, "strong"))
         )
         name = self.tr("unscheduled") if schedule is None else shown_name(schedule.variant)
-        self.variant.set_parts((Part(self.tr("Variant"), "label"), Part(name, "strong")))
+        self.variant.set_lines((Part(self.tr("Variant"), "label"), Part(name, "strong")))
         self.function.setEnabled(bool(scheduling.functions))
         for widget in (self.variant, self.by_rule, self.tune, self.in_model):
             widget.setEnabled(record is not None)
