@@ -256,11 +256,7 @@ def function_counts(function: FunctionDifference) -> list[tuple[str, str]]:
         (f"+{function.added:,}", "right", function.added),
         (f"−{function.removed:,}", "wrong", function.removed),
         (f"~{changed:,}", "unsure", changed),
-        (
-            f"↪{function.moved_in + function.moved_out:,}",
-            "",
-            function.moved_in + function.moved_out,
-        ),
+        (f"↪{moved:,}", "", moved),
     )
     return [(text, role) for text, role, count in counts if count]
 

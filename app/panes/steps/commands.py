@@ -226,7 +226,9 @@ def passes(
         ),
         Command("first-step", tr("&First step"), stepping.first, "Alt+Home", enabled=has_steps),
         Command("last-step", tr("&Last step"), stepping.last, "Alt+End", enabled=has_steps),
-        Command("play", tr("Play or pause"), stepping.play_or_pause, "Ctrl+Space", enabled=has_steps),
+        Command(
+            "play", tr("Play or pause"), stepping.play_or_pause, "Ctrl+Space", enabled=has_steps
+        ),
         Command(
             "leave-steps",
             tr("L&eave the steps"),
