@@ -241,10 +241,10 @@ class DiffRows:
                 after = CONTEXT if place + 1 < len(part.runs) else 0
                 yield from _same(number, (old, new, length), before, after)
             elif status == "changed" and self.unified:
-                yield Row("removed", number, old, 0, length, new)
+                yield Row("removed", number, old, 0, length, new, group)
                 yield Row("added", number, 0, new, length, old)
             elif status == "changed":
-                yield Row("changed", number, old, new, length)
+                yield Row("changed", number, old, new, length, group=group)
             elif status in ("removed", "moved-out"):
                 yield Row(status, number, old, 0, length, group=group)
             elif status == "moved-in" and self.unified:
@@ -576,7 +576,9 @@ class _DiffGutter(Gutter):
                 if line := row.line(side):
                     line = parts[row.part].old_number(line) if side == "old" else line
                     self.draw_number(painter, metrics, line, right, place)
-            if row.group >= 0 and row.line(editor.side):
+            # Of a changed line, it is the old one that went elsewhere as well.
+            is_new = row.kind == "changed" and editor.side == "new"
+            if row.group >= 0 and row.line(editor.side) and not is_new:
                 bar = QRectF(right + 2, place.top(), 3, place.height())
                 painter.fillRect(bar, QColor(group_colour(row.group)))
             if row.kind in SIGNS and row.line(editor.side):

@@ -289,7 +289,7 @@ def diff_part(
             runs.append(DiffRun(run.status, first, run.new, run.length, group))
             sources[run.other] += run.length
         else:
-            group = groups.get(run.other, -1) if run.status == "moved-out" else -1
+            group = groups.get(run.other, -1)
             runs.append(DiffRun(run.status, run.old, run.new, run.length, group))
     if function.constants:
         # They have lines of their own below the text, which refers to constants by number.

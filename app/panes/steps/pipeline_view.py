@@ -299,6 +299,8 @@ class PipelineView(Pane):
     def _nothing(self, section: Section) -> str:
         """Return the reason that a section has no steps."""
         build = self._build
+        if self._document.recipe is None:
+            return ""
         if section == "build" and build.busy:
             return self.tr("compiling…")
         if section == "build" and build.problem is not None:
