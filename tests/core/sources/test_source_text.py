@@ -166,7 +166,6 @@ COUNT = many(40)
 
 def test_bad_files_are_refused_clearly(tmp_path: Path) -> None:
     tally, wrong = open_bad_files(tmp_path, COUNT)
-    print(tally.text())
     assert not wrong, "\n".join(wrong)
     assert tally.total == len(list(numbers(COUNT)))
     assert tally.refused > COUNT / 3
