@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.model.comparison_records import TensorPlace, Window
+from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.tolerances import Tolerances
-from lowerscope.core.run.compare.tensor_values import compared, window
+from lowerscope.core.run.compare.tensor_values import compared
 
 PLACE = TensorPlace(entity="fx:relu")
 CHOSEN = Tolerances()
@@ -108,25 +108,3 @@ def test_what_is_not_finite_is_said_first(dtype: torch.dtype) -> None:
     found = compared(PLACE, nothing, nothing, CHOSEN)
     assert (found.verdict, found.matches, found.max_abs_error) == ("inconclusive", None, None)
     assert found.not_finite == "24 NaN on both sides"
-
-
-def numbers(found: Window, values: bytes) -> np.ndarray[Any, Any]:
-    """Return values of a window as a matrix."""
-    rows, columns = len(found.row_edges) - 1, len(found.column_edges) - 1
-    return np.frombuffer(values, found.format).reshape(rows, columns)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool], ids=str)
-def test_a_window_has_the_values_of_a_slice(dtype: torch.dtype) -> None:
-    ours, theirs = pair((2, 3, 9, 11), dtype)
-    found = window(PLACE, ours, theirs, CHOSEN, (1, 2), (4, 3, 3, 100), 256)
-    a, b = (wide(each)[1, 2, 4:7, 3:] for each in (ours, theirs))
-    assert (found.leading, found.shape) == ((1, 2), (2, 3, 9, 11))
-    assert found.row_edges == (4, 5, 6, 7)
-    assert found.column_edges == tuple(range(3, 12))
-    assert found.format == ("<f8" if dtype.is_floating_point else "<i8")
-    assert np.array_equal(numbers(found, found.ours), a)
-    assert np.array_equal(numbers(found, found.torch), b)
-    assert np.array_equal(numbers(found, found.difference), a - b)
-    outside = np.abs(a - b) > found.atol + found.rtol * np.abs(b)
-    assert np.array_equal(np.frombuffer(found.outside, "u1").reshape(a.shape), outside)

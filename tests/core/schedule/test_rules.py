@@ -15,12 +15,8 @@ from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
 from lowerscope.core.schedule.rules.by_rule import by_rule
-from lowerscope.core.schedule.rules.contraction import tile_of
 from lowerscope.core.schedule.rules.recorder import (
-    Machine,
     ScheduleRecorder,
-    contraction_of,
-    machine_of,
 )
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE
@@ -55,24 +51,6 @@ def modules(sample: str, steps: tuple[str, ...]) -> dict[str, tirx.PrimFunc]:
         for variable, function in functions.items()
         if isinstance(function, tirx.PrimFunc)
     }
-
-
-def test_tiles_fit_the_registers() -> None:
-    for target in (NARROW, WIDE):
-        machine = machine_of(target)
-        for shape in ((64, 64, 64), (1, 1000, 512), (128, 10, 784), (7, 512, 512)):
-            writing = ScheduleRecorder(
-                product(*shape, "float32", transposed=False, relu=False), target
-            )
-            found = contraction_of(writing)
-            assert found is not None
-            tile = tile_of(found, machine)
-            assert tile is not None
-            assert tile.padded or shape[tile.vector] % tile.width == 0
-            assert tile.registers <= machine.registers
-    assert machine_of(NARROW) == Machine(vector_bytes=16, registers=16, threads=2)
-    assert machine_of(WIDE).lanes("float32") == 8
-    assert machine_of(WIDE).lanes("float16") == 16
 
 
 def test_no_step_is_refused_whatever_the_tile() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowerscope.core.model.graph import DEFAULT, TITLE_BAR, GraphRecord
-from lowerscope.core.views.graph.boxes import Frame, collapse, graph_record
+from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
     BoxText,
     Flow,
@@ -158,22 +158,3 @@ def test_groups_are_runs_of_boxes_of_one_module() -> None:
         "module:layer.1",
     ]
     assert titles((layer,)) == [("layer", [("0", [2, 3]), ("1", [4, 5, 6])])]
-
-
-def test_a_collapsed_group_says_what_it_holds() -> None:
-    boxes = [BoxText(f"n{i}", f"n{i}", "", "call", "te", (f"weight{i}",)) for i in range(3)]
-    flows = [Flow("n0", "n1", "8"), Flow("n1", "n2", "16")]
-    items = hierarchy(["", "layer", "layer"])
-    left = collapse(boxes, flows, items, frozenset(), {"layer": "Sequential"})
-    assert left.boxes[1] == BoxText(
-        "module:layer",
-        "layer",
-        "Sequential · 2 nodes",
-        "group",
-        "te",
-        ("n1", "weight1", "n2", "weight2"),
-        operator="Sequential",
-    )
-    assert left.flows == (Flow("n0", "module:layer", "8"),)
-    opened = collapse(boxes, flows, items, {"module:layer"}, {"layer": "Sequential"})
-    assert opened.items == (0, Frame("module:layer", "layer · Sequential", (1, 2)))
