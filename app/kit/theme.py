@@ -199,10 +199,10 @@ QToolTip, QMessageBox QLabel, QFileDialog QLabel {{ qproperty-textFormat: PlainT
 QToolTip {{ background: {panel}; color: {text}; border: 1px solid {line}; padding: 4px 6px; }}
 
 QToolBar {{
-    background: {panel}; border: none; border-bottom: 1px solid {line};
-    spacing: 8px; padding: 4px 8px;
+    background: transparent; border: none; spacing: 2px; padding: 0px;
 }}
-QToolBar::separator {{ width: 1px; background: {line}; margin: 6px 4px; }}
+QToolBar::separator {{ width: 1px; background: {line}; margin: 5px 5px; }}
+QToolBar QToolButton {{ padding: 1px 4px; font-size: 12px; }}
 QStatusBar {{ background: {ground}; color: {quiet}; border-top: 1px solid {line}; }}
 QSizeGrip {{ image: none; width: 0px; height: 0px; }}
 QStatusBar::item {{ border: none; }}
@@ -247,9 +247,16 @@ QPushButton[row="true"] {{
 }}
 QPushButton[row="true"]:hover {{ background: {panel}; border-color: {line}; }}
 QPushButton[row="true"]:focus {{ border-color: {accent}; }}
+QPushButton[chip="true"] {{
+    background: {accent}; color: {on_accent}; border-color: {accent}; border-radius: 13px;
+    padding: 0px 12px; font-weight: 600; font-size: 12px;
+}}
+QPushButton[chip="true"]:hover, QPushButton[chip="true"]:focus {{ border-color: {text}; }}
 QPushButton[quiet="true"] {{ background: transparent; border-color: transparent; color: {accent}; }}
 QPushButton[quiet="true"]:hover {{ background: {hover}; }}
 QPushButton[quiet="true"]:focus {{ border-color: {accent}; }}
+QPushButton[low="true"] {{ min-height: 18px; padding: 0px 8px; color: {quiet}; }}
+QPushButton[low="true"][wrong="true"] {{ color: {wrong}; font-weight: 600; }}
 QPushButton[quiet="true"]:disabled {{ color: {faint}; }}
 QToolButton {{
     background: transparent; border: 1px solid transparent; border-radius: 4px;
@@ -356,6 +363,8 @@ QAbstractScrollArea::corner {{ background: transparent; border: none; }}
 
 QWidget[banner="info"] {{ background: {accent_ground}; border-bottom: 1px solid {line}; }}
 QWidget[banner="wrong"] {{ background: {wrong_ground}; border-bottom: 1px solid {line}; }}
+QWidget[floating="true"][banner="info"] {{ border: 1px solid {accent}; border-radius: 8px; }}
+QWidget[floating="true"][banner="wrong"] {{ border: 1px solid {wrong}; border-radius: 8px; }}
 QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
 
 QLabel[role="quiet"] {{ color: {quiet}; }}
@@ -367,7 +376,9 @@ QLabel[role="wrong"] {{ color: {wrong}; }}
 QLabel[role="right"] {{ color: {right}; }}
 QLabel[role="unsure"] {{ color: {library}; }}
 QWidget[bar="true"] {{ background: {panel}; border-bottom: 1px solid {line}; }}
+QWidget[edge="top"] {{ border-top: 1px solid {edge}; }}
 QWidget[edge="bottom"] {{ border-bottom: 1px solid {line}; }}
+QWidget[edge="top"] {{ border-top: 1px solid {line}; }}
 QFrame[floating="true"] {{
     background: {panel}; border: 1px solid {line}; border-radius: 6px;
 }}

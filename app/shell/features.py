@@ -40,7 +40,7 @@ class Features(QObject):
         self.recovering = Recovering(document, queries, children)
         self.changes = Changes(document, queries, self.recovering)
         self.runs = Runs(document, queries, children, self.recovering, self._tuning_measures)
-        self.faults = Faults(document, queries, children.worker)
+        self.faults = Faults(document)
         self.stepping = Stepping(document)
         self.build = BuildSteps(document, queries, self.stepping)
         self.scheduling = Scheduling(document, queries, self.stepping, self.recovering)

@@ -49,7 +49,7 @@ MODES = (
         "schedule",
         "Schedule",
         "One function made fast, by hand, by rule or by tuning",
-        (("schedule", 760), ("tensorir", 680)),
+        (("schedule", 1440),),
     ),
     Mode(
         "run",
@@ -80,6 +80,8 @@ class ModeArea(Split):
     Args:
         panes: The panes by name, from the left.
     """
+
+    window_opened = Signal(QWidget)  # A pane is in a window of its own.
 
     def __init__(self, panes: Mapping[str, Pane]) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -176,6 +178,7 @@ class ModeArea(Split):
         window = self._windows[name] = PaneWindow(name, pane, self)
         window.closed.connect(self._put_back)
         window.resize(size.expandedTo(QSize(480, 400)))
+        self.window_opened.emit(window)
         window.show()
         self._maximised = ""
         self._show()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.help_key import set_page
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.split import Split
@@ -23,7 +25,6 @@ from lowerscope.app.panes.run.result_view import ResultView
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
-from lowerscope.app.panes.schedule.schedule_script import ScheduleScript
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
 from lowerscope.app.panes.steps.timeline_view import TimelineView
@@ -65,15 +66,10 @@ class Panes(QWidget):
             features.colouring,
             features.build,
         )
-        self.scheduled = ScheduleScript(
-            features.document, features.stepping, features.scheduling, features.colouring
-        )
         self.tensorir = TensorIRView(
             features.document,
             features.queries,
             features.stepping,
-            features.scheduling,
-            self.scheduled,
             features.colouring,
             features.build,
         )
@@ -89,11 +85,13 @@ class Panes(QWidget):
         )
         self.schedule = ScheduleView(
             features.document,
+            features.queries,
             features.stepping,
             features.scheduling,
             features.variants,
             features.measurements,
-            features.runs.run,
+            features.colouring,
+            features.build,
         )
         self.timeline = TimelineView(
             features.document, features.stepping, features.scheduled, features.run_steps
@@ -124,7 +122,8 @@ class Panes(QWidget):
             own = {"summary": "result", "outcome": "compare", "changes": "difference"}
             set_page(pane, own.get(name, "problems" if name == "drawer" else name))
         set_page(self.timeline, "timeline")
-        set_page(self.schedule.numbers, "numbers")
+        for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
+            set_page(part, "numbers")
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
@@ -145,6 +144,13 @@ class Panes(QWidget):
         column.addWidget(self.area, 1)
         column.addWidget(self.timeline)
         self.drawer.setMinimumHeight(LEAST_DRAWER)
+        self.drawer.setProperty("ground", "panel")
+        self.drawer.setProperty("edge", "top")
+        self.drawer.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.drawer.header.is_movable = False
+        close = IconButton("close", self.tr("Close (Ctrl+J)"))
+        close.clicked.connect(self.close_drawer)
+        self.drawer.add_corner(close)
         self.drawer.hide()
         self.rows = Split(Qt.Orientation.Vertical, above, self.drawer, shares=(1, 0))
         self.rows.setHandleWidth(1)
@@ -206,10 +212,9 @@ class Panes(QWidget):
         if key == "schedule" and self.mode != "schedule":
             self._before_schedule = self.mode
         self.area.set_mode(key)
-        self.timeline.setVisible(key in ("step", "schedule"))
+        self.timeline.setVisible(key == "step")
         if (stepping.section == "schedule") != (key == "schedule"):
             stepping.set_section("schedule" if key == "schedule" else "passes")
-        self.timeline.sections.setVisible(key != "schedule")
         self._show_changes()
         self.mode_changed.emit()
         self.arranged.emit()
@@ -256,18 +261,42 @@ class Panes(QWidget):
         """Open the drawer, on a page if one is named."""
         if key:
             self.drawer.set_current(key)
-        if self.drawer.isHidden():
+        if self.drawer.isHidden() or self._floats():
+            self.rows.addWidget(self.drawer)
             self.drawer.show()
             height = self.rows.height()
             self.rows.setSizes([max(1, height - self._drawer_height), self._drawer_height])
-            self.arranged.emit()
+        self._opened_for_problems = False
+        self.arranged.emit()
+
+    def drawer_page(self) -> str:
+        """Return the key of the page that the drawer shows; empty while it is closed."""
+        return "" if self.drawer.isHidden() else self.drawer.current()
+
+    def _float_drawer(self) -> None:
+        """Show the problems over the panes, whose sizes they do not change."""
+        self.drawer.set_current("problems")
+        if self.drawer.isHidden():
+            self._opened_for_problems = True
+            self.drawer.setParent(self)
+            self._place_drawer()
+            self.drawer.show()
+            self.drawer.raise_()
+        self.arranged.emit()
+
+    def _floats(self) -> bool:
+        return self.drawer.parentWidget() is self
+
+    def _place_drawer(self) -> None:
+        height = min(self._drawer_height, self.height())
+        self.drawer.setGeometry(0, self.height() - height, self.width(), height)
 
     def close_drawer(self) -> None:
         """Close the drawer."""
         self._opened_for_problems = False
         if not self.drawer.isHidden():
             self.drawer.hide()
-            self.arranged.emit()
+        self.arranged.emit()
 
     def _note_drawer(self) -> None:
         self._drawer_height = max(LEAST_DRAWER, self.drawer.height())
@@ -292,7 +321,7 @@ class Panes(QWidget):
 
     def _arrange(self) -> None:
         covered = bool(self.area.maximised)
-        self.timeline.setVisible(self.mode in ("step", "schedule") and not covered)
+        self.timeline.setVisible(self.mode == "step" and not covered)
         self.arranged.emit()
 
     def reset(self) -> None:
@@ -334,8 +363,7 @@ class Panes(QWidget):
             # The input pane reports it.
             return
         if self._document.problems or any(note.code for note in self._document.notes):
-            self._opened_for_problems |= self.drawer.isHidden()
-            self.open_drawer("problems")
+            self._float_drawer()
         elif self._opened_for_problems:
             self.close_drawer()
 
@@ -377,3 +405,10 @@ class Panes(QWidget):
         self._busy = busy
         for pane in (self.fx, self.relax, self.tensorir):
             pane.set_busy(busy)
+
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._floats():
+            self._place_drawer()

@@ -142,7 +142,7 @@ class WelcomePage(QScrollArea):
             hint = self._label(self.tr("What you open is listed here."), "quiet", PADDING)
             self._recent.addWidget(hint)
         for source in sources:
-            row = self._row(source, *_recent_words(source))
+            row = self._row(source, *recent_words(source))
             row.clicked.connect(self._choose_again)
             self._recent.addWidget(row)
         self._recent.addStretch(1)
@@ -198,7 +198,8 @@ class WelcomePage(QScrollArea):
         self.chosen_again.emit(self.sender().property("source"))
 
 
-def _recent_words(source: str) -> tuple[str, str]:
+def recent_words(source: str) -> tuple[str, str]:
+    """Return the name and the place of a recent source."""
     if source.startswith("sample:"):
         return source, ""
     path = Path(source)

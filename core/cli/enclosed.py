@@ -93,7 +93,7 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
 
     def enclosed(*command: str) -> tuple[str, ...]:
         return bubblewrap.enclosed(
-            program, command, (folder.path,), network, None, variables, memory=limit
+            program, command, (folder.path,), network, variables, memory=limit
         )
 
     # Keep the error of a system that forbids sandboxes apart from the command's output.

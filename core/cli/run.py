@@ -18,8 +18,8 @@ from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import duration_text, error_text, share_of_text
 from lowerscope.core.model.memory_sizes import parse_limit
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.progress import Progress, Silent
-from lowerscope.core.model.queries import AgreementQuery, GuardQuery, RunQuery
+from lowerscope.core.model.progress import Silent
+from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
 from lowerscope.core.sandbox.memory_limit import limit_memory
@@ -45,10 +45,6 @@ def add_run_options(parser: OneLineParser) -> None:
         "(and labels as y, for the accuracy): how far both sides agree over all",
     )
     add_nonfinite_option(parser)
-    parser.flag(
-        "--guarded",
-        "run once, each call with guarded memory, and name those that write beside their own",
-    )
     parser.add_argument(
         "--memory-limit",
         type=_limit,
@@ -89,8 +85,6 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     if options.memory_limit is not None:
         limit_memory(options.memory_limit)
     progress = Silent() if options.calls is None else _Told(options.calls)
-    if options.guarded:
-        return _run_guarded(pipeline, recipe, options, progress)
     if options.inputs_set:
         return _run_set(pipeline, recipe, options)
     record = pipeline.answer(RunQuery(recipe), progress)
@@ -235,19 +229,6 @@ class _Told(Silent):
 
     def at_call(self, index: int, inside: bool) -> None:
         self._calls.at(index, inside)
-
-
-def _run_guarded(
-    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace, progress: Progress
-) -> tuple[int, str]:
-    found = pipeline.answer(GuardQuery(recipe), progress)
-    code = DIFFER if found.trespasses or found.failure else MATCH
-    if options.json:
-        return code, to_json(found)
-    lines = [f"Call {each.call + 1}, {each.name}, {each.text}" for each in found.trespasses]
-    if found.failure:
-        lines.append(found.failure)
-    return code, "\n".join(lines or [f"Each of {found.calls} calls kept to its own memory"])
 
 
 def _per_node(stages: Stages, record: RunRecord) -> tuple[NodeReport, ...]:

@@ -108,8 +108,6 @@ def save_session(
     before: dict[str, Any],
     hashes: Hashes,
     wanted: Recipe | None = None,
-    *,
-    by_twin: bool = False,
 ) -> dict[str, Any]:
     """Write a session file atomically.
 
@@ -121,7 +119,6 @@ def save_session(
         before: `Session.written` of the replaced file: fields that this version does not know stay.
         hashes: Of files, as far as they are known.
         wanted: See `Session`.
-        by_twin: See `atomic_write`.
 
     Returns:
         The written value, as `Session.written`.
@@ -134,7 +131,7 @@ def save_session(
         file = msgspec.structs.replace(file, wanted=plain)
     value = _carried(before, _plain(file))
     try:
-        atomic_write(path, _text(value), durable=True, by_twin=by_twin)
+        atomic_write(path, _text(value), durable=True)
     except OSError as error:
         raise LowerscopeError(
             f"the session cannot be written ({error.strerror or error})",

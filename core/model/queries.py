@@ -32,7 +32,7 @@ from lowerscope.core.model.module_steps import (
     PassRecord,
 )
 from lowerscope.core.model.recipe import Recipe, WindowLayout
-from lowerscope.core.model.run_records import KEEP, GuardedRun, RunPart, RunRecord
+from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
@@ -56,6 +56,7 @@ from lowerscope.core.model.snapshot import (
 )
 from lowerscope.core.model.time_records import RunTimes
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
+from lowerscope.core.model.why import FusionAnswer
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -272,6 +273,18 @@ class TranslationQuery(Query[NodeTranslation], frozen=True):
     doing = "looking up a translation"
 
 
+class WhyFusedQuery(Query[FusionAnswer], frozen=True):
+    """Explanation why two FX nodes, bindings or functions are fused, or not.
+
+    ``one`` and ``other`` are ids, or names as the FX graph and the script have them.
+    """
+
+    recipe: Recipe
+    one: str
+    other: str
+    doing = "explaining the fusion"
+
+
 class WriteRuleQuery(Query[SourceLine], frozen=True):
     """Write a working rule for ``node`` into ``file``; the answer is its location."""
 
@@ -481,15 +494,6 @@ class AgreementQuery(Query[AgreementRecord], frozen=True):
     path: str
     runs_on = "worker"
     doing = "running a set of inputs"
-    has_own_job = True
-
-
-class GuardQuery(Query[GuardedRun], frozen=True):
-    """Build and run once, each call with guarded memory, to find out-of-bounds writes."""
-
-    recipe: Recipe
-    runs_on = "worker"
-    doing = "running with guarded memory"
     has_own_job = True
 
 

@@ -356,29 +356,6 @@ def time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
     return {"times": times, "tvm_ms": medians["TVM"], "torch_ms": medians.get(reference)}
 
 
-# --- Results of a guarded run ---
-
-
-class OutOfBoundsWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """An out-of-bounds write of a call."""
-
-    call: int  # its index in `RunRecord.calls`
-    name: str  # its function, with the FX nodes that it computes
-    text: str  # description: ``wrote 32 bytes behind its output (4, 10) float32``
-    nodes: tuple[str, ...] = ()  # ids of the FX nodes that it computes
-
-
-class GuardedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a guarded run."""
-
-    calls: int  # number of calls with guarded memory
-    # Those that changed memory that is not their own, in order.
-    trespasses: tuple[OutOfBoundsWrite, ...] = ()
-    until: tuple[str, ...] = ()  # the calls up to the first of these: see `Problem.calls`
-    milliseconds: float = 0.0  # duration of the run
-    failure: str = ""  # reason why the run failed; empty where it did not
-
-
 def call_name(callee: str, nodes: Sequence[str]) -> str:
     """Return the label of a call: ``fused_conv2d_relu (conv, relu)``."""
     computed = ", ".join(each.removeprefix("fx:") for each in nodes)

@@ -60,11 +60,10 @@ from lowerscope.core.stages import Stages
 
 @dataclass(frozen=True)
 class NamedCalls:
-    """The calls of ``main``, their labels, and the ids of the FX nodes that each computes."""
+    """The calls of ``main``, and their labels with the FX nodes that each computes."""
 
     calls: tuple[BoundCall, ...]
     names: tuple[str, ...]
-    nodes: tuple[tuple[str, ...], ...]
 
 
 def named_calls(stages: Stages) -> NamedCalls:
@@ -79,7 +78,7 @@ def named_calls(stages: Stages) -> NamedCalls:
         names = tuple(
             call_name(call.callee, each) for call, each in zip(found.calls, nodes, strict=True)
         )
-        return NamedCalls(found.calls, names, tuple(nodes))
+        return NamedCalls(found.calls, names)
 
     return stages.keep("calls", key_of("calls", stages.build_key, stages.lower_key), make)
 
@@ -104,10 +103,10 @@ class Follower:
         """Handle the notification before and after a call; see `Execution.watch`."""
         self._depth += 1 if before else -1
         if name in self._known and self._depth == before:
-            self.move(name, bool(before))
+            self._move(name, bool(before))
         return 0
 
-    def move(self, event: str, inside: bool) -> None:
+    def _move(self, event: str, inside: bool) -> None:
         """Move to a call, or, not `inside`, behind it."""
         if inside:
             here = self.index

@@ -1,9 +1,8 @@
 """The sandbox of the window's child processes, where the system has one: bubblewrap, on Linux.
 
-In it the file system is read-only but for a folder of the window's sandboxes (`sandbox_folder`), a
-temporary folder of the child's own and, where the user wants that, the session's folder; there is
-no network, and no other process can be seen, or reached by a socket. This module imports neither
-torch nor TVM.
+In it the file system is read-only but for a folder of the window's sandboxes and a temporary
+folder of the child's own; there is no network, and no other process can be seen, or reached by a
+socket. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.sandbox import running_call
 from lowerscope.core.sandbox.call_filter import NO_SOCKET, call_filter
-from lowerscope.core.sandbox.folder import SharedFolder
 from lowerscope.core.sandbox.memory_limit import task_limit
 from lowerscope.core.sandbox.policy import policy
 from lowerscope.core.sandbox.supervisor import SPARE_TASKS, Options
@@ -37,9 +35,6 @@ PROGRAM = "bwrap"
 MARK = "/dev/lowerscope-sandbox"
 """Symbolic link that exists in the sandbox alone, and stands for its `Network`. Not an environment
 variable, which a user could set outside of a sandbox."""
-
-SHARED = "LOWERSCOPE_SHARED"
-"""Environment variable with the user's folder that may be written to, if any."""
 
 Network = Literal["none", "open"]
 
@@ -75,7 +70,6 @@ def enclosed(
     command: Sequence[str],
     writable: Sequence[Path],
     network: Network,
-    shared: SharedFolder | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
     *,
     memory: int | None = None,
@@ -91,8 +85,6 @@ def enclosed(
         command: The program that is run, with its arguments.
         writable: Folders that may be written to, besides the temporary one.
         network: The network that it has.
-        shared: A folder of the user's that may be written to as well, except its protected
-            contents.
         variables: Environment variables in addition to those of this process.
         memory: Bytes that all its processes may hold together; ``None`` for any number.
         calls_file: The descriptor of a file of `running_call`, which the program inherits, and to
@@ -113,8 +105,6 @@ def enclosed(
         json.dumps(_options(calls, memory, calls_file, kept)),
         program,
         *("--ro-bind", "/", "/"),
-        # Before the hidden folders, so that none of them reappears with this one.
-        *_shared(shared),
         *("--dev", "/dev"),
         *("--symlink", network, MARK),
         *("--proc", "/proc"),
@@ -129,21 +119,12 @@ def enclosed(
         *(("--unshare-net",) if network == "none" else ()),
         *("--cap-drop", "ALL"),
         "--die-with-parent",
-        *("--setenv", SHARED, "" if shared is None else str(shared.path)),
         *("--setenv", "TMPDIR", files.temporary),
         *(word for each in variables.items() for word in ("--setenv", *each)),
         *(word for each in policy().variables.hidden for word in ("--unsetenv", each)),
         "--",
         *command,
     )
-
-
-def _shared(shared: SharedFolder | None) -> Iterator[str]:
-    """Yield the options that make a folder writable, except for its protected contents."""
-    if shared is not None:
-        yield from ("--bind", str(shared.path), str(shared.path))
-        for each in shared.kept:
-            yield from ("--ro-bind-try", str(each), str(each))
 
 
 def _options(
@@ -223,13 +204,8 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
         todo += "; or do without (a DataLoader: with num_workers=0)"
     elif refused == _NETWORK:
         todo += "; or give it what it wants from the network as a file"
-    elif shared := os.environ.get(SHARED):
-        todo += f"{temporary}, or to {shared}, where what is hidden and the session's file stay as"
-        todo += " they are"
-    elif without:
-        todo += temporary
     else:
-        todo += f"{temporary}, or to the folder of the saved session (a setting: File, Settings)"
+        todo += temporary
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)
     return msgspec.structs.replace(
         problem,

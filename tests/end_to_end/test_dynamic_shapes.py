@@ -24,7 +24,7 @@ def _fill_in(window: MainWindow, shape: str, span: str, sizes: str) -> None:
         dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
 
     QTimer.singleShot(0, fill)
-    window.tool_bar.inputs_wanted.emit()
+    window.commands.action("inputs").trigger()
 
 
 def test_a_batch_of_any_size(qtbot: QtBot, open_window: OpenWindow) -> None:

@@ -34,7 +34,9 @@ class Tour:
     def press(self, key: str) -> None:
         """Do what a key does; a display without a window manager activates no window."""
         self.pressed.add(key)
-        (action,) = (action for each, action in self.window.commands if each.keys == key)
+        (action,) = (
+            action for each, action in self.window.commands if key in each.keys.split("; ")
+        )
         assert action.isEnabled(), key
         action.trigger()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.sandbox import bubblewrap
-from lowerscope.core.sandbox.folder import SandboxFolder, shared_folder
+from lowerscope.core.sandbox.folder import SandboxFolder
 from lowerscope.core.sandbox.output import SandboxOutput, only
-from tests.sandboxes import needs_sandbox
 
 
 @pytest.fixture
@@ -108,50 +105,3 @@ def test_what_a_child_is_given_is_written_through_no_link(
     assert (home / "mine").read_text() == "mine"
     assert [each.where for each in problems] == [str(rules)]
     assert client.asked == []
-
-
-# The folder of a session that code in the sandbox may write to, and what of it it may not
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    project = tmp_path / "project"
-    (project / ".git" / "hooks").mkdir(parents=True)
-    (project / ".envrc").write_text("was there")
-    (project / "net.lowerscope").write_text("{}")
-    (project / "net.lowerscope.lock").write_text("1")
-    (project / "net.py").write_text("")
-    (project / "settings").mkdir()
-    return project
-
-
-def test_what_is_hidden_the_session_and_the_settings_stay(project: Path) -> None:
-    folder = shared_folder(project / "net.lowerscope", project / "settings")
-    assert folder.path == project
-    names = [str(each.relative_to(project)) for each in folder.kept]
-    assert names == [".envrc", ".git", "net.lowerscope", "net.lowerscope.lock", "settings"]
-
-
-@needs_sandbox
-def test_code_writes_beside_the_session_and_nothing_that_is_kept(project: Path) -> None:
-    program = bubblewrap.program()
-    assert program is not None
-    folder = shared_folder(project / "net.lowerscope", project / "settings")
-    tries = {
-        "beside": "echo x > beside",
-        "the model": "echo x > net.py",
-        "hook": "echo x > .git/hooks/pre-commit",
-        "hidden": "echo x > .envrc",
-        "session": "echo x > net.lowerscope",
-        "another session": "touch a && mv a net.lowerscope",
-        "another repository": "mv .git git",
-        "lock": "rm net.lowerscope.lock",
-        "above": "touch ../above",
-    }
-    script = "\n".join(f"({each}) 2>/dev/null && echo '{name}'" for name, each in tries.items())
-    command = ("/bin/sh", "-c", f"cd {project}\n{script}\ntrue")
-    enclosed = bubblewrap.enclosed(program, command, (), "none", folder)
-    done = subprocess.run(enclosed, capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:-1] == ["beside", "the model"]
-    assert (project / "beside").read_text() == "x\n"
-    assert (project / "net.lowerscope").read_text() == "{}"

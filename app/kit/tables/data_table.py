@@ -91,6 +91,7 @@ class Cell:
     tooltip: str = ""  # More about it.
     value: float | None = None  # Sort key; the text if there is none.
     spoken: str = ""  # Text for a screen reader, in place of symbols.
+    bar: float | None = None  # Share of the cell's width that a bar fills, instead of a text.
 
 
 @dataclass(frozen=True)
@@ -361,6 +362,9 @@ class CellDelegate(WholeWords):
             painter.fillRect(area, QColor(colours.hover))
         below = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
         painter.fillRect(below, QColor(colours.line))
+        if cell.bar is not None:
+            self._paint_bar(painter, area, cell)
+            return
         font, metrics = self._font_of(cell, column)
         room = area.width() - 2 * PAD
         is_high = area.height() > ROW_HEIGHT
@@ -373,6 +377,18 @@ class CellDelegate(WholeWords):
             top = area.top() + number * LINE_HEIGHT
             place = QRectF(area.left() + PAD, top, room, ROW_HEIGHT)
             draw_line(painter, place, line, font, colour, right=column.numeric, metrics=metrics)
+
+    def _paint_bar(self, painter: QPainter, area: QRectF, cell: Cell) -> None:
+        colours = theme.current()
+        room = QRectF(area.left() + PAD, area.center().y() - 3, area.width() - 2 * PAD, 6)
+        room.setWidth(max(2.0, room.width() * min(1.0, cell.bar or 0.0)))
+        ink = colours.neutral if cell.role == "quiet" else self._colour(cell.role)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(ink))
+        painter.drawRoundedRect(room, 3, 3)
+        painter.restore()
 
 
 # --- Rows of a tree or list with a quiet note at the right ---

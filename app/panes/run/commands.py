@@ -114,7 +114,7 @@ def run_step_commands(
 # --- Commands for failed runs ---
 
 
-def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
+def fault_commands(faults: Faults) -> tuple[Command, ...]:
     """Return the commands."""
     tr = faults.tr
     return (
@@ -123,12 +123,6 @@ def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
             tr("&Back to what worked"),
             faults.go_back,
             enabled=lambda: faults.can_go_back,
-        ),
-        Command(
-            "guarded-run",
-            tr("Run with &guarded memory"),
-            faults.look,
-            enabled=lambda: document.snapshot is not None and not document.running,
         ),
     )
 

@@ -260,7 +260,6 @@ def passes(
         edit(
             "move-step-down", tr("Move the step down"), "move_step", 1, shortcut="Ctrl+Shift+Down"
         ),
-        edit("copy-link", tr("Copy a lin&k to the step"), "copy_link", shortcut="Ctrl+Shift+K"),
         *(
             Command(
                 f"pipeline-{preset.name}",

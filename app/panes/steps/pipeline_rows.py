@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lowerscope.app.document.links import value_text
 from lowerscope.app.document.stepping import StepFilter, StepLine
 from lowerscope.app.kit.tables.trees import StepRow
 from lowerscope.app.panes.common.step_texts import left_out_text, step_text
@@ -25,7 +24,15 @@ def moment_of(row: StepRow) -> tuple[Section, int] | None:
 
 def options_text(options: dict[str, OptionValue]) -> str:
     """Return options as in a call: ``fuse_opt_level=1, entry_functions=[main]``."""
-    return ", ".join(f"{name}={value_text(value)}" for name, value in options.items())
+    return ", ".join(f"{name}={_value_text(value)}" for name, value in options.items())
+
+
+def _value_text(value: OptionValue) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"[{','.join(value)}]" if isinstance(value, tuple) else str(value)
 
 
 def step_rows(

@@ -7,7 +7,6 @@ from functools import partial
 
 import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
@@ -19,7 +18,6 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.links import moment_link
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import StepLine, Stepping
@@ -217,15 +215,6 @@ class PipelineView(Pane):
         else:
             pins.compare(self.selected_moment())
 
-    def copy_link(self) -> None:
-        """Copy to the clipboard the command line that shows the selected step."""
-        recipe, chosen = self._document.recipe, self._document.selection.chosen
-        if recipe is None:
-            return
-        text = moment_link(recipe, self.selected_moment(), self.selected_line(), chosen)
-        QGuiApplication.clipboard().setText(text)
-        self._document.notify(self.tr("Copied: {0}").format(text), "info")
-
     # The list
 
     def _show_rows(self) -> None:
@@ -363,8 +352,6 @@ class PipelineView(Pane):
             self.tr("Compare with the pinned step") if pinned else self.tr("Compare with before")
         )
         menu.addAction(words, self.compare).setEnabled(applied)
-        linked = at is not None and at[0] in ("passes", "build")
-        menu.addAction(self.tr("Copy a link to it"), self.copy_link).setEnabled(linked)
         export = partial(self.export_wanted.emit, self.selected_moment())
         exported = at is not None and at[0] == "passes"
         menu.addAction(self.tr("Export its module…"), export).setEnabled(exported)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document import stepping as stepping_module
@@ -207,14 +207,6 @@ def test_two_steps_are_pinned_and_compared(pane: Pane) -> None:
         Moment(section="passes", index=1),
         Moment(section="passes", index=3),
     ]
-
-
-def test_a_link_to_the_selected_step_is_copied(pane: Pane) -> None:
-    pane.view.select_place(2)
-    pane.view.copy_link()
-    words = QApplication.clipboard().text().split()
-    assert words[:3] == ["lowerscope", "passes", "sample:fashion_mlp"]
-    assert words[-2:] == ["--step", "3"]
 
 
 # Pipelines as files, and the step that failed

@@ -79,7 +79,7 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
     window = opened.window
     QTest.keyClick(window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
     assert window.search.hasFocus()
-    QTest.keyClicks(window.search, "guarded memory")
+    QTest.keyClicks(window.search, "limit memory")
     head, *hits = [item.text(0) for item in opened.rows()]
     assert re.fullmatch(rf"{len(hits)} sections(, \d+ with all words)?", head)
     assert "When a run comes to a bad end" in hits
@@ -88,7 +88,7 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
     QTest.keyClick(window.search, Qt.Key.Key_Return)
     assert opened.heading() == "When a run comes to a bad end"
     marked = {each.cursor.selectedText().lower() for each in window.page.extraSelections()}
-    assert marked == {"guard", "memory"}
+    assert marked == {"limit", "memory"}
     window.search.setText("optimise for cpu FoldBatchNorm")
     QTest.keyClick(window.search, Qt.Key.Key_Return)
     assert window.place().anchor == "optimise-for-cpu"

@@ -295,12 +295,10 @@ def started(folder: Path, body: str, *options: str) -> subprocess.Popen[str]:
 
 
 def test_how_a_run_crashed_is_told(tmp_path: Path) -> None:
-    said = "with guarded memory it crashed with SIGSEGV in call 4 of 7, env.faulty (relu)"
     process = started(tmp_path, CRASHES)
-    out, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert "the run crashed with SIG" in err
-    assert said in out + err
+    assert "the run crashed with SIGSEGV in call 4 of 7, env.faulty (relu)" in err
 
 
 def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None:

@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from lowerscope.core.files import cache as limits
 from lowerscope.core.files.cache import (
     IN_USE,
     TRACES,
-    USUAL_LIMIT,
     Cleared,
-    cache_limit,
     cache_size,
     clear_cache,
-    read_kept,
-    set_cache_limit,
     write_kept,
 )
 
@@ -39,42 +36,42 @@ def add(file: Path, size: int, age: float) -> Path:
 
 
 def files(folder: Path) -> set[str]:
-    return {each.name for each in folder.rglob("*") if each.is_file()} - {"lock", "limit", IN_USE}
+    return {each.name for each in folder.rglob("*") if each.is_file()} - {IN_USE}
 
 
-def test_what_was_not_used_for_longest_goes_first_and_traces_go_together(cache: Path) -> None:
+def test_the_oldest_goes_first_and_traces_go_together(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tuned = cache / "tuning" / "a"
     add(tuned / "about.json", 1, 1000)
-    for age, name in enumerate(("f-new.json", "f-used.json", "f-old.json"), start=1):
+    for age, name in enumerate(("f-new.json", "f-older.json", "f-old.json"), start=1):
         add(tuned / name, 100, 100 * age)
     for name in TRACES:
         add(tuned / name, 300, 150)
     add(cache / "peaks-1.json", 100, 400)
     being_written = add(cache / ".lowerscope-0123456789ab.json", 50, 90)
-    other = cache / "tuning" / "b"
-    add(other / "about.json", 1, 10)
-    add(other / "f-oldest.json", 100, 500)
-    assert (cache_size(), cache_limit()) == (1100, USUAL_LIMIT)
+    add(cache / "tuning" / "b" / "f-oldest.json", 100, 500)
+    assert cache_size() == 1100
     being_written.unlink()
-    changed = (tuned / "f-used.json").stat().st_mtime_ns
-    assert read_kept(tuned / "f-used.json") == b"x" * 100
-    assert (tuned / "f-used.json").stat().st_mtime_ns == changed
 
-    assert set_cache_limit(800) == Cleared(300, 0)
-    assert files(cache) == {"about.json", "f-new.json", "f-used.json", *TRACES}
-    assert not other.exists()
-    # Neither of the traces without the other, and nothing that was used since.
+    monkeypatch.setattr(limits, "LIMIT", 850)
     write_kept(tuned / "f-more.json", b"y" * 150)
-    assert files(cache) == {"about.json", "f-new.json", "f-used.json", "f-more.json"}
-    assert cache_size() == 350
-    assert clear_cache() == Cleared(350, 0)
-    assert (files(cache), cache_size(), cache_limit()) == (set(), 0, 800)
+    assert files(cache) == {"about.json", "f-new.json", "f-more.json", *TRACES}
+    # Neither of the traces without the other.
+    monkeypatch.setattr(limits, "LIMIT", 800)
+    write_kept(tuned / "f-more.json", b"y" * 150)
+    assert files(cache) == {"about.json", "f-new.json", "f-more.json"}
+    assert cache_size() == 250
+    assert clear_cache() == Cleared(250, 0)
+    assert (files(cache), cache_size()) == (set(), 0)
 
 
 _WRITER = """
 import sys, random
-from lowerscope.core.files.cache import cache_limit, clear_cache, read_kept, write_kept
+from lowerscope.core.files.cache import clear_cache, read_kept, write_kept
+from lowerscope.core.files import cache
 from lowerscope.core.files.directories import cache_folder
+cache.LIMIT = 5000
 draw = random.Random(int(sys.argv[1]))
 for turn in range(200):
     file = cache_folder() / "tuning" / "shared" / f"f-{draw.randrange(12)}.json"
@@ -92,7 +89,6 @@ for turn in range(200):
 
 
 def test_two_processes_at_once_write_whole_files_within_the_limit(cache: Path) -> None:
-    set_cache_limit(5000)
     writers = [
         subprocess.Popen([sys.executable, "-c", _WRITER, str(seed)], stderr=subprocess.PIPE)
         for seed in (1, 2)

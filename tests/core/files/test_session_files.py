@@ -125,6 +125,19 @@ def test_an_older_recipe_is_read(tmp_path: Path) -> None:
     assert session.recipe.tolerances.float32.atol == 0.25
 
 
+def test_an_older_layout_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "a.lowerscope"
+    value = saved(path, rich(tmp_path))
+    old = {"geometry": "AAEC", "panes": "AwQF", "panes_version": 2, "selection": ["fx:relu"]}
+    value["layout"] = old
+    path.write_text(json.dumps(value))
+    session = load_session(path, Hashes())
+    assert session.recipe == rich(tmp_path)
+    assert session.layout == WindowLayout(selection=("fx:relu",))
+    save_session(path, session.recipe, LAYOUT, session.written, Hashes())
+    assert load_session(path, Hashes()).layout == LAYOUT
+
+
 @pytest.mark.parametrize(
     ("place", "said"),
     [

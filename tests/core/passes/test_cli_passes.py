@@ -130,5 +130,5 @@ def test_the_text_turns_the_old_function_into_the_new_one(
             stages.transformed.module["main"].script(name="main"),
         )
     )
-    assert lines[3:5] == ["--- main", "+++ main"]
-    assert applied(old, lines[5:]) == new
+    assert lines[4:6] == ["--- main", "+++ main"]
+    assert applied(old, lines[6:]) == new

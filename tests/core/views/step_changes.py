@@ -153,7 +153,7 @@ def _of_text(
         differing = {
             new[number - 1].strip()
             for run in function.runs
-            if run.status in ("changed", "added")
+            if run.status in ("changed", "added", "moved-in")
             for number in range(run.new, run.new + run.length)
         }
         known = {lines[line - 1].strip() for line in marks[name]}

@@ -1,4 +1,4 @@
-"""The page Numbers of the Schedule pane: a function's work, speed and distance from the peak."""
+"""Metrics of the scheduled function: its verdict, work and speed, its variants, the roofline."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Pill
 from lowerscope.app.kit.buttons import check_box, push_button
-from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
-from lowerscope.app.kit.layouts import column_of
-from lowerscope.app.kit.pane import ElidedLabel, SeenPage
-from lowerscope.app.kit.split import Split, strip_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.pane import PART, ElidedLabel, PartsLabel, SeenPage
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import head_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
@@ -31,7 +31,7 @@ from lowerscope.core.model.formatting import (
     ratio_text,
     share_text,
 )
-from lowerscope.core.model.schedule import Schedule, shown_name
+from lowerscope.core.model.schedule import Schedule, is_shared, shown_name
 from lowerscope.core.model.schedule_records import Checked, Measured, Work
 
 # --- Texts on a function's metrics: its verdict, its rates and its work ---
@@ -69,7 +69,7 @@ def _verdict(checked: Checked) -> Verdict:
     if checked.verdict == "same":
         figure = tr("exactly") if not error else tr("to {0}").format(error_text(error))
         more = f"{checked.reason}\n{allowed}" if checked.reason else allowed
-        return "right", tr("same"), figure, more
+        return "right", tr("same values"), figure, more
     if checked.verdict == "inconclusive":
         return "unsure", tr("inconclusive"), "", checked.reason
     if checked.verdict == "differs":
@@ -82,6 +82,23 @@ def _verdict(checked: Checked) -> Verdict:
 
 def _short(reason: str) -> str:
     return reason if len(reason) <= 48 else f"{reason[:47]}…"
+
+
+def standing(measured: Measured, before: Measured | None) -> list[str]:
+    """Return the time of a function, and how it compares with the unscheduled one and torch."""
+    parts = [duration_text(measured.milliseconds)]
+    if before is not None and before is not measured:
+        parts.append(_compared(measured, before.milliseconds, before.disturbed, tr("unscheduled")))
+    if measured.torch_ms and not measured.torch_does_more:
+        parts.append(_compared(measured, measured.torch_ms, False, tr("torch")))
+    return parts
+
+
+def _compared(measured: Measured, other: float, disturbed: bool, name: str) -> str:
+    ratio = other / measured.milliseconds
+    words = tr("{0} faster than {1}") if ratio >= 1 else tr("{0} slower than {1}")
+    about = measured.disturbed or disturbed
+    return words.format(ratio_text(max(ratio, 1 / ratio), about=about), name)
 
 
 def faster_text(before: Measured, after: Measured) -> str:
@@ -133,14 +150,14 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
     moved = None if work is None or work.read is None else work.read + (work.written or 0)
     spread = durations_text(measured.low, measured.high)
     if measured.repeats == 1:
-        spread = tr("measured once")
+        spread = tr("one call")
     share = NONE if measured.share is None else share_text(measured.share)
     roof = tr("Of what this machine allows for so many operations and bytes")
     yield Row("time", (Cell(tr("time"), "quiet"), time, of_torch))
     yield _row("spread", tr("spread"), spread, tooltip=half)
     yield _row("gflops", "GFLOP/s", figure_text(measured.gflops), _rate(flops, alone))
     yield _row("gbytes", "GB/s", figure_text(measured.gbytes_per_second), _rate(moved, alone))
-    yield _row("share", tr("of the roofline"), share, tooltip=roof)
+    yield _row("share", tr("of roofline"), share, tooltip=roof)
     yield _row("build", tr("compiling"), duration_text(measured.build_ms))
 
 
@@ -152,6 +169,10 @@ def _rate(amount: float | None, milliseconds: float | None) -> str:
     return figure_text(amount / milliseconds / 1e6) if amount and milliseconds else ""
 
 
+BAR_WIDTH = 90
+STATE_HEIGHT = 26
+VERDICT_WIDTH = 170
+
 UNSCHEDULED = "unscheduled"
 """Key of the row of the unscheduled function."""
 
@@ -159,38 +180,26 @@ BEST = "best"
 """Key of the row of the fastest version, if it is no longer a variant."""
 
 
-class NumbersPage(SeenPage):
-    """Metrics on the left, the roofline, and the variants side by side."""
+class Figures(SeenPage):
+    """The figures of the function at the current step, beside torch's."""
 
     def __init__(
         self,
         document: Document,
-        scheduling: Scheduling,
-        variants: Variants,
         measurements: Measurements,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._variants = variants
         self._measurements = measurements
-        self._scheduling = scheduling
-        self.automatic = check_box(
-            self.tr("After each step"), self.tr("Check and measure each step by itself")
-        )
         self.measure = push_button(
-            self.tr("Measure"), self.tr("Check and measure what is shown, once more")
-        )
-        self.all = push_button(
-            self.tr("All variants"), self.tr("Check and measure all variants of this function")
+            self.tr("Measure"), self.tr("Check and measure the current step again (Ctrl+Return)")
         )
         self.stop = push_button(self.tr("Stop"), self.tr("Stop checking and measuring"))
-        self.again = push_button(
-            self.tr("Measure again"),
-            self.tr("Measure once more what was measured while other programs were busy"),
-        )
         self.state = ElidedLabel(role="quiet")
-        self.figures = Table(
+        self.state.setContentsMargins(10, 0, 10, 0)
+        self.state.setFixedHeight(STATE_HEIGHT)
+        self.table = Table(
             self.tr("Numbers of the function"),
             (
                 Column("", stretch=True),
@@ -198,39 +207,98 @@ class NumbersPage(SeenPage):
                 Column(self.tr("torch"), numeric=True),
             ),
         )
-        self.figures.set_empty(self.tr("No function"), self.tr("Choose one to schedule."))
-        self.roofline = Roofline(self.tr("Roofline"))
-        self.variants = Table(
+        head = head_of(Label(self.tr("Numbers"), role="title"), STRETCH, self.measure, self.stop)
+        column_of(self, head, (self.table, 1), self.state)
+        self.measure.clicked.connect(measurements.measure)
+        self.stop.clicked.connect(measurements.cancel)
+        measurements.changed.connect(self.show_if_seen)
+        document.on(("run", "running"), self.show_if_seen)
+        self.show_content()
+
+    def show_content(self) -> None:
+        measurements = self._measurements
+        here = measurements.here
+        self.stop.setVisible(measurements.doing is not None)
+        self.measure.setVisible(measurements.doing is None)
+        self.measure.setEnabled(here is not None)
+        self.state.set_whole(self._state_text(here))
+        rows: list[Row] = []
+        if here is not None:
+            work, now = measurements.work, measurements.measured(here)
+            rows += [] if now is None else measured_rows(now, work)
+            rows += [] if work is None else work_rows(work)
+        self.table.set_rows(rows)
+
+    def _state_text(self, here: Scheduled | None) -> str:
+        measurements = self._measurements
+        if here is None:
+            return ""
+        if measurements.doing is not None:
+            what = {
+                "check": self.tr("Comparing the values with the unscheduled function"),
+                "measure": self.tr("Measuring"),
+                "peaks": self.tr("Measuring the peak rates of this machine"),
+            }
+            return what[measurements.doing]
+        if self._document.running:
+            return self.tr("Waits until the model has run")
+        if measurements.waits:
+            return self.tr("Waits until the tuning is paused or over")
+        problem = measurements.problem("measure", here)
+        if problem is not None:
+            return problem.line()
+        measured = measurements.measured(here)
+        return UNRELIABLE if measured is not None and measured.disturbed else ""
+
+
+class VariantTable(SeenPage):
+    """The variants of the schedule beside the unscheduled function and torch."""
+
+    def __init__(
+        self,
+        scheduling: Scheduling,
+        variants: Variants,
+        measurements: Measurements,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._variants = variants
+        self._measurements = measurements
+        self._scheduling = scheduling
+        self.all = push_button(
+            self.tr("Measure all"), self.tr("Check and measure all variants of this function")
+        )
+        self.again = push_button(
+            self.tr("Measure again"),
+            self.tr("Measure again what was measured while other programs were busy"),
+        )
+        self.everywhere = check_box(
+            "",
+            self.tr(
+                "Ticked: all functions of the same structure share the schedule.\n"
+                "Unticked: this one has a schedule of its own, and the others keep theirs."
+            ),
+        )
+        self.table = Table(
             self.tr("Variants of the schedule"),
             (
                 Column(self.tr("variant"), stretch=True),
+                Column("", width=BAR_WIDTH),
                 Column(self.tr("time"), numeric=True),
                 Column(self.tr("faster"), numeric=True, tooltip=self.tr("than unscheduled")),
                 Column(self.tr("values")),
             ),
         )
-        self.bars = Bars(self.tr("Times of the variants"))
-        self._lay_out()
-        self.automatic.clicked.connect(self._measurements.set_automatic)
-        self.measure.clicked.connect(self._measurements.measure)
+        self.title = Label(self.tr("Variants"), role="title")
+        head = head_of(self.title, STRETCH, self.everywhere, self.again, self.all)
+        column_of(self, head, (self.table, 1))
         self.all.clicked.connect(self.measure_all)
         self.again.clicked.connect(self._measure_again)
-        self.stop.clicked.connect(self._measurements.cancel)
-        self.variants.row_activated.connect(self._choose)
-        self._measurements.changed.connect(self.show_if_seen)
-        self._scheduling.changed.connect(self.show_if_seen)
-        document.on(("run", "running"), self.show_if_seen)
+        self.everywhere.clicked.connect(variants.set_everywhere)
+        self.table.row_activated.connect(self._choose)
+        measurements.changed.connect(self.show_if_seen)
+        scheduling.changed.connect(self.show_if_seen)
         self.show_content()
-
-    def _lay_out(self) -> None:
-        strip = strip_of(
-            self.measure, self.all, self.automatic, (self.state, 1), self.again, self.stop
-        )
-        compared = QWidget()
-        column_of(compared, (self.variants, 1), self.bars)
-        parts = (self.figures, self.roofline, compared)
-        split = Split(Qt.Orientation.Horizontal, *parts, sizes=(330, 222, 298), shares=(2, 4, 3))
-        column_of(self, strip, (split, 1))
 
     def measure_all(self) -> None:
         """Check and measure all variants and the unscheduled function."""
@@ -254,53 +322,32 @@ class NumbersPage(SeenPage):
     # Content
 
     def show_content(self) -> None:
-        measurements = self._measurements
-        here = measurements.here
-        self.automatic.setChecked(measurements.automatic)
-        self.stop.setVisible(measurements.doing is not None)
-        for button in (self.measure, self.all):
-            button.setEnabled(here is not None)
-        self.state.set_whole(self._state_text(here))
-        idle = here is not None and measurements.doing is None
+        here = self._measurements.here
+        idle = here is not None and self._measurements.doing is None
+        self.all.setEnabled(here is not None)
         self.again.setVisible(idle and here is not None and bool(self._disturbed(here)))
-        self.figures.set_rows(() if here is None else self._figures(here))
-        self.variants.set_rows(() if here is None else self._variant_rows(here))
-        self.bars.set_bars(() if here is None else self._bars(here))
-        self._show_roofline(here)
+        self.table.set_rows(() if here is None else self._rows(here))
+        self._show_alike()
 
-    def _state_text(self, here: Scheduled | None) -> str:
-        measurements = self._measurements
-        if here is None:
-            return ""
-        if measurements.doing is not None:
-            what = {
-                "check": self.tr("Comparing the values with those of the unscheduled function"),
-                "measure": self.tr("Measuring"),
-                "peaks": self.tr("Measuring what this machine can do"),
-            }
-            return what[measurements.doing]
-        if self._document.running:
-            return self.tr("Waits until the model has run")
-        if measurements.waits:
-            return self.tr("Waits until the tuning is paused or over")
-        problem = measurements.problem("measure", here)
-        if problem is not None:
-            return problem.line()
-        return UNRELIABLE if self._disturbed(here) else ""
+    def _show_alike(self) -> None:
+        record, schedule = self._scheduling.record, self._scheduling.schedule
+        twins = () if record is None else record.twins
+        functions, alike = len(twins) + 1, self._variants.alike
+        shared = schedule is None or is_shared(schedule)
+        if schedule is None or not shared or alike == functions:
+            text = self.tr("all {0} alike").format(functions)
+        else:
+            text = self.tr("{0} of {1} alike").format(alike, functions)
+        self.everywhere.setText(text)
+        self.everywhere.setVisible(bool(twins))
+        self.everywhere.setAccessibleDescription(", ".join(twins))
+        self.everywhere.setChecked(shared)
 
     def _disturbed(self, here: Scheduled) -> list[Scheduled]:
         """Return the versions measured while other programs used the processors."""
         shown = dict.fromkeys((here, *(of for _, _, of in self._sides(here))))
         found = [(of, self._measurements.measured(of)) for of in shown]
         return [of for of, measured in found if measured is not None and measured.disturbed]
-
-    def _figures(self, here: Scheduled) -> tuple[Row, ...]:
-        measurements = self._measurements
-        work, now = measurements.work, measurements.measured(here)
-        rows = [] if now is None else list(measured_rows(now, work))
-        if work is not None:
-            rows += work_rows(work)
-        return tuple(rows)
 
     def _sides(self, here: Scheduled) -> list[tuple[str, str, Scheduled]]:
         """Return key, name and version of each row: the unscheduled function, and the variants."""
@@ -309,6 +356,9 @@ class NumbersPage(SeenPage):
             name = shown_name(each.variant)
             of = here if self._is_shown(each) else here.after(each.primitives)
             sides.append((f"variant:{each.variant}", name, of))
+        best = self._measurements.best
+        if best is not None and best[0] not in [of for _, _, of in sides]:
+            sides.append((BEST, self.tr("best so far"), best[0]))
         return sides
 
     def _is_shown(self, schedule: Schedule) -> bool:
@@ -317,26 +367,39 @@ class NumbersPage(SeenPage):
         is_on = schedule is self._scheduling.schedule
         return is_on and record is not None and record.index == len(schedule.primitives)
 
-    def _variant_rows(self, here: Scheduled) -> tuple[Row, ...]:
-        measurements = self._measurements
-        sides = self._sides(here)
-        schedule = self._scheduling.schedule
+    def _rows(self, here: Scheduled) -> tuple[Row, ...]:
+        sides, schedule = self._sides(here), self._scheduling.schedule
         on = UNSCHEDULED if schedule is None else f"variant:{schedule.variant}"
-        rows = [self._variant_row(key, name, of, key == on) for key, name, of in sides]
-        best = measurements.best
-        if best is not None and best[0] not in [of for _, _, of in sides]:
-            rows.append(self._variant_row(BEST, self.tr("best so far"), best[0], False))
+        known = [self._measurements.measured(of) for _, _, of in sides]
+        torch = next((each for each in known if each is not None and each.torch_ms), None)
+        times = [each.milliseconds for each in known if each is not None]
+        if torch is not None and torch.torch_ms:
+            times.append(torch.torch_ms)
+        longest = max(times, default=0.0)
+        rows = [self._row(key, name, of, key == on, longest) for key, name, of in sides]
+        if torch is not None and torch.torch_ms is not None:
+            rows.append(self._torch_row(torch, torch.torch_ms, known[0], longest))
         return tuple(rows)
 
-    def _variant_row(self, key: str, name: str, of: Scheduled, on: bool) -> Row:
+    def _torch_row(
+        self, measured: Measured, time: float, before: Measured | None, longest: float
+    ) -> Row:
+        name = self.tr("torch, whole node") if measured.torch_does_more else self.tr("torch")
+        faster = "" if before is None else ratio_text(before.milliseconds / time)
+        bar = Cell("", "quiet", bar=time / longest)
+        cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
+        return Row("torch", cells)
+
+    def _row(self, key: str, name: str, of: Scheduled, on: bool, longest: float) -> Row:
         measurements = self._measurements
         measured, before = measurements.measured(of), measurements.measured(of.unscheduled)
         best = measurements.best
         is_best = best is not None and best[0] == of and bool(of.primitives)
-        time, faster = "–", Cell("")
+        time, faster, bar = NONE, Cell(""), Cell("")
         disturbed = ""
         if measured is not None:
             time = duration_text(measured.milliseconds)
+            bar = Cell("", "accent" if on else "quiet", bar=measured.milliseconds / longest)
             disturbed = UNRELIABLE if measured.disturbed else ""
             if before is not None:
                 either = UNRELIABLE if before.disturbed else disturbed
@@ -346,20 +409,21 @@ class NumbersPage(SeenPage):
         role, word, figure, more = verdict_of(measurements, of)
         mark = {"right": "✓ ", "wrong": "✕ "}.get(role, "")
         # The baseline of the others.
-        word = word if of.primitives else "–"
+        word = word if of.primitives else NONE
         ink = role if role in ("right", "wrong") else "quiet"
         marks = ("● " if on else "") + ("★ " if is_best else "")
         facts = [self._steps_text(of)]
         if not on:
-            facts.append(self.tr("Return or a double click has it on"))
+            facts.append(self.tr("Return or a double click enables it"))
         if on:
-            facts.append(self.tr("● it is the one that is on"))
+            facts.append(self.tr("● the enabled one"))
         if is_best:
             facts.append(self.tr("★ the fastest so far"))
         return Row(
             key,
             (
                 Cell(f"{marks}{name}", bold=on, tooltip="\n".join(facts)),
+                bar,
                 Cell(
                     time,
                     "unsure" if disturbed else "right" if is_best else "",
@@ -375,47 +439,41 @@ class NumbersPage(SeenPage):
         count = len(of.primitives)
         return self.tr("1 step") if count == 1 else self.tr("{0} steps").format(count)
 
-    def _bars(self, here: Scheduled) -> tuple[Bar, ...]:
-        measurements = self._measurements
-        best = measurements.best
-        sides = [(name, of) for _, name, of in self._sides(here)]
-        if here not in [of for _, of in sides]:
-            sides.append((self.tr("here"), here))
-        if best is not None and best[0] not in [of for _, of in sides]:
-            sides.append((self.tr("best so far"), best[0]))
-        bars, torch = [], None
-        for name, of in sides:
-            measured = measurements.measured(of)
-            if measured is None:
-                continue
-            torch = torch or measured
-            is_best = best is not None and best[0] == of and bool(of.primitives)
-            text = duration_text(measured.milliseconds)
-            bars.append(Bar(name, (measured.milliseconds,), text, best=is_best))
-        if torch is not None and torch.torch_ms is not None:
-            name = self.tr("torch, whole node") if torch.torch_does_more else "torch"
-            bars.append(Bar(name, (torch.torch_ms,), duration_text(torch.torch_ms), "other"))
-        return tuple(bars)
 
-    def _show_roofline(self, here: Scheduled | None) -> None:
+class RooflineView(SeenPage):
+    """The function, torch and the limits of this machine, by intensity."""
+
+    def __init__(
+        self, scheduling: Scheduling, measurements: Measurements, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._measurements = measurements
+        self.plot = Roofline(self.tr("Roofline"))
+        self.title = Label(self.tr("Roofline"), role="title")
+        unit = ElidedLabel(role="quiet")
+        unit.set_whole(self.tr("GFLOP/s by FLOP per byte"))
+        column_of(self, head_of(self.title, (unit, 1)), (self.plot, 1))
+        measurements.changed.connect(self.show_if_seen)
+        scheduling.changed.connect(self.show_if_seen)
+        self.show_content()
+
+    def show_content(self) -> None:
         measurements = self._measurements
-        work, peaks = measurements.work, measurements.peaks
+        here, work, peaks = measurements.here, measurements.work, measurements.peaks
         if here is None or work is None:
-            self.roofline.set_plot(Roofs(), ())
-            return
-        if not work.intensity:
-            words = self.tr("It does no arithmetic: how many bytes it moves is what counts")
+            self.plot.set_plot(Roofs(), ())
+        elif not work.intensity:
+            words = self.tr("It does no arithmetic: the bytes that it moves count")
             if work.intensity is None:
-                words = self.tr("How many operations it does is not known")
-            self.roofline.set_plot(Roofs(), (), words)
-            return
-        if peaks is None:
-            self.roofline.set_plot(Roofs(), (), self.tr("What this machine can do comes first"))
-            return
-        self.roofline.set_plot(
-            Roofs(peaks.gflops, peaks.gbytes_per_second, peaks.cache_gbytes_per_second),
-            self._marks(here, work.intensity, work.flops or 0.0),
-        )
+                words = self.tr("Its number of operations is not known")
+            self.plot.set_plot(Roofs(), (), words)
+        elif peaks is None:
+            self.plot.set_plot(Roofs(), (), self.tr("Appears once the function is measured"))
+        else:
+            self.plot.set_plot(
+                Roofs(peaks.gflops, peaks.gbytes_per_second, peaks.cache_gbytes_per_second),
+                self._marks(here, work.intensity, work.flops or 0.0),
+            )
 
     def _marks(self, here: Scheduled, intensity: float, flops: float) -> tuple[Mark, ...]:
         measurements = self._measurements
@@ -434,18 +492,32 @@ class NumbersPage(SeenPage):
         return tuple(marks)
 
 
-class VerdictPill(Pill):
-    """Verdict on whether the function still computes the same, in the header of the pane."""
+class Standing(QWidget):
+    """Verdict on the values of the current step, and its time beside unscheduled and torch."""
 
     def __init__(self, measurements: Measurements, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._measurements = measurements
-        self._measurements.changed.connect(self._follow)
+        self.verdict = Pill()
+        # Fixed size for all its texts, so that nothing beside it moves.
+        self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
+        self.times = PartsLabel()
+        self.times.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row_of(self, (self.times, 1), self.verdict, spacing=10)
+        self.verdict.clicked.connect(measurements.measure)
+        measurements.changed.connect(self._follow)
         self._follow()
 
     def _follow(self) -> None:
-        here = self._measurements.here
-        # Visible even without steps: showing and hiding it would lay out all docks again.
-        self.setVisible(here is not None)
-        if here is not None:
-            self.set_state(*verdict_of(self._measurements, here))
+        measurements = self._measurements
+        here = measurements.here
+        self.verdict.setEnabled(here is not None)
+        if here is None:
+            self.verdict.set_state("neutral", "")
+            self.times.set_whole("")
+            return
+        self.verdict.set_state(*verdict_of(measurements, here))
+        measured = measurements.measured(here)
+        before = measurements.measured(here.unscheduled)
+        parts = [] if measured is None else standing(measured, before)
+        self.times.set_whole(PART.join(parts))
