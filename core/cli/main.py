@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from lowerscope.core.cli.compare import add_compare_options, compare, recipes_of
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.export import add_export_options, export
 from lowerscope.core.cli.passes import add_passes_options, check_passes, passes, recipe_of_catalogue
@@ -32,7 +31,7 @@ from lowerscope.core.cli.recipe_options import (
     files_read,
     recipe_from,
 )
-from lowerscope.core.cli.run import add_run_options, run
+from lowerscope.core.cli.run import add_compare_options, add_run_options, compare, recipes_of, run
 from lowerscope.core.cli.schedule import add_schedule_options, schedule
 from lowerscope.core.cli.show import add_show_options, show
 from lowerscope.core.cli.tune import add_tune_options, tune

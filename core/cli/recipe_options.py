@@ -41,8 +41,8 @@ from lowerscope.core.model.recipe import (
     with_trust,
     with_tuned,
 )
+from lowerscope.core.model.run_records import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.model.schedule import with_unique_names
-from lowerscope.core.model.time_records import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"

@@ -17,8 +17,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.passes.catalogue import Pass, user_passes
-from lowerscope.core.sources.import_isolation import Environment
-from lowerscope.core.sources.user_code import run_file, user_code
+from lowerscope.core.sources.user_code import Environment, run_file, user_code
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ Each child of a window, and each command, has a folder of its own, which its par
 has ended, however it ended. The name of the folder has the process that made it, so that the next
 start of a window or a command can remove those of a killed process. So have the other temporary
 places: `sweep` knows all of them. Files that replace the user's are in `core.files.atomic_write`,
-and the cache of tuning and measuring, in `core.cache_limit`. This module imports neither torch nor
+and the cache of tuning and measuring, in `core.files.cache`. This module imports neither torch nor
 TVM.
 """
 

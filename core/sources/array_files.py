@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.memory_sizes import usual_limit
+from lowerscope.core.model.machines import usual_limit
 from lowerscope.core.sources.pickles import import_text, imports_of
 
 Array = np.ndarray[Any, Any]

@@ -17,8 +17,7 @@ from torch import fx
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.sources.call_spec import CallSpec
-from lowerscope.core.sources.pytree import plain
+from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
 from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.trace_errors import (

@@ -21,8 +21,8 @@ from lowerscope.core.model.queries import PeaksQuery
 
 if TYPE_CHECKING:
     from lowerscope.core.model.recipe import Recipe
+    from lowerscope.core.model.run_records import RunTimes, SideTimes
     from lowerscope.core.model.schedule_records import Peaks
-    from lowerscope.core.model.time_records import RunTimes, SideTimes
     from lowerscope.core.run.execution import Execution, Reference
     from lowerscope.core.stages import Pipeline, Stages
 
@@ -252,7 +252,7 @@ def _by_turns(
 ) -> list[Speed]:
     from lowerscope.core.model.dimensions import runs_of
     from lowerscope.core.model.progress import SILENT
-    from lowerscope.core.model.time_records import Measuring
+    from lowerscope.core.model.run_records import Measuring
     from lowerscope.core.run.implementations import measure_by_turns
 
     recipe = ways[0].recipe

@@ -18,9 +18,8 @@ from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
 from lowerscope.core.model.recipe import Recipe, Strategy
-from lowerscope.core.model.run_records import KEEP, RunRecord, with_times
+from lowerscope.core.model.run_records import KEEP, RunRecord, RunTimes, with_times
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.time_records import RunTimes
 
 MOST = 100
 """Maximum number of variants; the oldest are dropped."""

@@ -28,9 +28,15 @@ from lowerscope.core.model.formatting import (
     share_text,
 )
 from lowerscope.core.model.graph import STRATEGY_LETTERS
-from lowerscope.core.model.run_records import NOT_THERE, CallRun, MemoryRecord, RunRecord, Storage
+from lowerscope.core.model.run_records import (
+    NOT_THERE,
+    CallRun,
+    MemoryRecord,
+    RunRecord,
+    Storage,
+    is_reliable,
+)
 from lowerscope.core.model.snapshot import FxNode, Snapshot
-from lowerscope.core.model.time_records import is_reliable
 
 # --- Shares of a run's time: rows by node, function, module or call ---
 

@@ -14,8 +14,7 @@ from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery, answers
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import RunRecord, with_times
-from lowerscope.core.model.time_records import LEAST, Measuring, RunTimes
+from lowerscope.core.model.run_records import LEAST, Measuring, RunRecord, RunTimes, with_times
 from lowerscope.core.remote.running import measure_remotely
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import inputs_at, measure_by_turns, reference_of

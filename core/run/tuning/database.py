@@ -26,8 +26,8 @@ from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, structure_of
 from lowerscope.core.lowering.legal_forms import make_known
 from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import processor_name
 from lowerscope.core.model.recipe import VERSIONS
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.model.tuning_records import TunedTime

@@ -15,10 +15,9 @@ from tvm.script import relax as R
 
 from lowerscope.core.build.build import build, check_registered, external_functions
 from lowerscope.core.build.targets import make_target, threads_of_tvm, use_threads
+from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import MACHINE
-from lowerscope.core.model.run_records import ClassScore, best_of
-from lowerscope.core.model.time_records import Measuring
+from lowerscope.core.model.run_records import ClassScore, Measuring, best_of
 from lowerscope.core.run.execution import Execution, Reference, to_torch, to_tvm
 from lowerscope.core.run.implementations import Implementation, measure
 from lowerscope.core.run.runs import predict

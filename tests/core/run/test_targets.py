@@ -8,8 +8,8 @@ import pytest
 
 from lowerscope.core.build.targets import FEATURES, hindrance, make_target, target_record
 from lowerscope.core.cli import main
+from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import MACHINE
 
 PI = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}'
 

@@ -21,7 +21,7 @@ from lowerscope.core.model.formatting import claims_text, times_text
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.time_records import (
+from lowerscope.core.model.run_records import (
     LEAST,
     REPEATS,
     Measuring,

@@ -14,8 +14,7 @@ from lowerscope.core.model.comparison_records import (
     ratio_of,
 )
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.run_records import CallRun, RunRecord
-from lowerscope.core.model.time_records import RunTimes, SideTimes
+from lowerscope.core.model.run_records import CallRun, RunRecord, RunTimes, SideTimes
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 

@@ -18,7 +18,7 @@ from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.snapshot import Snapshot
 from lowerscope.core.passes.extension_files import LoadedExtension, load_extension
-from lowerscope.core.sources import import_isolation
+from lowerscope.core.sources import user_code
 from lowerscope.core.stages import Pipeline
 
 MODULE = """
@@ -209,7 +209,7 @@ def test_a_file_is_loaded_before_the_environment_is_held(
     held: list[int] = []
 
     def load(extension: Extension) -> LoadedExtension:
-        held.append(len(import_isolation._entered))
+        held.append(len(user_code._entered))
         return load_extension(extension)
 
     monkeypatch.setattr(stages, "load_extension", load)

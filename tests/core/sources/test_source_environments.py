@@ -16,7 +16,7 @@ import tvm_ffi
 from lowerscope.core.files.sources import neighbours
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec, Source
-from lowerscope.core.sources import import_isolation
+from lowerscope.core.sources import user_code
 from lowerscope.core.sources.opened_model import LoadedModel
 from tests.opening import load
 
@@ -299,7 +299,7 @@ def given(name):
         "package_of_mine.py",
     )
     monkeypatch.syspath_prepend(str(package))
-    monkeypatch.setattr(import_isolation, "_INSTALLED", (*import_isolation._INSTALLED, package))
+    monkeypatch.setattr(user_code, "_INSTALLED", (*user_code._INSTALLED, package))
     ran = "from pathlib import Path\nPath(__file__ + '.ran').touch()\nVALUE = 'beside'\n"
     for name in ("late_of_mine", "missing_of_mine", "given_of_mine", "own_of_mine"):
         write(tmp_path / "model", ran, f"{name}.py")
