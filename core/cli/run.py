@@ -22,8 +22,8 @@ from lowerscope.core.cli.recipe_options import (
 )
 from lowerscope.core.files.console import DIFFER, ERROR, MATCH, on_terminal_line, say, table_lines
 from lowerscope.core.files.paths import user_path
+from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import check_report, write_report
-from lowerscope.core.files.variant_names import variant_names
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     SampleRun,

@@ -20,16 +20,16 @@ from pathlib import Path
 
 from lowerscope.core.files.atomic_write import copy_below
 from lowerscope.core.files.cache import SANDBOXED, TRACES, read_kept, write_kept
-from lowerscope.core.files.directories import (
+from lowerscope.core.files.paths import (
     CACHE,
     files_below,
     open_directory,
     open_file,
     open_file_below,
+    open_plain,
     remove,
     user_cache_folder,
 )
-from lowerscope.core.files.paths import open_plain
 
 CODE_CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "torch",

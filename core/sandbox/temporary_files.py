@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lowerscope.core.files.atomic_write import remove_leftovers
-from lowerscope.core.files.directories import cache_folder, remove
 from lowerscope.core.files.in_memory import FOLDER
+from lowerscope.core.files.paths import cache_folder, remove
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox import folder as sandbox_folder
 

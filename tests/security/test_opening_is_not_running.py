@@ -26,16 +26,15 @@ from tvm.script import from_source
 
 from lowerscope.app.panes.sessions.trust import code_of
 from lowerscope.core.cli.main import recipe_of_command
-from lowerscope.core.files.archives import read_archive
 from lowerscope.core.files.pipelines_and_schedules import load_preset, load_schedules
-from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.files.sessions import Hashes, load_session, read_archive
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Step
+from lowerscope.core.sources.array_files import load_arrays
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays
-from lowerscope.core.sources.pickles import load_arrays
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.programs.builder_text import builder_text
 from lowerscope.core.views.programs.te_text import te_text

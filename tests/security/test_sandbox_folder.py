@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.files import directories
+from lowerscope.core.files import paths
 from lowerscope.core.files.atomic_write import WRITES, atomic_write
 from lowerscope.core.files.cache import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
-from lowerscope.core.files.directories import (
+from lowerscope.core.files.paths import (
     cache_folder,
     files_below,
     open_directory,
@@ -263,7 +263,7 @@ def test_removal_stays_on_its_device(tmp_path: Path) -> None:
     code = f"""
 import os
 from pathlib import Path
-from lowerscope.core.files.directories import remove
+from lowerscope.core.files.paths import remove
 tree = Path({str(tree)!r})
 (tree / "other" / "mine").write_text("mine")
 remove(tree / "other")
@@ -296,7 +296,7 @@ def test_what_somebody_else_has_is_not_opened(
 def test_too_many_files_are_an_error_and_not_a_long_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(directories, "_MOST", 10)
+    monkeypatch.setattr(paths, "_MOST", 10)
     for kind in ("files", "folders"):
         (tmp_path / kind).mkdir()
         for number in range(11):
@@ -315,7 +315,7 @@ def test_files_are_not_looked_for_at_any_depth(tmp_path: Path) -> None:
         folder /= "deeper"
         folder.mkdir()
     opened = open_directory(tmp_path)
-    assert len(files_below(opened)) == directories._DEPTH + 1
+    assert len(files_below(opened)) == paths._DEPTH + 1
     os.close(opened)
 
 

@@ -21,8 +21,8 @@ from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
-from lowerscope.core.engine.jobs import Job, Jobs
 from lowerscope.core.engine.protocol import Failure
+from lowerscope.core.engine.server import Job, Jobs
 from lowerscope.core.export.folder import export
 from lowerscope.core.files import approved
 from lowerscope.core.files.approved import readable_source

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lowerscope.core.build.targets import use_threads
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.dimensions import runs_of
 from lowerscope.core.model.problems import LowerscopeError, Problem

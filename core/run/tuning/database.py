@@ -21,8 +21,8 @@ from tvm.s_tir import meta_schedule
 
 from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.files.cache import SANDBOXED, TRACES, adding_traces, read_kept, write_kept
-from lowerscope.core.files.directories import cache_folder, fallback_of, user_cache_folder
 from lowerscope.core.files.memo import key_of
+from lowerscope.core.files.paths import cache_folder, fallback_of, user_cache_folder
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, structure_of
 from lowerscope.core.lowering.legal_forms import make_known
 from lowerscope.core.model.encoding import UNREADABLE

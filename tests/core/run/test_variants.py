@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
 from lowerscope.core.model.comparison_records import (
     Variant,
     can_be_told,

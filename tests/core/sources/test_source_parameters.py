@@ -12,8 +12,8 @@ import torch
 
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Source
+from lowerscope.core.sources.array_files import HIDDEN, imports_of
 from lowerscope.core.sources.parameters import load_into, read_arrays
-from lowerscope.core.sources.pickles import HIDDEN, imports_of
 from tests.opening import load
 
 SHAPES = {"w0": (128, 784), "b0": (128,), "w1": (10, 128), "b1": (10,)}
