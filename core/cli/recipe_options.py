@@ -10,6 +10,7 @@ from typing import Any, NoReturn, get_args
 import msgspec
 
 from lowerscope.core.files.console import say
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
@@ -17,14 +18,7 @@ from lowerscope.core.files.pipelines_and_schedules import (
     load_schedules,
     parse_step,
 )
-from lowerscope.core.files.sessions import (
-    SUFFIX,
-    Hashes,
-    files_of,
-    is_archive,
-    load_session,
-    open_archive,
-)
+from lowerscope.core.files.sessions import SUFFIX, files_of, is_archive, load_session, open_archive
 from lowerscope.core.files.sources import database_files, parse_input, parse_spec, source_files
 from lowerscope.core.model.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.model.machines import TIMEOUT, remote_of

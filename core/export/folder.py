@@ -364,7 +364,10 @@ def picture_files(
                 where=name,
                 todo="Use the command lowerscope, or --picture dot",
             )
-        yield _painted(painter, graph, which, kind, f"{stages.loaded.title}: {which}")
+        yield File(
+            f"{which}.{kind}",
+            partial(painter.paint, graph, kind=kind, title=f"{stages.loaded.title}: {which}"),
+        )
 
 
 def _part(
@@ -386,10 +389,6 @@ def _part(
         where=f"--part {part}",
         todo=f"Did you mean {near[0]}?" if near else "Export the whole graph, which names them",
     )
-
-
-def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str, title: str) -> File:
-    return File(f"{name}.{kind}", lambda path: painter.paint(graph, path, kind, title))
 
 
 def check_kinds(kinds: Sequence[str]) -> None:

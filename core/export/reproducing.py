@@ -495,16 +495,13 @@ def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
     if found.type.line is not None:
         file = own.setdefault(Path(found.type.line.file), f"OWN_{len(own)}")
         made = attribute(file, title)
-        return made if _is_made(found) else f"{made}({', '.join(arguments)})"
+        # It is the pass itself, or a function that makes it.
+        is_made = found.make.__module__ == user_passes.__module__
+        return made if is_made else f"{made}({', '.join(arguments)})"
     for dialect, path in MODULES:
         if dialect == found.type.dialect and hasattr(importlib.import_module(path), title):
             return f"{path}.{title}({', '.join(arguments)})"
     raise AssertionError(f"{found.type.name} is in none of TVM's modules")
-
-
-def _is_made(found: Pass) -> bool:
-    """Return whether the user's file defines the pass itself, not a function that makes it."""
-    return found.make.__module__ == user_passes.__module__
 
 
 def _text(value: Any, step: Step, name: str) -> str:

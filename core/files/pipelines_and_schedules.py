@@ -416,10 +416,6 @@ def _parameters(recipe: Recipe) -> str:
     return "parameters bound" if bound else "parameters as inputs"
 
 
-def _extensions(recipe: Recipe) -> str:
-    return ", ".join(PurePath(each.path).name for each in recipe.extensions if each.on)
-
-
 def _inputs(recipe: Recipe) -> str:
     parts = (shape_text(each.shape or (), "") or PurePath(each.file).name for each in recipe.inputs)
     return ", ".join(part for part in parts if part)
@@ -433,7 +429,7 @@ _PARTS: tuple[Callable[[Recipe], str], ...] = (
     _pipeline,
     _schedules,
     _parameters,
-    _extensions,
+    lambda recipe: ", ".join(PurePath(each.path).name for each in recipe.extensions if each.on),
     lambda recipe: target_name(recipe.target),
     _threads,
     _inputs,

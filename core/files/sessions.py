@@ -12,7 +12,6 @@ its files need approval as any others.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import stat
@@ -27,6 +26,7 @@ import msgspec
 import platformdirs
 
 from lowerscope.core.files.atomic_write import atomic_folder, atomic_write
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.paths import not_done, open_plain, read_plain, user_path
 from lowerscope.core.files.sources import PREFIX, database_files, source_path, with_paths
 from lowerscope.core.model import recipe as recipes
@@ -89,27 +89,6 @@ def files_of(recipe: Recipe) -> dict[str, str]:
     with contextlib.suppress(LowerscopeError):
         files[source.spec] = str(source_path(source.spec))
     return files | {each: str(user_path(each).absolute()) for each in others if each}
-
-
-class Hashes:
-    """SHA-256 hashes of files, computed once for each state of a file."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, int], str]] = {}
-
-    def of(self, path: str) -> str:
-        """Return the hash of a file in hexadecimal; ``""`` where it cannot be read."""
-        try:
-            status = os.stat(path)
-            state = (status.st_mtime_ns, status.st_size)
-            known = self._known.get(path)
-            if known is None or known[0] != state:
-                with open_plain(path) as file:
-                    known = (state, hashlib.file_digest(file, "sha256").hexdigest())
-                self._known[path] = known
-        except (OSError, ValueError):
-            return ""
-        return known[1]
 
 
 def save_session(
@@ -201,7 +180,7 @@ def load_session(path: Path, hashes: Hashes | None = None) -> Session:
 
 def changed_since(session: Session, hashes: Hashes) -> tuple[str, ...]:
     """Return the files of a session that have changed since it was saved."""
-    return tuple(path for path, known in session.hashes.items() if hashes.of(path) != known)
+    return tuple(path for path, known in session.hashes.items() if hashes.of(Path(path)) != known)
 
 
 def _recipe(path: Path, text: bytes) -> Recipe:
@@ -214,7 +193,7 @@ def _recipe(path: Path, text: bytes) -> Recipe:
 
 
 def _file(recipe: Recipe, own: Recipe, layout: WindowLayout, hashes: Hashes) -> _File:
-    found = map(hashes.of, files_of(recipe).values())
+    found = (hashes.of(Path(path)) for path in files_of(recipe).values())
     return _File(
         recipe=msgspec.Raw(msgspec.json.encode(own)),
         hashes=dict(zip(files_of(own), found, strict=True)),

@@ -129,8 +129,5 @@ def _line(function: Callable[..., Any], path: Path) -> SourceLine:
     if not isinstance(code, CodeType):
         # An object with __call__, or something of functools.
         return SourceLine(file=str(path), line=1)
-    return _source_line(code.co_filename, code.co_firstlineno)
-
-
-def _source_line(file: str, line: int) -> SourceLine:
+    file, line = code.co_filename, code.co_firstlineno
     return SourceLine(file=file, line=line, text=linecache.getline(file, line).strip())

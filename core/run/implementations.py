@@ -441,7 +441,11 @@ class NumpyReference(torch.nn.Module):
         arrays = [(x.float() if x.dtype is torch.bfloat16 else x).numpy() for x in inputs]
         return mapped(
             self._function(*arrays),
-            lambda leaf: torch.from_numpy(np.array(leaf)) if _is_array(leaf) else leaf,
+            lambda leaf: (
+                torch.from_numpy(np.array(leaf))
+                if isinstance(leaf, np.ndarray | np.generic)
+                else leaf
+            ),
         )
 
 
@@ -454,7 +458,3 @@ def in_dtype_of(
         for one, other in zip(expected, actual, strict=False)
     ]
     return (*rounded, *expected[len(rounded) :])
-
-
-def _is_array(leaf: object) -> bool:
-    return isinstance(leaf, np.ndarray | np.generic)

@@ -315,7 +315,9 @@ def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> Ru
 
     Of several, it is the one with the most non-finite elements.
     """
-    worst = min(runs, key=lambda run: _badness(run.verdict))
+    worst = min(
+        runs, key=lambda run: (_WORST.index(run.verdict.verdict), -run.verdict.not_finite_count)
+    )
     verdict = worst.verdict
     at = f"{sizes_text(worst.sizes)}: " if worst.sizes and verdict.reason else ""
     module = stages.transformed.module
@@ -351,10 +353,6 @@ def _size_record(run: SizedRun) -> SizeRecord:
         not_finite_count=run.verdict.not_finite_count,
         **time_fields(run.times, run.side),
     )
-
-
-def _badness(verdict: Verdict) -> tuple[int, int]:
-    return _WORST.index(verdict.verdict), -verdict.not_finite_count
 
 
 def largest(errors: Sequence[float | None]) -> float | None:

@@ -108,12 +108,8 @@ def _is_left(path: Path) -> bool:
     """Return whether the process that a file or folder is named after has gone."""
     if sys.platform != "win32" and path.lstat().st_uid != os.getuid():
         return False
-    number = next(_numbers(path.name), None)
+    number = next((int(each) for each in path.name.split("-") if each.isdecimal()), None)
     return number is not None and not _is_alive(number)
-
-
-def _numbers(name: str) -> Iterator[int]:
-    return (int(each) for each in name.split("-") if each.isdecimal())
 
 
 def _is_alive(number: int) -> bool:

@@ -688,11 +688,9 @@ def _is_users_code(name: str) -> bool:
     folders = [Path(folder) for folder in _folders]
     if any(path.is_relative_to(folder) and is_users(path, folder) for folder in folders):
         return True
-    return bool(folders) and not (is_installed(path) or _is_below(path, _BASE))
-
-
-def _is_below(path: Path, folders: Sequence[Path]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
+    return bool(folders) and not (
+        is_installed(path) or any(path.is_relative_to(each) for each in _BASE)
+    )
 
 
 _POINTED = re.compile(r"^\s*--> (.+):(\d+):\d+", re.MULTILINE)

@@ -285,7 +285,9 @@ def described_values(
 
     for node in graph_module.graph.nodes:
         if node.op == "output":
-            values[node.name] = describe(fx.node.map_arg(node.args[0], _value_of), written)
+            values[node.name] = describe(
+                fx.node.map_arg(node.args[0], lambda each: each.meta["val"]), written
+            )
         elif "val" in node.meta:
             values[node.name] = describe(node.meta["val"], written)
     return values
@@ -320,7 +322,3 @@ def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[A
                     f"{name} == {extent_text(expression.xreplace(names))}", named, None, node.name
                 )
     return names
-
-
-def _value_of(node: fx.Node) -> Any:
-    return node.meta["val"]

@@ -17,9 +17,9 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
 from lowerscope.core.files.cache import cache_size, read_kept, write_kept
-from lowerscope.core.files.memo import key_of
+from lowerscope.core.files.memo import Hashes, key_of
 from lowerscope.core.files.paths import cache_folder
-from lowerscope.core.files.sessions import Hashes, load_session, save_session
+from lowerscope.core.files.sessions import load_session, save_session
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 from tests.app.engine import practice_window

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, load_session, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import load_session, save_session
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.snapshot import Snapshot, TextRecord

@@ -85,7 +85,11 @@ class InputSet:
                 where=str(self._path),
                 todo="Put pictures, .npy or .npz files into it, one a sample",
             )
-        found.sort(key=lambda each: [int(t) if t.isdecimal() else t for t in _parts(each.name)])
+        found.sort(
+            key=lambda each: [
+                int(t) if t.isdecimal() else t for t in re.split(r"(\d+)", each.name.lower())
+            ]
+        )
         return tuple(Sample(each.name, self._specs(each, None)) for each in found)
 
     def _rows(self, classes: Sequence[str]) -> tuple[Sample, ...]:
@@ -169,10 +173,6 @@ def open_set(path: str, inputs: Sequence[ExampleInput], classes: Sequence[str]) 
     if not inputs:
         raise LowerscopeError("the model takes no inputs", where=path)
     return InputSet(place, inputs, classes)
-
-
-def _parts(name: str) -> list[str]:
-    return re.split(r"(\d+)", name.lower())
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:

@@ -19,8 +19,8 @@ from tvm import relax
 from lowerscope.core.cli import main
 from lowerscope.core.export.folder import export
 from lowerscope.core.files import sessions
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.sessions import (
-    Hashes,
     archive_places,
     load_session,
     open_archive,
