@@ -38,7 +38,9 @@ class Sketch:
 
     def add(self, name: str, path: str, *sources: str, kind: str = "call") -> str:
         entity = f"fx:{name}_{len(self.boxes)}"
-        self.boxes.append(BoxText(entity, f"{name}_{len(self.boxes)}", f"{name} · 64", kind, "te"))
+        self.boxes.append(
+            BoxText(entity, f"{name}_{len(self.boxes)}", kind, "te", name, (("64", ""),))
+        )
         self.paths.append(path)
         self.flows += [Flow(source, entity, "1×128×768") for source in sources]
         return entity

@@ -106,7 +106,7 @@ def test_table_says_what_print_tabular_says(example: Example, name: str, tracer:
 def test_constants_with_one_use_are_in_its_box(example: Example) -> None:
     model, inputs = example("attention")
     graph = picture_of(trace(model, inputs, "fx"), {})
-    boxes = {box.title: box.subtitle for box in graph.boxes}
+    boxes = {box.title: box.description for box in graph.boxes}
     assert "mask" not in boxes
     assert boxes["add"] == "add · mask 16×16"
     assert boxes["reshape"] == "reshape · 1, 16, 4, 16"
@@ -125,7 +125,7 @@ def test_a_constant_with_several_uses_is_in_the_boxes_of_all() -> None:
     graph = picture_of(trace(Shared(), (torch.ones(2, 4),), "export"), {})
     assert not [box for box in graph.boxes if box.title == "scale"]
     using = [box for box in graph.boxes if "fx:scale" in box.members]
-    assert [(box.title, box.subtitle) for box in using] == [
+    assert [(box.title, box.description) for box in using] == [
         ("mul", "mul · scale 4"),
         ("mul_2", "mul · scale 4"),
     ]
@@ -148,7 +148,7 @@ def test_scalars_are_in_the_boxes_that_use_them_and_what_is_returned_has_one() -
     graph = picture_of(trace(Returned(), (torch.ones(2, 4),), "fx"), {})
     boxes = {box.title: box for box in graph.boxes}
     assert list(boxes) == ["x", "view", "scale", "size_2", "output"]
-    assert boxes["view"].subtitle == "view · mul"
+    assert boxes["view"].description == "view · mul"
     assert set(boxes["view"].members) == {"fx:mul", "fx:size", "fx:size_1"}
     assert boxes["scale"].kind == "constant"
     assert {(edge.source, edge.target) for edge in graph.edges} == {

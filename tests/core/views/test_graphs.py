@@ -43,7 +43,7 @@ def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
         "layer3",
         "layer4",
     ]
-    assert closed.boxes[5].subtitle == "Sequential · 16 nodes"
+    assert closed.boxes[5].description == "Sequential · 16 nodes"
     wanted = ("module:layer2", "module:layer2.0")
     opened = pipeline.answer(
         GraphQuery(RESNET, DEFAULT, "fx", None, Opening(wanted).expanded, Opening(wanted).fits)
@@ -64,7 +64,7 @@ def test_a_fused_module_has_a_box_for_each_group_within_its_module(pipeline: Pip
     graph = pipeline.answer(
         GraphQuery(FUSED, DEFAULT, "relax", moment, everything.expanded, everything.fits)
     )
-    calls = {box.subtitle.split(" · ")[0]: box for box in graph.boxes}
+    calls = {box.operator: box for box in graph.boxes}
     group = calls["call fused_matmul_divide"]
     (frame,) = graph.regions
     assert frame.id == "module:attention"
@@ -156,7 +156,7 @@ def test_what_a_step_has_folded_has_no_box(pipeline: Pipeline) -> None:
         graph, _ = _graphs_at(pipeline, recipe, moment)
         stood_for = {each for box in graph.boxes for each in (*box.entities, *box.members)}
         assert stood_for.isdisjoint(gone)
-    fused = {box.subtitle.split(" · ")[0]: box for box in graph.boxes}
+    fused = {box.operator: box for box in graph.boxes}
     assert fused["call_tir fused_matmul_add_relu"].members == (
         "relax:main/lv1",
         "relax:main/lv2",
@@ -196,7 +196,7 @@ def test_the_call_of_a_fused_function_is_looked_into(pipeline: Pipeline) -> None
         }
         # A constant that the call is given is that of the one that reads it.
         words = {
-            box.title: box.subtitle for box in opened.boxes if box.id.startswith(f"{first.id}/")
+            box.title: box.description for box in opened.boxes if box.id.startswith(f"{first.id}/")
         }
         assert words["lv1"] == "call_tir matmul · const 784×128"
         assert words["lv2"] == "call_tir add · const 128"

@@ -42,7 +42,7 @@ def models(draw: st.DrawFn) -> Model:
 
 
 def drawn(paths: list[str], edges: list[tuple[int, int]], expanded: frozenset[str]) -> GraphRecord:
-    boxes = [BoxText(f"n{i}", f"n{i}", "x" * (i % 40), "call") for i in range(len(paths))]
+    boxes = [BoxText(f"n{i}", f"n{i}", "call", operator="x" * (i % 40)) for i in range(len(paths))]
     flows = [Flow(f"n{source}", f"n{target}", "1×64") for source, target in edges]
     modules = Modules(paths, {}, Opening(tuple(sorted(expanded))))
     return graph_record(boxes, flows, DEFAULT, lambda: None, modules=modules)
@@ -201,33 +201,33 @@ def test_a_group_that_another_one_is_all_of_is_left_out() -> None:
 
 
 def test_a_collapsed_group_says_what_it_holds() -> None:
-    boxes = [BoxText(f"n{i}", f"n{i}", "", "call", "te", (f"weight{i}",)) for i in range(3)]
+    boxes = [BoxText(f"n{i}", f"n{i}", "call", "te", members=(f"weight{i}",)) for i in range(3)]
     flows = [Flow("n0", "n1", "8"), Flow("n1", "n2", "16")]
     items = hierarchy(["", "layer", "layer"])
     left = collapse(boxes, flows, items, frozenset(), {"layer": "Sequential"})
     assert left.boxes[1] == BoxText(
         "module:layer",
         "layer",
-        "Sequential · 2 nodes",
         "group",
         "te",
+        "Sequential",
+        (("2 nodes", ""),),
         ("n1", "weight1", "n2", "weight2"),
-        operator="Sequential",
     )
     assert left.flows == (Flow("n0", "module:layer", "8"),)
     opened = collapse(boxes, flows, items, {"module:layer"}, {"layer": "Sequential"})
-    assert opened.items == (0, Frame("module:layer", "layer · Sequential", (1, 2)))
+    assert opened.items == (0, Frame("module:layer", "layer · Sequential", (1, 2), "Sequential"))
 
 
 def test_members_with_other_strategies_leave_a_group_without_one() -> None:
-    boxes = [BoxText(f"n{i}", f"n{i}", "", "call", way) for i, way in enumerate(("te", "library"))]
+    boxes = [BoxText(f"n{i}", f"n{i}", "call", way) for i, way in enumerate(("te", "library"))]
     left = collapse(boxes, [], hierarchy(["a", "a"]), frozenset(), {})
     assert left.boxes[0].strategy == ""
 
 
 def test_a_picture_with_frames_can_be_given_up() -> None:
     paths = [f"layer.{i // 20}.{i // 5}" for i in range(200)]
-    boxes = [BoxText(f"n{i}", f"n{i}", "", "call") for i in range(200)]
+    boxes = [BoxText(f"n{i}", f"n{i}", "call") for i in range(200)]
     flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(199)]
     modules = Modules(paths, {}, Opening(tuple(group.id for group in all_groups(paths))))
     calls = 0
@@ -263,7 +263,7 @@ def test_expanding_a_group_leaves_what_is_in_the_others_as_it_was() -> None:
 
 def test_it_opens_at_the_deepest_level_that_fits() -> None:
     paths = [f"net.{i // 4}" for i in range(8)]
-    boxes = [BoxText(f"n{i}", f"n{i}", "", "call") for i in range(8)]
+    boxes = [BoxText(f"n{i}", f"n{i}", "call") for i in range(8)]
     flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(7)]
 
     def opened(height: float) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ LAYERS = 8
 
 def masked(expanded: tuple[str, ...]) -> GraphRecord:
     """A chain of layers, each of which reads the same mask beside the value before it."""
-    boxes = [BoxText("x", "x", "", "input"), BoxText("mask", "attention_mask", "", "input")]
+    boxes = [BoxText("x", "x", "input"), BoxText("mask", "attention_mask", "input")]
     flows: list[Flow] = []
     paths = ["", ""]
     last = "x"
     for layer in range(LAYERS):
         for name in ("linear", "add", "softmax"):
             entity = f"{name}{layer}"
-            boxes.append(BoxText(entity, entity, name, "call"))
+            boxes.append(BoxText(entity, entity, "call", operator=name))
             paths.append(f"layer.{layer}")
             flows.append(Flow(last, entity, "1×64"))
             last = entity
