@@ -795,18 +795,21 @@ class MenuCorner(QWidget):
         self._buttons.fit(room - self.search.width() - 36)
         self._room = room
         # The bar places it on its own changes of size only.
-        self.setGeometry(width - room, 0, room, self._bar.height())
+        self.setGeometry(width - room, _INSET, room, self._bar.height() - 2 * _INSET)
 
     # Qt
 
     def sizeHint(self) -> QSize:
-        return QSize(self._room, self._bar.height())
+        return QSize(self._room, self._bar.height() - 2 * _INSET)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and isinstance(event, QResizeEvent):
             self._fit(event.size().width())
         return False
 
+
+_INSET = 2
+"""Pixels above and below it, as of the menus."""
 
 _SEARCH = (304, 240)
 """Widths of the search, in a wide and in a narrow window."""
