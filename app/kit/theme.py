@@ -242,6 +242,7 @@ QPushButton[primary="true"]:disabled {{
     background: {hover}; color: {faint}; border-color: {line};
 }}
 QPushButton[align="left"] {{ text-align: left; }}
+QPushButton[align="left"][quiet="true"] {{ padding: 0px; }}
 QPushButton[row="true"] {{
     background: {ground}; border-color: {ground}; padding: 0px; min-height: 44px;
 }}
@@ -372,6 +373,14 @@ QWidget[banner="wrong"] {{ background: {wrong_ground}; border-bottom: 1px solid 
 QWidget[floating="true"][banner="info"] {{ border: 1px solid {accent}; border-radius: 8px; }}
 QWidget[floating="true"][banner="wrong"] {{ border: 1px solid {wrong}; border-radius: 8px; }}
 QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
+
+QLabel[card] {{ border-radius: 6px; background: {ground}; }}
+QLabel[card="right"] {{ background: {right_ground}; color: {right}; }}
+QLabel[card="wrong"] {{ background: {wrong_ground}; color: {wrong}; }}
+QLabel[card="unsure"] {{ background: {changed}; }}
+QToolButton[framed="true"] {{
+    background: {panel}; border-color: {line}; border-radius: 6px; padding: 3px 9px;
+}}
 
 QLabel[role="quiet"] {{ color: {quiet}; }}
 QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}

@@ -312,9 +312,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "run first (F5)": ("measure-again", "variants", "export-report", "colours-time"),
     "there is no breakpoint": ("next-break", "previous-break", "clear-breaks"),
     "select a node or a line first": ("toggle-break",),
-    "another mode has this pane": (
-        *("pane-model", "pane-details", "pane-pipeline", "pane-summary"),
-    ),
+    "another mode has this pane": (*("pane-model", "pane-details", "pane-pipeline"),),
     "go back to the model first (File)": (
         *("maximise-pane", "pane-window", "drawer", "reset-layout"),
     ),
@@ -365,7 +363,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "&View": (
         *(f"mode-{mode.key}" for mode in MODES),
         "",
-        ("&Panes", ("pane-model", "pane-details", "pane-pipeline", "pane-summary")),
+        ("&Panes", ("pane-model", "pane-details", "pane-pipeline")),
         "drawer",
         "maximise-pane",
         "pane-window",
@@ -549,8 +547,10 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "compare-nodes",
         "compare-values",
         "first-difference",
-        "next-difference",
-        "previous-difference",
+        (
+            "&Differences",
+            ("next-start", "previous-start", "", "next-difference", "previous-difference"),
+        ),
         "",
         ("&Variants", ("run-variants", "variants")),
         (

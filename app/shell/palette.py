@@ -217,16 +217,17 @@ class PaletteEntries:
 
     def _lines(self) -> Iterator[PaletteEntry]:
         for view in self._texts():
-            for number, line in enumerate(view.editor.lines(), 1):
+            for number, line in view.numbered_lines():
                 if line.strip():
                     yield self._line(view, number, line.strip())
 
     def _places(self, number: int) -> Iterator[PaletteEntry]:
         """Yield the line of this number in the texts, the most recently used one first."""
         for view in self._texts():
-            lines = view.editor.lines()
-            if 1 <= number <= len(lines):
-                yield self._line(view, number, lines[number - 1].strip())
+            content = view.editor.content
+            if 1 <= number <= content.count:
+                line = content.lines[content.numbered(number)]
+                yield self._line(view, number, line.strip())
 
     def _line(self, view: CodeView, number: int, text: str) -> PaletteEntry:
         where = f"{view.accessibleName()} {number}"

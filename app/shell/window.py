@@ -321,7 +321,9 @@ class MainWindow(QMainWindow):
         panes.schedule.tune.clicked.connect(self.tune.ask)
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
-        panes.timeline.compare.setMenu(self.pipeline.comparison_menu(panes.timeline))
+        for name in ("first-difference", "tolerances", "export-report"):
+            panes.outcome.add_action(self.commands.action(name))
+        panes.difference.compare.setMenu(self.pipeline.comparison_menu(panes.difference))
         panes.mode_changed.connect(self._show_mode)
         panes.arranged.connect(self._show_drawer)
         self._show_mode()

@@ -36,7 +36,7 @@ def test_a_batch_of_any_size(qtbot: QtBot, open_window: OpenWindow) -> None:
     run_and_wait(qtbot, window)
     assert document.run_record is not None
     assert document.run_record.verdict == "match"
-    table = window.panes.result.sizes
+    table = window.panes.summary.sizes
     assert [row.key for row in table.rows()] == ["batch = 1", "batch = 7", "batch = 64"]
     window.commands.action("undo").trigger()
     wait_for_records(qtbot, window)

@@ -259,17 +259,19 @@ class InputsDialog(Dialog):
         spec: InputSpec | None,
     ) -> None:
         shape = QLineEdit()
-        shape.setPlaceholderText("1,784")
+        shape.setPlaceholderText("1×784")
         shape.setMinimumWidth(88)
-        shape.setToolTip(self.tr("Numbers, or names for any size of a range: batch,784"))
+        shape.setToolTip(
+            self.tr("Extents with commas or ×; names are for any size of a range: batch×784")
+        )
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))
         dtype.setCurrentText("float32")
         if record is not None:
-            shape.setText(shape_text(record.shape).replace("×", ",").replace("scalar", ""))
+            shape.setText(shape_text(record.shape, scalar=""))
             dtype.setCurrentText(record.dtype)
         if spec is not None and spec.shape is not None:
-            shape.setText(",".join(str(extent) for extent in spec.shape))
+            shape.setText(shape_text(spec.shape, scalar=""))
         if spec is not None and spec.dtype is not None:
             dtype.setCurrentText(spec.dtype)
         low, high, file = QLineEdit(), QLineEdit(), QLineEdit()
@@ -422,7 +424,7 @@ def _spec_of(row: InputRow) -> InputSpec | None:
         raise LowerscopeError(
             "it has no shape",
             where=row.name,
-            todo="Write its extents with commas, such as 1,784, or choose a file",
+            todo="Write its extents, such as 1×784, or choose a file",
         )
     text = f"{row.name}={shape or '()'}:{row.dtype.currentText()}"
     if row.low.text().strip() or row.high.text().strip():
@@ -433,5 +435,5 @@ def _spec_of(row: InputRow) -> InputSpec | None:
         what, todo = error.problem.what, error.problem.todo
         if "NAME=" in todo:
             # Its advice mentions the option of the command line.
-            todo = "Write its extents with commas, such as 1,784, and whole numbers from and up to"
+            todo = "Write its extents, such as 1×784, and whole numbers from and up to"
         raise LowerscopeError(what, where=row.name, todo=todo) from error
