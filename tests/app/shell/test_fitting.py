@@ -10,7 +10,7 @@ from itertools import combinations
 
 import msgspec
 import pytest
-from PySide6.QtCore import QRect
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -96,21 +96,19 @@ def clipped(widget: QWidget) -> str:
     return ""
 
 
-def overlaps(layout: QLayout) -> Iterator[str]:
-    """Yield pairs of a layout's items that overlap."""
-    places: list[tuple[QRect, str]] = []
-    for index in range(layout.count()):
-        item = layout.itemAt(index)
-        assert item is not None
-        inner, widget = item.layout(), item.widget()
-        if inner is not None:
-            yield from overlaps(inner)
-        elif widget is not None and widget.isVisible():
-            places.append((widget.geometry(), name_of(widget)))
-    for (one, first), (other, second) in combinations(places, 2):
-        shared = one.intersected(other)
+def overlaps(widget: QWidget) -> Iterator[str]:
+    """Yield the pairs of widgets that a widget's layouts place over one another."""
+    layouts = widget.findChildren(QLayout)
+    children = widget.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    placed = [
+        child
+        for child in children
+        if child.isVisible() and any(each.indexOf(child) >= 0 for each in layouts)
+    ]
+    for one, other in combinations(placed, 2):
+        shared = one.geometry().intersected(other.geometry())
         if shared.width() > 1 and shared.height() > 1:
-            yield f"{first} overlaps {second}"
+            yield f"{name_of(one)} overlaps {name_of(other)}"
 
 
 def faults(window: QWidget) -> list[str]:
@@ -118,9 +116,8 @@ def faults(window: QWidget) -> list[str]:
     found = []
     for widget in visible_in(window):
         found += [f"{name_of(widget)} {words}" for words in (cut(widget), clipped(widget)) if words]
-        layout = widget.layout()
-        if layout is not None and layout.sizeConstraint() != layout.SizeConstraint.SetNoConstraint:
-            found += list(overlaps(layout))
+        if widget.layout() is not None:
+            found += list(overlaps(widget))
     return found
 
 
