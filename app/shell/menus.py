@@ -607,17 +607,7 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         Button("open-rule", "rule", "Rule"),
         Button("extensions", "list", "Rules"),
     ),
-    "step": (
-        Button("previous-step", "left"),
-        Button("next-step", "right"),
-        Button("play", "play", "Play"),
-        Button("leave-steps", "leave", "Leave"),
-        None,
-        Button("previous-change", "up"),
-        Button("next-change", "down", "Change"),
-        Button("pin-step", "pin", "Pin"),
-        Button("add-pass", "plus", "Pass"),
-    ),
+    "step": (),
     "schedule": (
         Button("undo", "undo"),
         Button("redo", "redo"),
@@ -627,17 +617,12 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
     ),
     "run": (
         Button("measure-again", "measure", "Measure"),
-        Button("compare-nodes", "table", "Nodes"),
-        Button("compare-values", "values", "Values"),
-        Button("first-difference", "flag", "First"),
-        Button("next-difference", "next", "Next"),
-        None,
         Button("run-variants", "play", "Variants"),
-        Button("tolerances", "tolerance", "Tolerance"),
-        Button("export-report", "report", "Report"),
+        Button("compare-values", "values", "Values"),
+        Button("next-difference", "next", "Next"),
     ),
 }
-"""The buttons of each mode, its most frequent commands; ``None`` is a gap."""
+"""Frequent commands of each mode that have no button in its panes; ``None`` is a gap."""
 
 
 def paths() -> dict[str, tuple[str, ...]]:
@@ -788,9 +773,11 @@ class MenuCorner(QWidget):
         self._fit(self._bar.width())
 
     def _fit(self, width: int) -> None:
-        shown = [each for each in self._bar.actions() if each.isVisible()]
-        menus = max((self._bar.actionGeometry(each).right() for each in shown), default=0)
-        room = max(0, width - menus - 24)
+        # The places of the menus are known later than their titles.
+        metrics = self._bar.fontMetrics()
+        shown = [each.text().replace("&", "") for each in self._bar.actions() if each.isVisible()]
+        menus = sum(metrics.horizontalAdvance(title) + _AROUND for title in shown)
+        room = max(0, width - menus - _AROUND)
         self.search.setFixedWidth(_SEARCH[0] if width >= NARROW else _SEARCH[1])
         self._buttons.fit(room - self.search.width() - 36)
         self._room = room
@@ -807,6 +794,9 @@ class MenuCorner(QWidget):
             self._fit(event.size().width())
         return False
 
+
+_AROUND = 24
+"""Pixels that a menu has beside its title, at most."""
 
 _INSET = 2
 """Pixels above and below it, as of the menus."""
