@@ -162,7 +162,14 @@ class MainWindow(QMainWindow):
         self.commands = commands = Commands(self)
         queries, run = features.queries, features.runs.run
         self.sandbox = SandboxCommands(features, self.settings, self)
-        self.trusting = Trusting(document, features.processes, run, self.settings, self)
+        self.trusting = Trusting(
+            document,
+            features.processes,
+            run,
+            self.settings,
+            lambda: self.sandbox.sandboxing.availability,
+            self,
+        )
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )

@@ -80,7 +80,7 @@ DIALOGS: dict[str, Make] = {
         window.features.runs.run,
         window,
     ),
-    "run code": lambda window: RunCodeDialog([__file__], (), window),
+    "run code": lambda window: RunCodeDialog([__file__], (), "It may write.", window),
     "settings": lambda window: SettingsDialog(window.preferences, window),
     "shortcuts": lambda window: ShortcutsPage(window.commands, window),
     "target": lambda window: TargetDialog(window.document, window.targets.targets, window),

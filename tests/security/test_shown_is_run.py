@@ -194,7 +194,7 @@ def test_an_encoding_hides_nothing(qtbot: QtBot, tmp_path: Path, how: str) -> No
     environment = Environment(path)
     with environment.loading():
         assert run_file(environment).HIDDEN == 1
-    dialog = RunCodeDialog([str(path)], ())
+    dialog = RunCodeDialog([str(path)], (), "")
     qtbot.addWidget(dialog)
     view = dialog.files.widget(0)
     assert isinstance(view, CodeView)

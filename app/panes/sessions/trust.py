@@ -34,7 +34,11 @@ from lowerscope.core.model.recipe import Recipe
 
 
 class Trusting(QObject):
-    """Shows the dialog about a recipe's files, and stores those that may run."""
+    """Shows the dialog about a recipe's files, and stores those that may run.
+
+    Args:
+        confinement: Returns what code that runs may do, as a sentence.
+    """
 
     declined = Signal()  # The user declined to run the files.
 
@@ -44,10 +48,12 @@ class Trusting(QObject):
         children: Children,
         run: Callable[[], None],
         settings: Settings,
+        confinement: Callable[[], str],
         window: QWidget,
     ) -> None:
         super().__init__(window)
         self._document = document
+        self._confinement = confinement
         self._run = run
         self._settings = settings
         self._window = window
@@ -91,7 +97,7 @@ class Trusting(QObject):
             return
 
         changed = [path for path in unknown if path in known]
-        dialog = RunCodeDialog(unknown, changed, self._window)
+        dialog = RunCodeDialog(unknown, changed, self._confinement(), self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         # Each dialog approves only what it shows, in case a second one opens.
         dialog.accepted.connect(partial(self._go, files, hashes | dialog.shown, go, decline))
@@ -210,24 +216,29 @@ class RunCodeDialog(Dialog):
     Args:
         paths: The files.
         changed: Those of them that ran before with other content.
+        confinement: What they may do, as a sentence.
     """
 
     def __init__(
-        self, paths: Sequence[str], changed: Sequence[str], parent: QWidget | None = None
+        self,
+        paths: Sequence[str],
+        changed: Sequence[str],
+        confinement: str,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         several = len(paths) > 1
         self.setWindowTitle(self.tr("Run these files?") if several else self.tr("Run this file?"))
         if several:
-            text = self.tr("Opening runs these files as programs, with all that you may do: {0}.")
+            text = self.tr("Opening runs these files as programs: {0}.")
             again = self.tr("Since they were opened here, these have changed: {0}.")
             first = self.tr("They have not been opened here before.")
         else:
-            text = self.tr("Opening runs {0} as a program, with all that you may do.")
+            text = self.tr("Opening runs {0} as a program.")
             again = self.tr("It has changed since it was opened here.")
             first = self.tr("It has not been opened here before.")
         since = again.format(_names(changed)) if changed else first
-        question = Label(f"{text.format(_names(paths))} {since}")
+        question = Label(f"{text.format(_names(paths))} {confinement} {since}")
         question.setWordWrap(True)
         # The SHA-256 of the content shown of each file, by its path; ``""`` if it cannot be read.
         self.shown: dict[str, str] = {}

@@ -48,7 +48,7 @@ class Desk:
         self.window = QWidget()
         self.settings = Settings()
         self.trusting = Trusting(
-            self.document, features.processes, features.runs.run, self.settings, self.window
+            self.document, features.processes, features.runs.run, self.settings, str, self.window
         )
         self.laid_out: list[WindowLayout] = []
         self.sessions = Sessions(
