@@ -101,7 +101,7 @@ def test_the_files_read_again_may_have_another_function(work: Workbench) -> None
     asked = work.bench.count(ScheduleQuery), work.bench.count(MovesQuery)
     work.document.reload()
     work.bench.derive(key="2")
-    assert work.scheduling.moves.all == ()
+    assert work.scheduling.moves.are_coming
     work.settle()
     assert work.scheduling.moves.all == work.moves
     assert (work.bench.count(ScheduleQuery), work.bench.count(MovesQuery)) == (
@@ -128,6 +128,8 @@ def test_a_primitive_that_crashes_two_engines_is_switched_off_and_undo_drops_it(
         lost = work.bench.sent(ScheduleQuery)
         crash(work.bench, work.bench.engine, "primitive 0 s2 parallel")
         lost.refuse(CRASHED)
+        assert work.scheduling.problem is None
+        work.bench.derive()
     work.settle()
     assert work.statuses == ["done", "off"]
     assert any("switched off" in each for each in work.bench.notices)
@@ -146,7 +148,7 @@ def test_primitives_on_which_two_engines_crash_are_not_requested_again(work: Wor
                 each.answer(work.applied(each.query))
     assert work.scheduling.moves.are_deadly
     asked = work.bench.count(MovesQuery)
-    work.scheduling.moves.ask_again()
+    work.scheduling.moves.follow()
     assert work.bench.count(MovesQuery) == asked
 
 
