@@ -589,10 +589,12 @@ class Scheduling(QObject):
         if wanted is None:
             self.trying.cancel_draft()
             self.trying.clear()
-        elif wanted != self._watch.pending and self.shown is not None:
-            if wanted.recipe != self.shown.recipe:
-                self.trying.cancel_draft()
+        elif wanted != self._watch.pending and self._shows_other(wanted.recipe):
+            self.trying.cancel_draft()
         self._watch.update()
+
+    def _shows_other(self, recipe: Recipe) -> bool:
+        return self.shown is not None and self.shown.recipe != recipe
 
     def _renew(self, change: Change) -> None:
         """Discard previews if the recipe shown is derived again: its files may have changed."""

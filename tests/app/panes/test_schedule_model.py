@@ -17,6 +17,7 @@ from lowerscope.core.model.queries import (
     CheckQuery,
     MeasureQuery,
     MovesQuery,
+    PeaksQuery,
     RulesQuery,
     ScheduleProgramQuery,
     ScheduleQuery,
@@ -24,7 +25,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.schedule import Made, Primitive, Schedule
-from lowerscope.core.model.schedule_records import ByRule, Checked, Measured, RuledFunction
+from lowerscope.core.model.schedule_records import ByRule, Checked, Measured, Peaks, RuledFunction
 from tests.app.panes.workbench import FACTORS, LOOP, Workbench, move, primitive
 from tests.app.plain_values import (
     CRASHED,
@@ -412,6 +413,9 @@ def test_a_schedule_that_fits_no_function_is_kept_until_it_is_deleted(work: Work
 # Measurements
 
 
+PEAKS = Peaks(gflops=100.0, gbytes_per_second=10.0, threads=2, target="llvm")
+
+
 def measured(milliseconds: float) -> Measured:
     return Measured(
         milliseconds=milliseconds,
@@ -438,6 +442,9 @@ class Worker:
     def next(self) -> CheckQuery | MeasureQuery:
         """Wait for the next job."""
         self.qtbot.waitUntil(lambda: self.found.doing is not None)
+        if isinstance(self.found.doing, PeaksQuery):
+            self.work.bench.worker.last().answer(PEAKS)
+            return self.next()
         query = self.work.bench.worker.last().query
         assert isinstance(query, CheckQuery | MeasureQuery)
         return query
@@ -460,10 +467,8 @@ class Worker:
         here = self.found.here
         assert here is not None
         while any(
-            self.found.is_coming(kind, of)
-            for kind in ("check", "measure")
-            for of in (here, here.unscheduled)
-        ) or (self.found.doing is not None):
+            self.found.is_coming(job) for job in (*here.jobs, here.unscheduled.measure)
+        ) or isinstance(self.found.doing, CheckQuery | MeasureQuery):
             jobs.append(self.answer())
         return jobs
 
@@ -526,7 +531,7 @@ def test_what_is_unsafe_is_checked_at_once_even_where_nothing_is_measured(
     assert worker.found.doing is None
     work.editing.apply(Primitive(id="", name="loop_partition", forced=True))
     work.settle()
-    assert worker.found.doing == "check"
+    assert isinstance(worker.found.doing, CheckQuery)
     assert worker.answer() == "check parallel loop_partition"
     assert verdicts(worker.found) == {"s2": "differs"}
     assert worker.found.doing is None
@@ -556,11 +561,11 @@ def test_a_function_that_crashed_is_measured_again_on_demand_alone(
     work.bench.worker.last().refuse(CRASHED)
     here = worker.found.here
     assert here is not None
-    assert worker.found.problem("check", here) == CRASHED
+    assert worker.found.problem(here.check) == CRASHED
     assert worker.answer_all() == ["measure "]
     worker.found.measure()
     assert worker.answer_all() == ["check vectorize", "measure vectorize"]
-    assert worker.found.problem("check", here) is None
+    assert worker.found.problem(here.check) is None
 
 
 def test_a_check_that_goes_on_beyond_its_time_costs_the_worker(
