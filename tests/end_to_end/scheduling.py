@@ -200,7 +200,7 @@ class Bench:
 
     def code_line(self, part: str) -> int:
         """Return the first line of the script with a text in it, from 0."""
-        lines = self.code.script.code.text().split("\n")
+        lines = self.code.script.code.editor.lines()
         return next(at for at, line in enumerate(lines) if part in line)
 
     def line_place(self, part: str) -> QPoint:

@@ -60,8 +60,8 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
         panes.bring(name)
         for key in pane.pages():
             pane.set_current(key)
-            pages = {"details": "details", "steps": "pipeline", "call": "details"}
-            several = name in ("outcome", "summary", "changes")
+            pages = {"details": "details", "steps": "pipeline", "call": "details", "memory": "time"}
+            several = name in ("outcome", "changes")
             own = key if several or key in ("translation", "node-map") else name
             wanted = pages.get(key, own)
             focus = pane.page(key)

@@ -15,7 +15,7 @@ from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import PART, ElidedLabel, PartsLabel, SeenPage
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import head_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_variants import Variants
@@ -387,7 +387,7 @@ class VariantTable(SeenPage):
     ) -> Row:
         name = self.tr("torch, node") if measured.torch_does_more else self.tr("torch")
         faster = "" if before is None else ratio_text(before.milliseconds / time)
-        bar = Cell("", "quiet", bar=time / longest)
+        bar = Cell("", gauge=Gauge(time / longest, "quiet"))
         cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
         return Row("torch", cells)
 
@@ -400,7 +400,9 @@ class VariantTable(SeenPage):
         disturbed = ""
         if measured is not None:
             time = duration_text(measured.milliseconds)
-            bar = Cell("", "accent" if on else "quiet", bar=measured.milliseconds / longest)
+            bar = Cell(
+                "", gauge=Gauge(measured.milliseconds / longest, "accent" if on else "quiet")
+            )
             disturbed = UNRELIABLE if measured.disturbed else ""
             if before is not None:
                 either = UNRELIABLE if before.disturbed else disturbed
