@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QLabel,
+    QListView,
     QToolTip,
     QWidget,
 )
@@ -326,7 +327,7 @@ def tips_of(widget: QWidget) -> set[str]:
 def tips_of_items(view: QAbstractItemView, parent: QModelIndex) -> set[str]:
     model, found = view.model(), set()
     for row in range(model.rowCount(parent)):
-        for column in range(model.columnCount(parent)):
+        for column in range(1 if isinstance(view, QListView) else model.columnCount(parent)):
             tip = model.index(row, column, parent).data(Qt.ItemDataRole.ToolTipRole)
             found |= {str(tip)} if tip else set()
         found |= tips_of_items(view, model.index(row, 0, parent))
