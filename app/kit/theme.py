@@ -248,6 +248,12 @@ QPushButton[row="true"] {{
 }}
 QPushButton[row="true"]:hover {{ background: {panel}; border-color: {line}; }}
 QPushButton[row="true"]:focus {{ border-color: {accent}; }}
+QPushButton[card="true"] {{ background: {panel}; padding: 0px; min-height: 0px; }}
+QPushButton[card="true"]:hover {{ border-color: {accent}; }}
+QPushButton[card="true"]:focus {{ border-color: {accent}; }}
+QLabel[drop="true"] {{
+    border: 1px dashed {edge}; border-radius: 6px; padding: 12px 16px;
+}}
 QPushButton[chip="true"] {{
     background: {accent}; color: {on_accent}; border-color: {accent}; border-radius: 13px;
     padding: 0px 12px; font-weight: 600; font-size: 12px;

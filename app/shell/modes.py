@@ -42,7 +42,7 @@ MODES = (
         "step",
         "Step",
         "What each step of the translation, the passes, the build and the run did",
-        (("pipeline", 400), ("changes", 1040)),
+        (("pipeline", 300), ("changes", 1140)),
         ("pipeline",),
     ),
     Mode(
@@ -61,7 +61,7 @@ MODES = (
 
 BY_KEY = {mode.key: mode for mode in MODES}
 
-LEAST = {"model": 120, "details": 180, "pipeline": 260, "schedule": 420}
+LEAST = {"model": 120, "details": 180, "pipeline": 240, "schedule": 420}
 """Minimum widths of panes; of all others, `LEAST_WIDTH`. Contents never change them."""
 
 LEAST_WIDTH = 150

@@ -28,7 +28,6 @@ from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
-from lowerscope.app.panes.steps.timeline_view import TimelineView
 from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage
 from lowerscope.app.shell.features import Features
@@ -43,7 +42,7 @@ LEAST_DRAWER = 80
 
 
 class Panes(QWidget):
-    """The area below the tool bar: the panes of the current mode, the timeline, and the drawer."""
+    """The area below the tool bar: the panes of the current mode, and the drawer."""
 
     mode_changed = Signal()  # Another mode became current.
     arranged = Signal()  # A pane, or the drawer, was shown, closed, maximised or resized.
@@ -81,7 +80,12 @@ class Panes(QWidget):
         self.log = LogView(features.document, features.processes)
         self.details = DetailsView(features.document, features.queries)
         self.pipeline = PipelineView(
-            features.document, features.queries, features.stepping, features.pins, features.build
+            features.document,
+            features.queries,
+            features.stepping,
+            features.pins,
+            features.build,
+            features.run_steps,
         )
         self.schedule = ScheduleView(
             features.document,
@@ -93,12 +97,11 @@ class Panes(QWidget):
             features.colouring,
             features.build,
         )
-        self.timeline = TimelineView(
-            features.document, features.stepping, features.scheduled, features.run_steps
-        )
         self.outcome = RunView(features.document, features.runs, features.faults)
         self.summary = self.outcome.summary
         self.changes = Pane(self.tr("Changes"))
+        # Its pages name the step themselves.
+        self.changes.header.hide()
         self.drawer = Pane(self.tr("Messages"))
         self._fill(features)
         self.by_name: dict[str, Pane] = {
@@ -120,7 +123,6 @@ class Panes(QWidget):
             set_page(pane, own.get(name, "problems" if name == "drawer" else name))
         set_page(self.summary, "result")
         set_page(self.outcome.calls, "time")
-        set_page(self.timeline, "timeline")
         for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
             set_page(part, "numbers")
         self._busy = self._opened_for_problems = False
@@ -136,12 +138,6 @@ class Panes(QWidget):
         self._show_problems()
 
     def _lay_out(self) -> None:
-        above = QWidget()
-        column = QVBoxLayout(above)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.area, 1)
-        column.addWidget(self.timeline)
         self.drawer.setMinimumHeight(LEAST_DRAWER)
         self.drawer.setProperty("ground", "panel")
         self.drawer.setProperty("edge", "top")
@@ -151,7 +147,7 @@ class Panes(QWidget):
         close.clicked.connect(self.close_drawer)
         self.drawer.add_corner(close)
         self.drawer.hide()
-        self.rows = Split(Qt.Orientation.Vertical, above, self.drawer, shares=(1, 0))
+        self.rows = Split(Qt.Orientation.Vertical, self.area, self.drawer, shares=(1, 0))
         self.rows.setHandleWidth(1)
         self.rows.splitterMoved.connect(self._note_drawer)
         self.area.splitterMoved.connect(self.arranged)
@@ -176,7 +172,9 @@ class Panes(QWidget):
         self.inputs = InputsPage(document, queries, features.inputs)
         self.translation = TranslationPage(document, queries, self.relax.set_busy)
         self.node_map = NodeMap(document)
-        self.difference = DifferenceView(document, queries, features.pins, self.changes.set_busy)
+        self.difference = DifferenceView(
+            document, queries, features.stepping, features.pins, self.changes.set_busy
+        )
         self.call = RunStepPage(document, queries, features.run_steps, self.changes.set_busy)
         for pane, key, title, page in (
             (self.outcome, "compare", self.tr("Compare"), self.compare),
@@ -216,7 +214,6 @@ class Panes(QWidget):
         if key == "schedule" and self.mode != "schedule":
             self._before_schedule = self.mode
         self.area.set_mode(key)
-        self.timeline.setVisible(key == "step")
         if (stepping.section == "schedule") != (key == "schedule"):
             stepping.set_section("schedule" if key == "schedule" else "passes")
         self._show_changes()
@@ -224,14 +221,14 @@ class Panes(QWidget):
         self.arranged.emit()
 
     def _follow_section(self) -> None:
-        """Show the mode of the timeline that became current."""
+        """Show the mode of the section that became current."""
         scheduling = self._features.stepping.section == "schedule"
         if scheduling != (self.mode == "schedule"):
             self.set_mode("schedule" if scheduling else self._before_schedule)
         self._show_changes()
 
     def _show_changes(self) -> None:
-        """Show what the current timeline's steps do: the calls of a run change no module."""
+        """Show what the steps of the current section do: the calls of a run change no module."""
         runs = self._features.stepping.section == "run"
         self.changes.set_current("call" if runs else "difference")
 
@@ -324,8 +321,6 @@ class Panes(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        covered = bool(self.area.maximised)
-        self.timeline.setVisible(self.mode == "step" and not covered)
         self.arranged.emit()
 
     def reset(self) -> None:
@@ -381,7 +376,7 @@ class Panes(QWidget):
         self.show_page("tune")
 
     def _show_difference_of(self, old: Recipe, new: Recipe, function: str) -> None:
-        self.difference.filter.setText(function)
+        self.difference.show_only(function)
         self._features.pins.compare_recipes(old, new)
 
     def _show_variants(self) -> None:

@@ -114,7 +114,9 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     old: int
     new: int
     length: int  # number of lines
-    other: str = ""  # of moved lines: the function that has ``old``, or ``new``
+    # Of moved lines: the function that has ``old``, or ``new``; of changed lines whose old ones
+    # went into another function as well: that function.
+    other: str = ""
 
 
 class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):

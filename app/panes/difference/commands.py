@@ -53,14 +53,14 @@ class CompareCommands(QObject):
                 "next-change",
                 tr("N&ext change"),
                 partial(self._next_change, 1),
-                "F7",
+                "F8",
                 enabled=document.is_open,
             ),
             Command(
                 "previous-change",
                 tr("P&revious change"),
                 partial(self._next_change, -1),
-                "Shift+F7",
+                "Shift+F8",
                 enabled=document.is_open,
             ),
             Command(

@@ -92,14 +92,14 @@ def run_step_commands(
             "next-break",
             tr("Continue to the next breakpoint"),
             partial(stepping.to_break, 1),
-            "Shift+F8",
+            "Ctrl+F9",
             enabled=has_calls,
         ),
         Command(
             "previous-break",
             tr("Back to the previous breakpoint"),
             partial(stepping.to_break, -1),
-            "Ctrl+Shift+F8",
+            "Ctrl+Shift+F9",
             enabled=has_calls,
         ),
         Command(
