@@ -287,6 +287,8 @@ class SummaryView(QScrollArea):
         reason, failed = record.reason, self._faults.failed
         if failed is not None:
             role, mark, words, reason = "wrong", "✕ ", self.tr("The last run failed"), failed.line()
+        elif self._runs.outdated:
+            role = "plain"
         text = markup(
             '<span style="font-weight:600">{0}</span>', f"{mark}{words[:1].upper()}{words[1:]}"
         )
