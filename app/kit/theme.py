@@ -388,9 +388,6 @@ QLabel[card] {{ border-radius: 6px; background: {ground}; }}
 QLabel[card="right"] {{ background: {right_ground}; color: {right}; }}
 QLabel[card="wrong"] {{ background: {wrong_ground}; color: {wrong}; }}
 QLabel[card="unsure"] {{ background: {changed}; }}
-QToolButton[framed="true"] {{
-    background: {panel}; border-color: {line}; border-radius: 6px; padding: 3px 9px;
-}}
 
 QLabel[role="quiet"] {{ color: {quiet}; }}
 QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}

@@ -97,11 +97,11 @@ class Runs(QObject):
             return ""
         before = self._last[0]
         if self.running:
-            return self.tr("Of the run before: the next one is in progress.")
+            return self.tr("This is the run before; the next one is in progress.")
         if run_of(before) == run_of(recipe):
             return self.tr("The files have changed since this run. Run it again (F5).")
         old, new = variant_names((before, recipe))
-        return self.tr("Of {0}; {1} has not run yet (F5).").format(old, new)
+        return self.tr("This is the run of {0}. {1} has not run yet (F5).").format(old, new)
 
     def run(self, *, quick: bool = False) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle.
