@@ -35,9 +35,6 @@ PATIENCE = 60_000
 prepare()
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579":
-    # Of two files at a time each has a display, and its keyboard, for itself.
-    os.environ["DISPLAY"] = os.environ["SECOND_DISPLAY"]
 
 
 # A busy machine is no failure of a test.

@@ -242,11 +242,18 @@ QPushButton[primary="true"]:disabled {{
     background: {hover}; color: {faint}; border-color: {line};
 }}
 QPushButton[align="left"] {{ text-align: left; }}
+QPushButton[align="left"][quiet="true"] {{ padding: 0px; }}
 QPushButton[row="true"] {{
     background: {ground}; border-color: {ground}; padding: 0px; min-height: 44px;
 }}
 QPushButton[row="true"]:hover {{ background: {panel}; border-color: {line}; }}
 QPushButton[row="true"]:focus {{ border-color: {accent}; }}
+QPushButton[card="true"] {{ background: {panel}; padding: 0px; min-height: 0px; }}
+QPushButton[card="true"]:hover {{ border-color: {accent}; }}
+QPushButton[card="true"]:focus {{ border-color: {accent}; }}
+QLabel[drop="true"] {{
+    border: 1px dashed {edge}; border-radius: 6px; padding: 12px 16px;
+}}
 QPushButton[chip="true"] {{
     background: {accent}; color: {on_accent}; border-color: {accent}; border-radius: 13px;
     padding: 0px 12px; font-weight: 600; font-size: 12px;
@@ -366,6 +373,14 @@ QWidget[banner="wrong"] {{ background: {wrong_ground}; border-bottom: 1px solid 
 QWidget[floating="true"][banner="info"] {{ border: 1px solid {accent}; border-radius: 8px; }}
 QWidget[floating="true"][banner="wrong"] {{ border: 1px solid {wrong}; border-radius: 8px; }}
 QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
+
+QLabel[card] {{ border-radius: 6px; background: {ground}; }}
+QLabel[card="right"] {{ background: {right_ground}; color: {right}; }}
+QLabel[card="wrong"] {{ background: {wrong_ground}; color: {wrong}; }}
+QLabel[card="unsure"] {{ background: {changed}; }}
+QToolButton[framed="true"] {{
+    background: {panel}; border-color: {line}; border-radius: 6px; padding: 3px 9px;
+}}
 
 QLabel[role="quiet"] {{ color: {quiet}; }}
 QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}

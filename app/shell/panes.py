@@ -21,8 +21,9 @@ from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.app.panes.relax.relax_view import RelaxView
 from lowerscope.app.panes.relax.translation_page import TranslationPage
 from lowerscope.app.panes.run.compare_page import ComparePage
-from lowerscope.app.panes.run.result_view import ResultView
+from lowerscope.app.panes.run.memory_page import MemoryPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
+from lowerscope.app.panes.run.run_view import RunView
 from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
@@ -72,7 +73,6 @@ class Panes(QWidget):
             features.colouring,
             features.build,
         )
-        self.result = ResultView(features.document, features.runs)
         self.problems = ProblemsView(
             features.document, features.variants.notes, features.faults.remedies
         )
@@ -97,10 +97,8 @@ class Panes(QWidget):
             features.colouring,
             features.build,
         )
-        self.summary = Pane(self.tr("Summary"))
-        self.summary.add_page("result", self.tr("Result"), self.result)
-        self.summary.header.tabs.hide()
-        self.outcome = Pane(self.tr("Run"))
+        self.outcome = RunView(features.document, features.runs, features.faults)
+        self.summary = self.outcome.summary
         self.changes = Pane(self.tr("Changes"))
         # Its pages name the step themselves.
         self.changes.header.hide()
@@ -114,7 +112,6 @@ class Panes(QWidget):
             "changes": self.changes,
             "schedule": self.schedule,
             "tensorir": self.tensorir,
-            "summary": self.summary,
             "outcome": self.outcome,
             "details": self.details,
         }
@@ -122,8 +119,10 @@ class Panes(QWidget):
         self._lay_out()
         for name, pane in (*self.by_name.items(), ("drawer", self.drawer)):
             # Each page of these has its own help page.
-            own = {"summary": "result", "outcome": "compare", "changes": "difference"}
+            own = {"outcome": "compare", "changes": "difference"}
             set_page(pane, own.get(name, "problems" if name == "drawer" else name))
+        set_page(self.summary, "result")
+        set_page(self.outcome.calls, "time")
         for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
             set_page(part, "numbers")
         self._busy = self._opened_for_problems = False
@@ -162,8 +161,11 @@ class Panes(QWidget):
     def _fill(self, features: Features) -> None:
         """Make the pages that several features share a pane for."""
         document, queries = features.document, features.queries
-        self.compare = ComparePage(document, queries, features.stepping, self.outcome.set_busy)
-        self.time = TimePage(document)
+        self.compare = ComparePage(
+            document, queries, features.stepping, features.runs, self.outcome.set_busy
+        )
+        self.time = TimePage(document, features.runs)
+        self.memory = MemoryPage(document, features.runs)
         self.tune = TunePage(document, features.tuning)
         self.tune.in_model_wanted.connect(features.variants.set_in_model)
         self.variants = VariantsPage(document, queries, features.runs, self.outcome.set_busy)
@@ -177,8 +179,9 @@ class Panes(QWidget):
         for pane, key, title, page in (
             (self.outcome, "compare", self.tr("Compare"), self.compare),
             (self.outcome, "time", self.tr("Time"), self.time),
+            (self.outcome, "memory", self.tr("Memory"), self.memory),
             (self.outcome, "variants", self.tr("Variants"), self.variants),
-            (self.outcome, "inputs", self.tr("Input"), self.inputs),
+            (self.outcome, "inputs", self.tr("Inputs"), self.inputs),
             (self.outcome, "tune", self.tr("Tune"), self.tune),
             (self.relax, "translation", self.tr("Translation"), self.translation),
             (self.relax, "node-map", self.tr("Node map"), self.node_map),
@@ -188,10 +191,11 @@ class Panes(QWidget):
             (self.drawer, "log", self.tr("Log"), self.log),
         ):
             pane.add_page(key, title, page)
-            set_page(page, "details" if key == "call" else key)
+            set_page(page, {"call": "details", "memory": "time"}.get(key, key))
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
-        self.compare.tensor_wanted.connect(self.show_tensor)
+        self.compare.node_wanted.connect(self._show_node)
+        self.summary.first_difference.translation_wanted.connect(self._show_translation)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
         self.variants.text_wanted.connect(self._show_difference_of)
         features.runs.variants.ended.connect(self._show_variants)
@@ -388,8 +392,10 @@ class Panes(QWidget):
         self._show_values()
 
     def _show_values(self) -> None:
-        self.compare.show_part("tensor")
         self.show_page("compare")
+
+    def _show_node(self) -> None:
+        self.set_mode("explore")
 
     def _show_busy(self) -> None:
         document = self._document

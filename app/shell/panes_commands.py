@@ -59,7 +59,6 @@ class PaneCommands(QObject):
             ("model", tr("&Outline")),
             ("details", tr("&Inspector")),
             ("pipeline", tr("List of &steps")),
-            ("summary", tr("S&ummary")),
         )
         return (
             *(

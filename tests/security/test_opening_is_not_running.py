@@ -316,27 +316,3 @@ def test_no_bytes_become_pointers(tmp_path: Path, name: str, protocol: int) -> N
     # To show the array would follow the pointer.
     made = isinstance(found["w0"], np.ndarray | np.void) and found["w0"].size > 0
     assert not made
-
-
-@pytest.mark.parametrize("protocol", range(6))
-def test_arrays_of_numbers_are_read(tmp_path: Path, protocol: int) -> None:
-    numbers = np.random.default_rng(0)
-    arrays: dict[str, Any] = {
-        "matrix": numbers.random((3, 4)),
-        "columns": np.asfortranarray(numbers.random((3, 4), dtype=np.float32)),
-        "big": numbers.random(5).astype(">f8"),
-        "whole": numbers.integers(0, 9, (2, 1, 3), dtype=np.int16),
-        "truth": numbers.random(6) > 0.5,
-        "part": numbers.random((6, 6))[::2, 1:3],
-        "none": np.zeros((0, 3)),
-        "scalar": np.float32(0.5),
-        "zero": np.array(7, dtype=np.uint8),
-    }
-    file = tmp_path / "a.pkl"
-    file.write_bytes(pickle.dumps(arrays, protocol=protocol))
-    found = read_arrays(file)
-    assert found.keys() == arrays.keys()
-    for name, array in arrays.items():
-        assert found[name].dtype == array.dtype
-        assert np.array_equal(found[name], array)
-        assert found[name].flags.writeable

@@ -151,34 +151,6 @@ def test_files_of_rules_are_run_from_their_text(tmp_path: Path) -> None:
     assert [each.name for each in loaded.rules] == ["width 4"]
 
 
-def test_a_file_is_asked_about_again_whatever_its_size_and_time(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    """A file of the same size and time is not the file that was shown."""
-    text = NET.format(importing="WIDTH = 4", width="WIDTH")
-    path = Path(write(writable / "net.py", text))
-    window = open_window(asks_first=True)
-
-    def rewritten(old: str, new: str) -> None:
-        status = path.stat()
-        path.write_text(path.read_text().replace(old, new))
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-    window.open_source(str(path))
-    first = question(window)
-    rewritten("WIDTH = 4", "WIDTH = 5")
-    first.run.click()
-    assert window.document.wanted is None
-    again = question(window)
-    assert again is not first
-    again.run.click()
-    wait_for_records(qtbot, window)
-    window.commands.action("watch").trigger()
-    rewritten("WIDTH = 5", "WIDTH = 6")
-    window.open_source(str(path))
-    question(window).reject()
-
-
 def test_what_was_read_to_be_shown_is_what_is_allowed(
     qtbot: QtBot, open_window: OpenWindow, writable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,22 +342,6 @@ def test_a_computed_import_is_asked_about(
         window.document.changed, check_params_cb=changes("snapshot"), timeout=60_000
     ):
         window.open_source(path)
-    assert not asks(window)
-
-
-def test_a_run_of_what_is_no_longer_what_was_shown(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    path = Path(write(writable / "net.py", NET.format(importing="", width="4")))
-    window = open_window(str(path), asks_first=True)
-    window.commands.action("watch").trigger()
-    path.write_text(path.read_text() + LEAVES_A_TRACE)
-    window.features.runs.run()
-    qtbot.waitUntil(lambda: asks(window), timeout=60_000)
-    assert not (writable / "it_ran").exists()
-    question(window).run.click()
-    qtbot.waitUntil(lambda: window.document.run_record is not None, timeout=120_000)
-    assert (writable / "it_ran").exists()
     assert not asks(window)
 
 

@@ -23,8 +23,9 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_editor import CodeEditor, Gutter, columns_area, paint_chevron
-from lowerscope.app.kit.code.code_lines import LINE_CHARACTERS, MOST_LINES, Folding, Range
+from lowerscope.app.kit.code.code_lines import Folding, Range
 from lowerscope.app.kit.code.marks import units
+from lowerscope.app.kit.code.shown_lines import LINE_CHARACTERS, MOST_LINES
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 
 LineStatus = Literal["same", "changed", "added", "removed", "moved-in", "moved-out"]

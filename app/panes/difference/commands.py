@@ -46,7 +46,7 @@ class CompareCommands(QObject):
                 "difference",
                 tr("&Difference"),
                 self._show,
-                "F4",
+                "F9",
                 enabled=document.is_open,
             ),
             Command(

@@ -172,18 +172,18 @@ def test_a_narrow_window_has_no_outline_and_nothing_below_its_minimum(
 
 def test_the_layout_is_kept(open_plain_window: OpenPlainWindow) -> None:
     window = open_plain_window(RECIPE)
-    window.set_mode("run")
-    window.commands.action("pane-summary").trigger()
+    window.set_mode("step")
+    window.commands.action("pane-pipeline").trigger()
     layout = window.session_layout()
-    assert (layout.mode, layout.closed[-1]) == ("run", "summary")
+    assert (layout.mode, layout.closed[-1]) == ("step", "pipeline")
     window.close()
     again = open_plain_window(RECIPE)
     again.show_panes()
-    assert again.mode == "run"
-    assert seen(again) == ["outcome"]
+    assert again.mode == "step"
+    assert seen(again) == ["changes"]
     again.commands.action("reset-layout").trigger()
     again.lay_out(msgspec.json.decode(msgspec.json.encode(layout), type=WindowLayout))
-    assert seen(again) == ["outcome"]
+    assert seen(again) == ["changes"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tvm import relax
 
 from lowerscope.core.cli import main
 from lowerscope.core.files import archives
-from lowerscope.core.files.archives import archive_places, open_archive, read_archive, unpack
+from lowerscope.core.files.archives import open_archive, read_archive, unpack
 from lowerscope.core.files.sessions import Hashes, load_session
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.stages import Pipeline
@@ -140,20 +140,6 @@ def test_an_archive_is_opened_elsewhere(
     assert load_session(folder / "session.lowerscope", Hashes()).changed == ()
     (folder / "model" / "scale.txt").write_text("4")
     assert open_archive(moved)[0].parent == folder.with_name("mine 2")
-
-
-def test_files_of_different_folders_keep_their_places_to_one_another(tmp_path: Path) -> None:
-    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "x" / "b"
-    groups = [[a / "net.py", a / "../w.bin"], [b / "r.py"], [c / "s.py"], [tmp_path / "a/y.npy"]]
-    assert archive_places(groups) == {
-        a / "net.py": "model/a/net.py",
-        tmp_path / "w.bin": "model/w.bin",
-        b / "r.py": "model/b/r.py",
-        c / "s.py": "model/x/b/s.py",
-        a / "y.npy": "model/a/y.npy",
-    }
-    groups = [[], [b / "r.py"], [c / "s.py"]]
-    assert set(archive_places(groups).values()) == {"b/r.py", "b-2/s.py"}
 
 
 SESSION = json.dumps({"version": 1, "recipe": {"source": {"spec": "model/net.py"}}})
