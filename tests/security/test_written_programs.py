@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tvm import te
 
-from lowerscope.core.export.files import file_names
-from lowerscope.core.export.module_files import script_files
+from lowerscope.core.export.files import file_names, script_files
 from lowerscope.core.files import python_text
 from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.problems import LowerscopeError
