@@ -728,7 +728,7 @@ KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 
 _ANSWERING = (
     "build.targets",
-    "export.answer",
+    "export.folder",
     "export.rule_files",
     "remote.running",
     "run.compare.agreement",

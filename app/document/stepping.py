@@ -183,7 +183,6 @@ ORDER: tuple[Section, ...] = ("translate", "passes", "build", "run")
 """Sections of the list of steps, from the top."""
 
 
-
 class Stepping(QObject):
     """The current step, and the lists it is part of.
 
