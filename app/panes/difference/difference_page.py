@@ -277,7 +277,7 @@ def diff_part(
     new = (function.old if same else function.new).split("\n")
     new = new if function.status != "removed" else []
     runs: list[DiffRun] = []
-    foreign: list[str] = []
+    foreign: list[int] = []
     sources = Counter[str]()
     own = len(old) + len(function.constants)
     old_lines: list[str] = []
