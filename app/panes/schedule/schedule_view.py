@@ -126,7 +126,7 @@ class ScheduleView(Pane):
             field.setFixedHeight(FIELD)
         self.offered = QStackedWidget()
         self.offered.addWidget(self.moves)
-        left = Split(Qt.Orientation.Vertical, self.tree, self.offered, shares=(1, 1))
+        left = Split(Qt.Orientation.Vertical, self.tree, self.offered, sizes=(7, 8), shares=(7, 8))
         self.middle = QStackedWidget()
         self.middle.addWidget(self.figures)
         self.middle.addWidget(self.form)
