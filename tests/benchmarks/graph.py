@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-from lowerscope.core.model.graph import Box, Edge, GraphRecord
+from lowerscope.core.model.graph import FAMILY_NAMES, Box, Edge, GraphRecord
 from tests.benchmarks.figures import Figure, processor_milliseconds
 from tests.benchmarks.graph_layout import layout_figures
 
@@ -25,7 +25,9 @@ SELECTED = 50.0
 """Nodes that a selection touches, and milliseconds that drawing it may take."""
 
 ACROSS = 60
-_STRIDE_X, _STRIDE_Y = 210.0, 84.0
+HEIGHT = 91.0
+FAMILIES = tuple(FAMILY_NAMES)
+_STRIDE_X, _STRIDE_Y = 210.0, HEIGHT + 48
 
 
 def layered(count: int) -> GraphRecord:
@@ -39,22 +41,25 @@ def layered(count: int) -> GraphRecord:
             Box(
                 f"n{number}",
                 f"layer{row}_{column}_conv",
-                "Conv2d · w 64×64×3×3, stride 2",
                 "call",
                 strategy,
                 x,
                 y,
                 180,
-                36,
+                HEIGHT,
+                "Conv2d",
+                (("weight", "64×64×3×3"), ("stride 2", "")),
+                FAMILIES[number % len(FAMILIES)],
             )
         )
         for beside in (0, 1):
             target = number + ACROSS + beside
             if target < count and column + beside < ACROSS:
                 x1 = x + beside * _STRIDE_X + 90
-                points = ((x + 90, y + 36), (x + 90, y + 44), (x1, y + 76), (x1, y + _STRIDE_Y))
+                top = y + HEIGHT
+                points = ((x + 90, top), (x + 90, top + 8), (x1, top + 40), (x1, y + _STRIDE_Y))
                 label = "" if beside else "1×64×56×56"
-                label_at = None if beside else (x + 97, y + 60)
+                label_at = None if beside else (x + 97, top + 24)
                 edges.append(Edge(f"n{number}", f"n{target}", label, points, label_at=label_at))
     rows = math.ceil(count / ACROSS)
     return GraphRecord(tuple(nodes), tuple(edges), 48 + ACROSS * _STRIDE_X, 48 + rows * _STRIDE_Y)
