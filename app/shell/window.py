@@ -162,7 +162,14 @@ class MainWindow(QMainWindow):
         self.commands = commands = Commands(self)
         queries, run = features.queries, features.runs.run
         self.sandbox = SandboxCommands(features, self.settings, self)
-        self.trusting = Trusting(document, features.processes, run, self.settings, self)
+        self.trusting = Trusting(
+            document,
+            features.processes,
+            run,
+            self.settings,
+            lambda: self.sandbox.sandboxing.availability,
+            self,
+        )
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
@@ -314,8 +321,12 @@ class MainWindow(QMainWindow):
         panes.schedule.tune.clicked.connect(self.tune.ask)
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
-        for name in ("first-difference", "tolerances", "export-report"):
-            panes.outcome.add_action(self.commands.action(name))
+        for name, word in (
+            ("first-difference", self.tr("First difference  F4")),
+            ("tolerances", self.tr("Tolerance…")),
+            ("export-report", self.tr("Report…")),
+        ):
+            panes.outcome.add_command(word, self.commands.action(name))
         panes.difference.compare.setMenu(self.pipeline.comparison_menu(panes.difference))
         panes.mode_changed.connect(self._show_mode)
         panes.arranged.connect(self._show_drawer)

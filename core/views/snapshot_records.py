@@ -46,8 +46,8 @@ from lowerscope.core.passes.extension_files import notes_on
 from lowerscope.core.passes.recording import ScriptOf, pass_records
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.compare.tensor_values import constant_records
+from lowerscope.core.sources.input_values import picture_of
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.pictures import picture_of
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.functions import function_records

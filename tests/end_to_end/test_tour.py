@@ -13,7 +13,7 @@ from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.time_records import Measuring
+from lowerscope.core.model.run_records import Measuring
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton

@@ -172,7 +172,7 @@ def _facts(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
         yield from _errors(record)
     for key, side, values in (("ours", "TVM", record.ours), ("torch", "torch", record.torch)):
         if values is not None:
-            text = _statistics_text(values)
+            text = statistics_text(values)
             yield key, side, Cell(text, tooltip=text)
 
 
@@ -209,21 +209,21 @@ def _to_go(text: str, role: str = "accent") -> Cell:
     return Cell(text, role=role, tooltip=_tr("A click goes to this element"))
 
 
-def _statistics_text(values: TensorStatistics) -> str:
-    parts = []
+def statistics_text(values: TensorStatistics) -> str:
+    """Return what is not finite, the range, mean and deviation, and the number of zeros."""
+    parts = [
+        f"✕ {count:,} {word}"
+        for count, word in ((values.nans, _tr("NaN")), (values.infinities, _tr("infinite")))
+        if count
+    ]
     if values.low is not None and values.high is not None:
         parts.append(f"{values.low:.4g} … {values.high:.4g}")
     if values.mean is not None:
         parts.append(
             _tr("mean {0}, std {1}").format(f"{values.mean:.4g}", f"{values.deviation:.4g}")
         )
-    for count, word in (
-        (values.nans, _tr("NaN")),
-        (values.infinities, _tr("infinite")),
-        (values.zeros, _tr("zero")),
-    ):
-        if count:
-            parts.append(f"{count:,} {word}")
+    if values.zeros:
+        parts.append(f"{values.zeros:,} {_tr('zero')}")
     return " · ".join(parts)
 
 
@@ -565,7 +565,7 @@ class TensorPage(QWidget):
         self.save = IconButton("save", self.tr("Save the values as a .npy file"), size=(26, 26))
         self.verdict = ElidedLabel()
         self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
-        self.matrix.setMinimumHeight(220)
+        self.matrix.setMinimumHeight(270)
         self.errors = Label(role="quiet")
         self.histogram = Histogram(self.tr("Histogram of |TVM - torch|"), logarithmic=True)
         self.worst = Table(

@@ -223,7 +223,7 @@ def passes(
             "previous-step",
             tr("&Previous step"),
             partial(stepping.step, -1),
-            "Ctrl+F10",
+            "F7",
             enabled=has_steps,
         ),
         Command("first-step", tr("&First step"), stepping.first, "Alt+Home", enabled=has_steps),
