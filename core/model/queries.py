@@ -301,6 +301,14 @@ class BuildStepsQuery(Query[tuple[PassRecord, ...]], frozen=True):
     doing = "compiling the model"
 
 
+class TouchingStepsQuery(Query[tuple[int, ...]], frozen=True):
+    """The numbers of the passes that change something of some FX nodes or bindings."""
+
+    recipe: Recipe
+    entities: tuple[str, ...]
+    doing = "looking for the steps that change a node"
+
+
 # --- schedules -----------------------------------------------------------------------------------
 
 
