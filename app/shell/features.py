@@ -49,7 +49,6 @@ class Features(QObject):
             document,
             queries,
             children.worker,
-            self.recovering,
             self.scheduling,
             self._tuning_holds_back,
         )

@@ -15,12 +15,14 @@ from tvm.ir.instrument import PassInstrument
 
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.relax import bound_in, own_function, relax_functions
+from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.module_steps import PassRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.passes.recording import (
     FunctionChanges,
     PassRun,
     Recorder,
+    ScriptOf,
     pass_labels,
     record_of,
 )
@@ -223,10 +225,9 @@ class RecordedBuild:
     module: tvm.IRModule
     runs: tuple[PassRun, ...]
 
-    @cached_property
-    def records(self) -> tuple[PassRecord, ...]:
-        """The passes, with the functions of the whole module that each of them changed."""
-        changes = FunctionChanges()
+    def records(self, script: ScriptOf = function_script) -> tuple[PassRecord, ...]:
+        """Return the passes, with the functions of the whole module that each of them changed."""
+        changes = FunctionChanges(script)
         return tuple(
             record_of(run, number, label, changes.between(before, after), before, after)
             for number, (run, label, (before, after)) in enumerate(

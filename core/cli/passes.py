@@ -68,7 +68,9 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         )
     if options.catalogue:
         types = pipeline.answer(CatalogueQuery(recipe))
-        return MATCH, to_json(types) if options.json else _catalogue(types)
+        return MATCH, to_json(types) if options.json else "\n".join(
+            line for each in types for line in _catalogued(each)
+        )
     if options.diff:
         return MATCH, _difference(pipeline, recipe, options)
     if options.step is not None:
@@ -197,10 +199,6 @@ def _outcome(record: PassRecord) -> str:
     named = ", ".join(record.changed[:_NAMES])
     more = ", …" if count > _NAMES else ""
     return f"{time}  {count} function{'s' if count > 1 else ''} changed: {named}{more}"
-
-
-def _catalogue(types: Sequence[PassType]) -> str:
-    return "\n".join(line for each in types for line in _catalogued(each))
 
 
 def _catalogued(record: PassType) -> Iterator[str]:

@@ -38,10 +38,11 @@ from lowerscope.core.export.reproducing import (
     compiled_files,
     reproduction,
 )
-from lowerscope.core.files.archives import pack_session
 from lowerscope.core.files.graph_formats import TEXT_FORMATS
 from lowerscope.core.files.paths import check_not_read, check_readable, user_path
+from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import report_html
+from lowerscope.core.files.sessions import pack_session
 from lowerscope.core.files.sources import (
     PREFIX,
     database_files,
@@ -50,7 +51,6 @@ from lowerscope.core.files.sources import (
     neighbours,
     not_in_a_file,
 )
-from lowerscope.core.files.variant_names import variant_names
 from lowerscope.core.model.artifacts import (
     EXPORTS,
     GRAPHS,
@@ -364,7 +364,10 @@ def picture_files(
                 where=name,
                 todo="Use the command lowerscope, or --picture dot",
             )
-        yield _painted(painter, graph, which, kind, f"{stages.loaded.title}: {which}")
+        yield File(
+            f"{which}.{kind}",
+            partial(painter.paint, graph, kind=kind, title=f"{stages.loaded.title}: {which}"),
+        )
 
 
 def _part(
@@ -386,10 +389,6 @@ def _part(
         where=f"--part {part}",
         todo=f"Did you mean {near[0]}?" if near else "Export the whole graph, which names them",
     )
-
-
-def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str, title: str) -> File:
-    return File(f"{name}.{kind}", lambda path: painter.paint(graph, path, kind, title))
 
 
 def check_kinds(kinds: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ from lowerscope.core.model.line_difference import unified_text
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.schedule import Applied, Schedule
+from lowerscope.core.model.schedule import Applied
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.run.execution import to_numpy
 from lowerscope.core.schedule.code import Code, program, program_by_name
@@ -243,7 +243,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
     applied: dict[str, Applied] = {
         each.schedule.function: each for step in stages.transformed.schedules for each in step
     }
-    kept = _kept(recipe)
+    kept = {each.function: each for each in recipe.schedules if each.on and each.primitives}
     names = [which] if which else list(dict.fromkeys((*applied, *kept)))
     missing = [name for name in names if name not in applied and name not in kept]
     if missing or not names:
@@ -265,8 +265,3 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
             else program_by_name(schedule)
         )
         yield text_file(f"schedules/{files[name]}.py", text)
-
-
-def _kept(recipe: Recipe) -> dict[str, Schedule]:
-    """Return the enabled schedules of a recipe, by function."""
-    return {each.function: each for each in recipe.schedules if each.on and each.primitives}

@@ -24,10 +24,23 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import RemoteQuery, RunQuery, TargetsQuery, answers
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import RunPart, RunRecord, with_times
-from lowerscope.core.model.time_records import Measuring, RunTimes, side_times
-from lowerscope.core.remote.session import RemoteExecution, Session, session, ship
-from lowerscope.core.remote.tracker import BUSY, SOON, Tracker
+from lowerscope.core.model.run_records import (
+    Measuring,
+    RunPart,
+    RunRecord,
+    RunTimes,
+    side_times,
+    with_times,
+)
+from lowerscope.core.remote.session import (
+    BUSY,
+    SOON,
+    RemoteExecution,
+    Session,
+    Tracker,
+    session,
+    ship,
+)
 from lowerscope.core.run.execution import Reference
 from lowerscope.core.run.implementations import (
     inputs_at,

@@ -44,7 +44,6 @@ from lowerscope.core.sources.examples import (
     signature_of_model,
 )
 from lowerscope.core.sources.exported import load_exported
-from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.inputs import gather
 from lowerscope.core.sources.opened_model import (
     LoadedModel,
@@ -54,7 +53,7 @@ from lowerscope.core.sources.opened_model import (
     seed_all,
 )
 from lowerscope.core.sources.parameters import load_into, read_arrays
-from lowerscope.core.sources.user_code import run_file, user_code
+from lowerscope.core.sources.user_code import Environment, run_file, user_code
 
 if TYPE_CHECKING:
     import tvm

@@ -13,7 +13,7 @@ from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.time_records import Measuring
+from lowerscope.core.model.run_records import Measuring
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton
@@ -49,15 +49,15 @@ class Tour:
 
     def click_line(self, code: CodeView, part: str) -> None:
         """Click the first line that has a part."""
-        number = next(n for n, text in enumerate(code.text().split("\n")) if part in text)
-        code.go_to_line(number + 1)
+        number = next(n for n, text in enumerate(code.editor.lines()) if part in text)
+        code.editor.go_to(number)
         port = code.editor.viewport()
         rect = next(rect for n, rect in code.editor.visible_lines(port.rect()) if n == number)
         self.qtbot.mouseClick(port, LEFT, pos=QPoint(20, round(rect.center().y())))
 
 
 def marked(code: CodeView) -> list[str]:
-    lines = enumerate(code.text().split("\n"))
+    lines = enumerate(code.editor.lines())
     return [text.strip() for number, text in lines if code.editor.is_selected(number)]
 
 
@@ -112,7 +112,7 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
     assert "matches torch" in verdict.accessibleName()
     for part in ("largest absolute error", "largest relative error", "tolerance"):
         assert part in verdict.toolTip()
-    assert panes.result.side.prediction.text().count("Ankle boot") == 2
+    assert panes.summary.prediction.text().count("Ankle boot") == 2
 
     tour.press("Ctrl+4")
     assert window.mode == "run"

@@ -77,9 +77,16 @@ def test_the_figures_are_numpys(
         assert found.cosine == pytest.approx(cosine)
     else:
         assert found.cosine is None
-    signed = gap if dtype.is_complex else a - b
-    assert sum(found.counts) == gap.size
-    assert found.counts == tuple(np.histogram(signed, found.edges)[0])
+    assert found.equal == int((gap == 0).sum())
+    assert sum(found.counts) == gap.size - found.equal
+    if found.counts:
+        assert found.counts == tuple(np.histogram(gap[gap > 0], found.edges)[0])
+    worst = np.sort(gap[gap > 0])[::-1][:8]
+    assert [each.error for each in found.worst] == pytest.approx(worst.tolist())
+    for each in found.worst:
+        assert gap[each.index] == pytest.approx(each.error)
+        both = abs(a[each.index]), abs(b[each.index])
+        assert (abs(each.ours), abs(each.torch)) == pytest.approx(both)
 
 
 @pytest.mark.parametrize("dtype", REAL, ids=str)
