@@ -115,7 +115,7 @@ def take_inputs(application: QApplication, window: MainWindow, folder: Path) -> 
     wait(application, SETTLE)
     wait_until(application, seen)
     save_small(application, window, folder / "input-drawn.png")
-    window.show_page("result")
+    window.show_page("compare")
 
 
 def _stroke(pad: DrawingPad, places: Sequence[tuple[float, float]]) -> None:
@@ -143,7 +143,7 @@ def take_compare(application: QApplication, window: MainWindow, folder: Path) ->
     save_small(application, window, folder / "compare-nodes.png")
     window.commands.action("compare-values").trigger()
     matrix = window.panes.compare.tensor.matrix
-    wait_until(application, lambda: matrix.map.piece() is not None)
+    wait_until(application, lambda: matrix.views["tvm"].map.piece() is not None)
     # With few colours, those of the heat map would not be what they are.
     wait(application, SETTLE)
     window.grab().save(str(folder / "compare-tensor.png"))

@@ -56,6 +56,15 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class CodeForm:
+    """The form in which all panes show code."""
+
+    compact: bool = True  # Shortened; otherwise as printed.
+    wraps: bool = True  # Long lines are wrapped.
+    types: bool = False  # The types of bindings are in their lines, and not at the right edge.
+
+
+@dataclass(frozen=True)
 class State:
     """The fields of the document."""
 
@@ -77,6 +86,7 @@ class State:
     jobs: tuple[Job, ...] = ()
     notice: Notice | None = None  # The last notification of the user.
     metrics: TextMetrics = DEFAULT  # Sizes of the text that the engine lays out.
+    code_form: CodeForm = field(default_factory=CodeForm)
 
 
 FIELDS = frozenset(each.name for each in fields(State))
@@ -240,6 +250,11 @@ class Document(QObject):
     def metrics(self) -> TextMetrics:
         """Sizes of the text that the engine lays out."""
         return self._state.metrics
+
+    @property
+    def code_form(self) -> CodeForm:
+        """The form in which all panes show code."""
+        return self._state.code_form
 
     # The recipe
 

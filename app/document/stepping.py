@@ -36,6 +36,8 @@ class StepLine:
     step: int = 0  # Position of the recipe's step that it belongs to, from 1; 0 for none.
     milliseconds: float | None = None  # Duration; ``None`` if not measured.
     changed: tuple[str, ...] = ()  # Names of the functions that it changed, added or removed.
+    added: int = 0  # How many of these are new, and how many are gone.
+    removed: int = 0
     left_out: tuple[str, ...] = ()  # As in `PassRecord`.
     status: Status = "done"
     error: str = ""
@@ -49,17 +51,14 @@ class StepFilter:
     """Filter of the steps."""
 
     hide_unchanged: bool = True  # Skip steps that changed nothing.
-    # Substrings of a step's title, and of the name of a function that it changed; empty for any.
-    name: str = ""
-    function: str = ""
+    # Part of a step's title, or of the name of a function that it changed; empty for any.
+    text: str = ""
 
     def takes(self, line: StepLine) -> bool:
-        """Return whether a step passes the filter; one that failed always does."""
-        if self.name and self.name.casefold() not in line.title.casefold():
-            return False
-        if self.function:
-            wanted = self.function.casefold()
-            return any(wanted in name.casefold() for name in line.changed)
+        """Return whether a step passes the filter."""
+        if self.text:
+            names = (line.title, *line.changed)
+            return any(self.text.casefold() in name.casefold() for name in names)
         return not self.hide_unchanged or bool(line.changed) or line.status == "failed"
 
 
@@ -75,6 +74,8 @@ def pass_lines(records: Sequence[PassRecord]) -> tuple[StepLine, ...]:
             step=record.step,
             milliseconds=record.milliseconds if record.status in ("done", "failed") else None,
             changed=record.changed,
+            added=record.added,
+            removed=record.removed,
             left_out=record.left_out,
             status=record.status,
             error=record.error,
@@ -172,6 +173,9 @@ def _came_to(record: TranslationRecord) -> str:
 PLAY_MS = 500
 """Duration of a step while playing."""
 
+ORDER: tuple[Section, ...] = ("translate", "passes", "build", "run")
+"""Sections of the list of steps, from the top."""
+
 APART: tuple[Section, ...] = ("schedule", "run")
 """Timelines whose steps show the final module: `Stepping.moment` is ``None``."""
 
@@ -203,6 +207,9 @@ class Stepping(QObject):
         self._filter = StepFilter()
         self._lists: dict[Section, tuple[StepLine, ...]] = {}
         self._unfolded: dict[Section, frozenset[int]] = {}
+        self._breaks: frozenset[str] = frozenset()
+        self._touched: frozenset[int] = frozenset()
+        self._until: frozenset[int] = frozenset()
         self._timer = QTimer(self)
         self._timer.setInterval(PLAY_MS)
         self._timer.timeout.connect(self._play_on)
@@ -297,12 +304,17 @@ class Stepping(QObject):
         passed = [] if section in APART else [each for each in made if not self._filter.takes(each)]
         return len(passed), len(made)
 
-    def _stops(self, section: Section) -> list[int]:
-        """Return the numbers of the visible steps, and 0 for before the first."""
+    def _stops(self, section: Section, *, other: bool = False) -> list[int]:
+        """Return the numbers of the visible steps, and 0 for before the first.
+
+        Args:
+            other: Whether it is not the current section.
+        """
+        every = (section if other else self._section) in APART
         taken = (
             line.number
             for line in self.dots(section)
-            if line.status in ("done", "failed") and self.takes(line)
+            if line.status in ("done", "failed") and (every or self._filter.takes(line))
         )
         return [0, *taken]
 
@@ -328,9 +340,17 @@ class Stepping(QObject):
         self._set(Moment(section=moment.section, index=index), failed)
 
     def step(self, by: int) -> None:
-        """Go forward or back by a number of visible steps."""
+        """Go forward or back by a number of visible steps.
+
+        One step from either end of a section leads into the next one that has steps.
+        """
         stops = self._stops(self._section)
         here = self._here()
+        beyond = self._beyond(by) if here == stops[-1 if by > 0 else 0] else None
+        if beyond is not None:
+            section, index = beyond
+            self.go(Moment(section=section, index=index))
+            return
         if here is None:
             place = min(by, len(stops) - 1) if by > 0 else len(stops) + by
         elif by > 0:
@@ -338,6 +358,17 @@ class Stepping(QObject):
         else:
             place = bisect_left(stops, here) + by
         self.go(Moment(section=self._section, index=stops[max(0, min(place, len(stops) - 1))]))
+
+    def _beyond(self, by: int) -> tuple[Section, int] | None:
+        """Return the stop of another section that is one step from the end of this one."""
+        if abs(by) != 1 or self._section not in ORDER:
+            return None
+        place = ORDER.index(self._section)
+        for section in ORDER[place + 1 :] if by > 0 else reversed(ORDER[:place]):
+            stops = self._stops(section, other=True)
+            if len(stops) > 1:
+                return section, stops[1 if by > 0 else -1]
+        return None
 
     def first(self) -> None:
         """Go to the state before the first step."""
@@ -389,14 +420,19 @@ class Stepping(QObject):
         """Return whether the steps are playing."""
         return self._timer.isActive()
 
-    def play(self) -> None:
-        """Play from the current step, or from the start if at the end."""
+    def play(self, until: Collection[int] = ()) -> None:
+        """Play from the current step, or from the start if at the end.
+
+        Args:
+            until: Numbers of steps to stop at besides the breakpoints; such a one may be hidden.
+        """
         stops = self._stops(self._section)
-        if len(stops) < 2:
+        if len(stops) < 2 and not until:
             return
         here = self._here()
-        if here is None or here >= stops[-1]:
+        if here is None or here >= max(stops[-1], *until):
             self.first()
+        self._until = frozenset(until)
         self._timer.start()
         self.playing_changed.emit()
 
@@ -414,11 +450,47 @@ class Stepping(QObject):
             self.playing_changed.emit()
 
     def _play_on(self) -> None:
-        self.step(1)
-        here, line = self._here(), self.line
-        at_break = line is not None and line.is_break
-        if here is None or at_break or here >= self._stops(self._section)[-1]:
+        here = self._here()
+        wanted = {*self._stops(self._section), *self._until}
+        following = min((each for each in wanted if here is None or each > here), default=None)
+        if following is None:
             self.pause()
+            return
+        self.go(Moment(section=self._section, index=following))
+        line = self.line
+        at_break = line is not None and (line.is_break or self.stops_at(line))
+        if at_break or following == max(wanted) or following in self._until:
+            self.pause()
+
+    # Breakpoints on passes
+
+    @property
+    def breaks(self) -> frozenset[str]:
+        """Names of the passes at which playing stops."""
+        return self._breaks
+
+    def stops_at(self, line: StepLine) -> bool:
+        """Return whether playing stops at a step, for its name or for what it touches."""
+        if self._section == "passes" and line.number in self._touched:
+            return True
+        return self._section != "run" and line.title in self._breaks
+
+    def toggle_break(self, line: StepLine) -> None:
+        """Add or remove the breakpoint on the passes of a name."""
+        self._breaks = self._breaks ^ {line.title}
+        self.list_changed.emit()
+
+    def set_touched(self, numbers: Collection[int]) -> None:
+        """Set the passes that change something of a node with a breakpoint."""
+        if frozenset(numbers) != self._touched:
+            self._touched = frozenset(numbers)
+            self.list_changed.emit()
+
+    def clear_breaks(self) -> None:
+        """Remove the breakpoints on passes."""
+        if self._breaks:
+            self._breaks = frozenset()
+            self.list_changed.emit()
 
     # Visible steps
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QTimer, SignalInstance
-from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QMenu
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal, SignalInstance
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QMenu, QWidget
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class Commands(QObject):
     event loop. Whatever reads or runs a command before that evaluates them at once.
     """
 
+    refused = Signal(str)  # The key of a disabled command was pressed; the argument says why.
+
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._commands: dict[str, Command] = {}
@@ -67,7 +69,8 @@ class Commands(QObject):
         said = f"\t{keys_of(command)}" if command.key_there else ""
         action = QAction(command.title + said, self)
         action.setObjectName(command.id)
-        action.setShortcuts(QKeySequence.listFromString(command.keys))
+        if command.keys:
+            action.setShortcuts(QKeySequence.listFromString(command.keys))
         action.setCheckable(command.checked is not None)
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))
@@ -103,8 +106,12 @@ class Commands(QObject):
         if self._pending.isActive():
             self.refresh()
 
-    def take_keys(self, window: QObject) -> None:
-        """Evaluate predicates that have changed before a key pressed in `window` runs a command."""
+    def take_keys(self, window: QWidget) -> None:
+        """Run commands by keys that are pressed in `window`, whichever menus are visible.
+
+        Predicates that have changed are evaluated before.
+        """
+        window.addActions(list(self._actions.values()))
         window.installEventFilter(self)
 
     def fill(self, menu: QMenu, *keys: str) -> None:
@@ -150,4 +157,15 @@ class Commands(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ShortcutOverride:
             self._settle()
+        elif event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            # No enabled command has taken it, nor has the focused view.
+            self._say_why(QKeySequence(event.keyCombination()))
         return False
+
+    def _say_why(self, keys: QKeySequence) -> None:
+        for key, command in self._commands.items():
+            action = self._actions[key]
+            if keys in action.shortcuts() and command.reason is not None:
+                reason = "" if action.isEnabled() else command.reason()
+                if reason:
+                    self.refused.emit(f"{plain(action.text())}: {reason}")

@@ -42,32 +42,31 @@ MODES = (
         "step",
         "Step",
         "What each step of the translation, the passes, the build and the run did",
-        (("pipeline", 400), ("changes", 1040)),
+        (("pipeline", 300), ("changes", 1140)),
         ("pipeline",),
     ),
     Mode(
         "schedule",
         "Schedule",
         "One function made fast, by hand, by rule or by tuning",
-        (("schedule", 760), ("tensorir", 680)),
+        (("schedule", 1440),),
     ),
     Mode(
         "run",
         "Run",
         "Whether it is right, how fast it is, and if not, where",
-        (("summary", 300), ("outcome", 1140)),
-        ("summary",),
+        (("outcome", 1440),),
     ),
 )
 
 BY_KEY = {mode.key: mode for mode in MODES}
 
-LEAST = {"model": 120, "details": 180, "pipeline": 260, "summary": 200, "schedule": 420}
+LEAST = {"model": 120, "details": 180, "pipeline": 240, "schedule": 420}
 """Minimum widths of panes; of all others, `LEAST_WIDTH`. Contents never change them."""
 
 LEAST_WIDTH = 150
 
-CLOSABLE = ("model", "details", "summary", "pipeline")
+CLOSABLE = ("model", "details", "pipeline")
 """Panes at the sides, which the user can close."""
 
 MOST = 1 << 14
@@ -80,6 +79,8 @@ class ModeArea(Split):
     Args:
         panes: The panes by name, from the left.
     """
+
+    window_opened = Signal(QWidget)  # A pane is in a window of its own.
 
     def __init__(self, panes: Mapping[str, Pane]) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -176,6 +177,7 @@ class ModeArea(Split):
         window = self._windows[name] = PaneWindow(name, pane, self)
         window.closed.connect(self._put_back)
         window.resize(size.expandedTo(QSize(480, 400)))
+        self.window_opened.emit(window)
         window.show()
         self._maximised = ""
         self._show()

@@ -59,7 +59,6 @@ class PaneCommands(QObject):
             ("model", tr("&Outline")),
             ("details", tr("&Inspector")),
             ("pipeline", tr("List of &steps")),
-            ("summary", tr("S&ummary")),
         )
         return (
             *(
@@ -195,7 +194,7 @@ class PaneCommands(QObject):
         panes = self._panes()
         if panes is None or not panes.isVisible():
             return
-        every = (*panes.by_name.values(), panes.timeline, panes.drawer)
+        every = (*panes.by_name.values(), panes.drawer)
         places = [each for each in every if each.isVisible()]
         focus = QApplication.focusWidget()
         here = next((index for index, each in enumerate(places) if _holds(each, focus)), None)

@@ -230,9 +230,15 @@ class RecordedBuild:
         """The passes, with the functions of the whole module that each of them changed."""
         changes = FunctionChanges()
         return tuple(
-            record_of(run, number, label, changes.between(_by_name(before), _by_name(after)))
+            record_of(run, number, label, changes.between(before, after), before, after)
             for number, (run, label, (before, after)) in enumerate(
-                zip(self.runs, pass_labels(self.runs), self._wholes, strict=True), start=1
+                zip(
+                    self.runs,
+                    pass_labels(self.runs),
+                    ((_by_name(before), _by_name(after)) for before, after in self._wholes),
+                    strict=True,
+                ),
+                start=1,
             )
         )
 

@@ -40,6 +40,7 @@ from lowerscope.core.cli.show import (
     show,
 )
 from lowerscope.core.cli.tune import add_tune_options, tune
+from lowerscope.core.cli.why import add_why_options, why
 from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
 from lowerscope.core.files.console import ERROR, MATCH, say
@@ -128,13 +129,13 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-    *("tune", "course", "cache"),
+    *("tune", "why", "course", "cache"),
 )
 
 PATIENCE = 2.0
 """Seconds that threads and ``atexit`` functions of a user's code may take after the answer."""
 
-_OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "tune")
+_OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "tune", "why")
 """Commands that open a source."""
 
 
@@ -289,6 +290,7 @@ def _parser() -> argparse.ArgumentParser:
         ("passes", "list the passes, or print one's module", add_passes_options),
         ("schedule", "apply a schedule to a function, and look at it", add_schedule_options),
         ("tune", "search schedules by measuring", add_tune_options),
+        ("why", "explain why two nodes are fused, or not", add_why_options),
         ("cache", "say how much is kept of tuning and measuring; clear it", _add_cache_options),
         ("course", "write the example files of the course's page", _add_course_options),
     ):
@@ -418,4 +420,5 @@ _ANSWERS = {
     "passes": passes,
     "schedule": schedule,
     "tune": tune,
+    "why": why,
 }

@@ -198,9 +198,13 @@ def _of(name: str, old: FunctionText | None, new: FunctionText | None) -> Functi
         runs = [Run(status, 1, 1, len(before) + len(after))]
     elif old.text == new.text:
         status, runs = "same", [Run("same", 1, 1, len(before))]
+    elif old.kind != new.kind:
+        # Nothing that two languages have in common is more than punctuation.
+        status = "changed"
+        runs = [Run("removed", 1, 1, len(before)), Run("added", len(before) + 1, 1, len(after))]
     else:
         status, runs = "changed", line_runs(before, after)
-    lines: dict[Status, int] = dict.fromkeys(("changed", "added", "removed", "same"), 0)
+    lines: dict[str, int] = dict.fromkeys(("changed", "added", "removed", "same"), 0)
     for run in runs:
         lines[run.status] += run.length
     return FunctionDifference(
@@ -419,6 +423,8 @@ def unified_text(record: DifferenceRecord) -> str:
     The text can be applied by ``patch`` to files with the functions' scripts.
     """
     lines = [f"# old: {record.old_label}", f"# new: {record.new_label}"]
+    if record.sentence:
+        lines.append(f"# {record.sentence}")
     differing = [each for each in record.functions if each.status != "same"]
     for function in differing:
         lines += ["", *_function(function)]
@@ -433,7 +439,7 @@ def unified_text(record: DifferenceRecord) -> str:
 def _function(function: FunctionDifference) -> Iterator[str]:
     gone, come = function.status == "removed", function.status == "added"
     yield from (f"# {function.name}: {each.line()}" for each in function.constants)
-    if function.constants and not function.added + function.removed + function.changed:
+    if function.constants and all(run.status == "same" for run in function.runs):
         return
     yield f"--- {'/dev/null' if come else function.name}"
     yield f"+++ {'/dev/null' if gone else function.name}"
@@ -464,9 +470,9 @@ def _rows(function: FunctionDifference) -> list[tuple[str, str]]:
         if run.status == "same":
             rows += [*come, *((" ", line) for line in olds)]
             come = []
-        if run.status in ("changed", "removed"):
+        if run.status in ("changed", "removed", "moved-out"):
             rows += [("-", line) for line in olds]
-        if run.status in ("changed", "added"):
+        if run.status in ("changed", "added", "moved-in"):
             come += [("+", line) for line in news]
     return rows + come
 

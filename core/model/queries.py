@@ -55,6 +55,7 @@ from lowerscope.core.model.snapshot import (
     View,
 )
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
+from lowerscope.core.model.why import FusionAnswer
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -269,6 +270,18 @@ class TranslationQuery(Query[NodeTranslation], frozen=True):
     cached_first = True
     lane = "light"
     doing = "looking up a translation"
+
+
+class WhyFusedQuery(Query[FusionAnswer], frozen=True):
+    """Explanation why two FX nodes, bindings or functions are fused, or not.
+
+    ``one`` and ``other`` are ids, or names as the FX graph and the script have them.
+    """
+
+    recipe: Recipe
+    one: str
+    other: str
+    doing = "explaining the fusion"
 
 
 class WriteRuleQuery(Query[SourceLine], frozen=True):

@@ -237,7 +237,8 @@ class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A text with the entities that its lines show; spans may nest, outer ones first.
 
     ``cards`` say what names in it stand for. ``changed`` are the lines, from 1, that its step
-    changed; ``None`` where that is not known.
+    changed; ``None`` where that is not known. ``constants`` are the names of constants of a script,
+    by their printed form: ``metadata["ir.GenericConst"][0]``.
     """
 
     text: str
@@ -245,6 +246,7 @@ class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
     cards: tuple[Card, ...] = ()
     changed: tuple[int, ...] | None = None
+    constants: dict[str, str] = {}
 
 
 class PieceRecord(msgspec.Struct, frozen=True, kw_only=True):

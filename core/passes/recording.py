@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -203,13 +203,24 @@ def pass_records(runs: Sequence[PassRun]) -> tuple[PassRecord, ...]:
     """Return the records of passes in order, with the functions that each of them changed."""
     changes = FunctionChanges()
     return tuple(
-        record_of(run, number, label, changes.between_modules(run.before, run.after))
+        record_of(run, number, label, *changes.of_modules(run.before, run.after))
         for number, (run, label) in enumerate(zip(runs, pass_labels(runs), strict=True), start=1)
     )
 
 
-def record_of(run: PassRun, number: int, label: str, changed: tuple[str, ...]) -> PassRecord:
-    """Return the record of a pass that changed some functions."""
+def record_of(
+    run: PassRun,
+    number: int,
+    label: str,
+    changed: tuple[str, ...],
+    before: Collection[str],
+    after: Collection[str],
+) -> PassRecord:
+    """Return the record of a pass that changed some functions.
+
+    `before`, `after`: the names of all functions on either side.
+    """
+    changed = changed if run.after is not None else ()
     return PassRecord(
         number=number,
         name=run.name,
@@ -218,7 +229,9 @@ def record_of(run: PassRun, number: int, label: str, changed: tuple[str, ...]) -
         parent=run.parent,
         step=run.step,
         milliseconds=run.milliseconds,
-        changed=changed if run.after is not None else (),
+        changed=changed,
+        added=sum(name not in before for name in changed),
+        removed=sum(name not in after for name in changed),
         status=run.status,
         error=run.error,
         left_out=tuple(f"{function}: {why}" for function, why in run.left_out.items()),
@@ -245,6 +258,15 @@ class FunctionChanges:
         if after is None or before.same_as(after):
             return ()
         return self.between(self._of(before), self._of(after))
+
+    def of_modules(
+        self, before: tvm.IRModule, after: tvm.IRModule | None
+    ) -> tuple[tuple[str, ...], Collection[str], Collection[str]]:
+        """Return the same, and the names of all functions of both modules."""
+        changed = self.between_modules(before, after)
+        if after is None or not changed:
+            return (), (), ()
+        return changed, self._of(before), self._of(after)
 
     def between(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the same for the functions of two modules by name."""

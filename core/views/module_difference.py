@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import PurePath
 from typing import Any
 
@@ -32,7 +33,7 @@ from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery,
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.passes.bindings import Matches, inverse
+from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
 from lowerscope.core.passes.recording import (
     compared_values,
     constant_tensors,
@@ -44,6 +45,8 @@ from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
 from lowerscope.core.views.graph.relax_graph import function_graph
 from lowerscope.core.views.graph_records import with_ends
+from lowerscope.core.views.moved_lines import with_moved_lines
+from lowerscope.core.views.step_sentences import Effect, code, general_words, listed, step_sentence
 
 
 def module_difference(
@@ -55,11 +58,53 @@ def module_difference(
     """
     labels = labels_of(old, new, sides)
     before, after = side_module(old, sides[0]), side_module(new, sides[1])
+
+    @cache
+    def matches() -> Matches:
+        return match_bindings(before, after, new.transformed.walked)
+
+    functions = _differences(old, new, before, after)
+    if old.lower_key == new.lower_key:
+        functions = with_moved_lines(before, after, functions, matches)
     return DifferenceRecord(
         old_label=labels[0],
         new_label=labels[1],
-        functions=_differences(old, new, before, after),
+        functions=functions,
+        sentence=_sentence(new, sides, Effect(before, after, functions, matches)),
     )
+
+
+def _sentence(stages: Stages, sides: tuple[ComparedModule, ComparedModule], effect: Effect) -> str:
+    """Return what the step between the two sides did; empty if they are not its two ends."""
+    old, new = sides
+    moment = new.moment
+    if old.recipe != new.recipe or new.before:
+        return ""
+    if moment is None:
+        is_start = old.moment == Moment(section="passes", index=0)
+        return f"All passes together {general_words(effect)}." if is_start else ""
+    if moment.index == 0 or old.moment != moment or not old.before:
+        return ""
+    if moment.section == "translate":
+        return _translated(stages, moment.index)
+    if moment.section == "schedule":
+        title = stages.states(moment.function)[-1].steps[moment.index - 1].title
+        return f"{title[:1].upper()}{title[1:]}, in {code(moment.function)}."
+    runs = stages.recorded.runs if moment.section == "build" else stages.transformed.runs
+    return step_sentence(runs[moment.index - 1].name, effect)
+
+
+def _translated(stages: Stages, index: int) -> str:
+    """Return what an FX node became."""
+    assert stages.traced is not None
+    assert stages.lowered is not None
+    node = list(stages.traced.graph_module.graph.nodes)[index - 1]
+    lowering = stages.lowered.nodes.get(node.name)
+    bindings = () if lowering is None else tuple(lowering.bindings)
+    if not bindings:
+        return f"{code(node.name)} ({node.op}) became no binding."
+    noun = "the binding" if len(bindings) == 1 else f"{len(bindings)} bindings:"
+    return f"{code(node.name)} ({node.op}) became {noun} {listed(bindings)}."
 
 
 def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[int, ...]:
@@ -267,15 +312,16 @@ def _step(stages: Stages, side: ComparedModule) -> str:
 
 
 def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
-    """Return the functions in listing order: Relax first, then TensorIR in call order."""
-    functions = dict(relax_functions(module))
+    """Return the functions in listing order: ``main``, Relax, then TensorIR, in call order."""
+    called = [entity.partition(":")[2] for entity in calls_of(module)]
+    order = {name: place for place, name in enumerate(called)}
+    found = sorted(relax_functions(module), key=lambda each: order.get(each[0], -1))
+    functions: dict[str, Any] = {str(name): function for name, function in found}
     kernels = {
         str(variable.name_hint): function
         for variable, function in module.functions_items()
         if isinstance(function, tirx.PrimFunc)
     }
-    called = [entity.removeprefix("tir:") for entity in calls_of(module)]
-    order = {name: place for place, name in enumerate(called)}
     for name in sorted(kernels, key=lambda name: (order.get(name, len(order)), name)):
         functions[name] = kernels[name]
     return {

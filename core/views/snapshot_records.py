@@ -18,7 +18,7 @@ from lowerscope.core.build.build import (
 )
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
-from lowerscope.core.ir.script import relax_text
+from lowerscope.core.ir.script import NameOf, relax_text
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
@@ -53,6 +53,7 @@ from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.functions import function_records
 from lowerscope.core.views.graph.fx_graph import fx_graph
 from lowerscope.core.views.graph_records import fx_nodes, kinds_of
+from lowerscope.core.views.source_text import names_of_constants
 from lowerscope.core.views.translation import translation_records
 
 
@@ -179,12 +180,14 @@ def make_snapshot(
     transformed: TransformedModel,
     metrics: TextMetrics,
     check: Callable[[], None],
+    name_of: NameOf | None = None,
 ) -> Snapshot:
     """Assemble the records of a recipe.
 
     `module`: as it was lowered, before the passes.
     `traced`, `lowered`: ``None`` for a source without torch.
     `check`: called between the parts; may raise to cancel.
+    `name_of`: returns the names of constants.
     """
     walked = transformed.walked
     bounds = walked.of(module)
@@ -213,7 +216,7 @@ def make_snapshot(
         fx=nodes,
         tracer="" if traced is None else traced.tracer,
         fx_graph=graph,
-        relax=relax_text(module, bounds),
+        relax=relax_text(module, bounds, name_of),
         functions=_functions(transformed, calls),
         translation=translation,
         passes=pass_records(transformed.runs),
@@ -407,7 +410,16 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
 
     def make() -> Snapshot:
         job.report("Drawing")
-        made = make_snapshot(loaded, module, traced, lowered, transformed, metrics, job.check)
+        made = make_snapshot(
+            loaded,
+            module,
+            traced,
+            lowered,
+            transformed,
+            metrics,
+            job.check,
+            names_of_constants(stages),
+        )
         return add_externals(
             msgspec.structs.replace(made, constants=constant_records(stages)), stages
         )

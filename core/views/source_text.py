@@ -168,7 +168,7 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
             return record
         return msgspec.structs.replace(record, changed=changed_lines(stages, moment, record))
     if view == "numpy" and any(name == each for each, _ in relax_functions(module)):
-        record = numpy_graph_text(module, name, _names_of_constants(stages))
+        record = numpy_graph_text(module, name, names_of_constants(stages, identifiers=True))
         return _as_lowered(record, _origins(stages, moment))
     functions = prim_funcs_of(module)
     if name not in functions:
@@ -195,11 +195,11 @@ def _traced_text(stages: Stages, view: View, name: str) -> TextRecord:
 def _script(stages: Stages, module: tvm.IRModule, name: str, moment: Moment | None) -> TextRecord:
     if moment is not None and moment.section == "build" and name:
         return function_text(module, name, loops_at(stages, name, moment.index))
-    origins = _origins(stages, moment)
+    origins, name_of = _origins(stages, moment), names_of_constants(stages)
     if name or moment is None:
-        return _as_lowered(function_text(module, name), origins)
+        return _as_lowered(function_text(module, name, name_of=name_of), origins)
     bounds = stages.transformed.walked.of(module) if moment.section == "passes" else None
-    return _as_lowered(relax_text(module, bounds), origins)
+    return _as_lowered(relax_text(module, bounds, name_of), origins)
 
 
 def _origins(stages: Stages, moment: Moment | None) -> Matches:
@@ -235,13 +235,18 @@ def builder_of(stages: Stages, module: tvm.IRModule, reserved: Collection[str] =
     Raises `LowerscopeError` if the module has something that a builder program cannot make; it is
     named.
     """
-    return builder_text(module, _names_of_constants(stages), reserved)
+    return builder_text(module, names_of_constants(stages, identifiers=True), reserved)
 
 
-def _names_of_constants(stages: Stages) -> Callable[[Any], str]:
+def names_of_constants(stages: Stages, *, identifiers: bool = False) -> Callable[[Any], str]:
+    """Return a function that returns the name of a constant; empty for none.
+
+    `identifiers`: as names of variables: ``linear0_weight``. Constants that are no parameters of
+        the model are then without a name.
+    """
     # Passes re-wrap constants around the same elements.
     names = {elements_of(each): name for name, each in stages.parameters.items()}
     for each in constants_by_name(stages):
-        if each.from_model:
-            names[elements_of(each.data)] = identifier(each.name, ())
+        if each.from_model or not identifiers:
+            names[elements_of(each.data)] = identifier(each.name, ()) if identifiers else each.name
     return lambda constant: names.get(elements_of(constant.value), "")

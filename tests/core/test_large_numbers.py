@@ -48,12 +48,6 @@ def test_a_number_that_is_too_large_is_refused(
     assert "exceeds the limit" not in str(raised.value).lower()
 
 
-def test_what_is_no_finite_number_is_no_option() -> None:
-    for text in ("nan", "inf", "-infinity"):
-        with pytest.raises(LowerscopeError):
-            read_option("float")(text)
-
-
 def test_what_has_no_encoding_is_an_error_of_the_protocol() -> None:
     for value in (2**70, "\ud800"):
         with pytest.raises(ProtocolError):

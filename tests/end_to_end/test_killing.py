@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.schedule import Primitive
+from tests.diagonal import many
 from tests.end_to_end.driving import OpenWindow, notices_of, wait_until
 from tests.end_to_end.scheduling import Bench
 from tests.end_to_end.small_nets import write
@@ -54,7 +55,8 @@ def test_children_are_killed_at_random_moments(
     window = open_window("sample:matmul_relu", lowering="te")
     killing = Killing(window, temporary_folder, seed=1)
     killing.settle()
-    for activity in (random.Random(1).choice(OF_ENGINE), random.Random(1).choice(OF_WORKER)):
+    drawn = random.Random(1)
+    for activity in [drawn.choice(each) for each in (OF_ENGINE, OF_WORKER) * many(1)]:
         killing.kill(activity)
         assert killing.leftovers() == []
     window.close()

@@ -54,10 +54,10 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert record.max_abs_error < 1e-4
     assert record.prediction is not None
     assert record.prediction.torch == record.prediction.tvm != ""
-    assert record.prediction.tvm in panes.result.side.prediction.text()
+    assert record.prediction.tvm in panes.summary.prediction.text()
     window.set_mode("run")
-    assert panes.result.side.picture.isVisible()
-    assert [row.key for row in panes.result.outputs.rows()] == ["output"]
+    assert panes.summary.picture.isVisible()
+    assert [row.key for row in panes.summary.outputs.rows()] == ["output"]
 
     # Three strategies in one module, chosen node by node.
     for node, strategy in (("relu", "high-level"), ("linear1", "library")):
@@ -88,7 +88,7 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
 
 def place_of(code: CodeView, wanted: str, word: str) -> QPoint:
     """Where a word stands on the first line that has some other words."""
-    lines = code.text().split("\n")
+    lines = code.editor.lines()
     number = next(n for n, line in enumerate(lines) if wanted in line)
     code.editor.show_lines(number, number)
     port = code.editor.viewport()
@@ -115,11 +115,11 @@ def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
 
     # By keyboard: a constant of the Relax script.
     relax = panes.relax.script.code
-    lines = relax.text().split("\n")
-    number = next(n for n, line in enumerate(lines) if "cls.dense," in line)
+    lines = relax.editor.lines()
+    number = next(n for n, line in enumerate(lines) if "linear0.weight" in line)
     relax.editor.setFocus()
     shown = relax.editor.lines()[number]
-    relax.editor.go_to(number, shown.index("metadata"), shown.index("metadata"))
+    relax.editor.go_to(number, shown.index("linear0.weight"), shown.index("linear0.weight"))
     qtbot.keyClick(relax.editor, Qt.Key.Key_F2)
     card = relax.editor.cards.card
     assert card.isVisible()
@@ -144,7 +144,7 @@ def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
     builder = panes.relax.builder.script.code
     panes.relax.set_current("builder")
     qtbot.waitUntil(lambda: "relax.BlockBuilder()" in builder.text(), timeout=PATIENCE)
-    lines = builder.text().splitlines()
+    lines = builder.editor.lines()
     marked = [text for number, text in enumerate(lines) if builder.editor.is_selected(number)]
     assert any("dense" in text for text in marked)
     assert not any("te_relu" in text for text in marked)

@@ -41,11 +41,10 @@ def test_parameters_become_inputs_are_shown_saved_and_bound_again(
     relax = window.panes.relax
     assert ARGUMENT not in relax.script.code.text()
     # The script with its constants is fetched on demand.
-    relax.script.show_meta.click()
-    whole = relax.script.whole.script.code
+    relax.set_current("metadata")
+    whole = relax.metadata.script.code
     qtbot.waitUntil(lambda: "more characters" in whole.text(), timeout=PATIENCE)
-    relax.script.show_meta.click()
-    assert relax.script.plain.isVisible()
+    relax.set_current("script")
 
     keep.trigger()
     wait_for_records(qtbot, window)

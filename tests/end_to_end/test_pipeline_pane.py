@@ -205,5 +205,5 @@ def test_the_passes_of_the_build_are_listed_below(qtbot: QtBot, open_window: Ope
     relax = window.panes.relax
     last = stepping.dots("build")[-1]
     assert last.depth >= 1
-    assert relax.script.moment.text() == f"after {last.label} {last.title}"
+    assert relax.context() == f"after {last.label} {last.title}"
     qtbot.waitUntil(lambda: "def main" in relax.script.code.text(), timeout=PATIENCE)

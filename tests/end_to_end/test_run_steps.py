@@ -30,7 +30,7 @@ def marked_lines(window: MainWindow) -> list[str]:
     """Return the lines of the Relax script that are marked."""
     code = window.panes.relax.script.code
     marks = code.editor.marks
-    lines = code.text().split("\n")
+    lines = code.editor.lines()
     return [line.strip() for number, line in enumerate(lines) if marks.is_selected(number)]
 
 

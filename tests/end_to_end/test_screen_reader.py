@@ -118,6 +118,7 @@ def test_lines_steps_graphs_and_differences_say_what_they_are(
     assert "folded, " in seen(editor).text(DESCRIPTION)
 
     # Steps, and their lines.
+    window.set_mode("step")
     panes, stepping = window.panes, window.features.stepping
     slider = panes.timeline.slider
     names = [run.name for run in window.document.snapshot.passes]
@@ -129,6 +130,7 @@ def test_lines_steps_graphs_and_differences_say_what_they_are(
     assert seen(slider).valueInterface().currentValue() == slider.value()
     rows = [each.text(NAME) for each in below(seen(panes.pipeline.list))]
     assert "AnnotateTIROpPattern" in rows
+    window.set_mode("explore")
     window.features.stepping.go(Moment(section="passes", index=names.index("FuseTIR") + 1))
     editor = panes.relax.script.stepped.script.code.editor
     qtbot.waitUntil(lambda: f"cls.{FUSED}," in "".join(editor.lines()), timeout=PATIENCE)

@@ -38,10 +38,11 @@ def test_the_panes_follow_the_steps(qtbot: QtBot, open_window: OpenWindow) -> No
     assert "cls.matmul" in relax.script.code.text()
     assert timeline.title.text() == "1 LegalizeOps"
     assert timeline.facts.whole().endswith("8 functions changed")
-    assert relax.script.moment.text() == "after 1 LegalizeOps"
+    assert relax.context() == "after 1 LegalizeOps"
     code = relax.script.stepped.script.code
-    changed = [n for n in range(len(code.text().split("\n"))) if code.editor.marks.is_changed(n)]
-    words = "\n".join(code.text().split("\n")[n] for n in changed)
+    lines = code.editor.lines()
+    changed = [n for n in range(len(lines)) if code.editor.marks.is_changed(n)]
+    words = "\n".join(lines[n] for n in changed)
     assert "R.call_tir(cls.matmul" in words
     assert "def main" not in words
     qtbot.waitUntil(lambda: tensorir.context() == "after 1 LegalizeOps", timeout=PATIENCE)
@@ -64,7 +65,7 @@ def test_the_panes_follow_the_steps(qtbot: QtBot, open_window: OpenWindow) -> No
     qtbot.mouseRelease(timeline.slider, LEFT, pos=timeline.slider.dot_centre(0).toPoint())
     assert stepping.moment == Moment(section="passes", index=0)
     wait_for_text(qtbot, window, "R.matmul(")
-    assert relax.script.moment.text() == "before 1 LegalizeOps"
+    assert relax.context() == "before 1 LegalizeOps"
     qtbot.waitUntil(lambda: not tensorir.script.code.text(), timeout=PATIENCE)
     assert tensorir.functions.rows()[0].cell(0).text == "main"
     assert not any("matmul" in row.cell(0).text for row in tensorir.functions.rows())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.sandbox.folder import SandboxFolder, SandboxOutput, only
-from tests.sandboxes import needs_sandbox
-from tests.security.test_bad_ends import lowerscope, model
 
 
 @pytest.fixture
@@ -68,38 +65,6 @@ def test_a_folder_on_the_way_that_is_a_link_is_not_entered(home: Path) -> None:
     out.close()
 
 
-def test_folders_on_the_way_are_made_and_modes_kept(home: Path) -> None:
-    out = output(home, "steps/a/x", "y")
-    (out.folder / "steps" / "a").mkdir(parents=True)
-    (out.folder / "steps" / "a" / "x").write_text("x")
-    (out.folder / "y").write_text("y")
-    (out.folder / "y").chmod(0o4777)
-    out.target.mkdir()
-    (out.target / "y").touch(0o600)
-    out.copy_out(only(("steps/a/x", "y")))
-    assert (out.target / "steps" / "a" / "x").read_text() == "x"
-    assert stat.S_IMODE((out.target / "steps" / "a" / "x").stat().st_mode) == 0o644
-    assert stat.S_IMODE((out.target / "y").stat().st_mode) == 0o600
-    assert sorted(os.listdir(out.target)) == ["steps", "y"]
-    out.close()
-
-
-def test_a_file_of_holes_takes_no_room(home: Path) -> None:
-    out = output(home, "x.npy")
-    with (out.folder / "x.npy").open("wb") as file:
-        file.seek(64 << 20)
-        file.write(b"end")
-        file.truncate(256 << 20)
-    out.copy_out(only(()))
-    copy = (out.target / "x.npy").stat()
-    assert copy.st_size == 256 << 20
-    assert copy.st_blocks * 512 < 1 << 20
-    with (out.target / "x.npy").open("rb") as file:
-        file.seek((64 << 20) - 1)
-        assert file.read(5) == b"\0end\0"
-    out.close()
-
-
 class Client(QObject):
     """Stands for the client of a child in a sandbox, which is never asked."""
 
@@ -139,23 +104,3 @@ def test_what_a_child_is_given_is_written_through_no_link(
     assert (home / "mine").read_text() == "mine"
     assert [each.where for each in problems] == [str(rules)]
     assert client.asked == []
-
-
-LEAVING = """
-        folder = os.environ["LOWERSCOPE_WRITES"].partition("\\n")[2]
-        for number in range(30):
-            pathlib.Path(folder, f"{number:02}\\n\\x1b[2Jlowerscope: all is well").touch()
-"""
-
-
-@needs_sandbox
-def test_names_of_files_that_are_not_taken_are_lines_of_text(tmp_path: Path) -> None:
-    path = model(tmp_path, LEAVING.strip())
-    page = tmp_path / "page.html"
-    done = lowerscope("run", str(path), "--sandbox", "--html", str(page))
-    assert done.returncode == 0, done.stderr
-    assert page.is_file()
-    lines = done.stderr.splitlines()
-    assert "\x1b" not in done.stderr
-    assert all(each.startswith("lowerscope: note: not taken") for each in lines), lines
-    assert 5 < len(lines) < 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import (
@@ -41,13 +41,15 @@ from PySide6.QtWidgets import QFrame, QToolTip, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import single_shot
-from lowerscope.app.kit.code.code_lines import MOST_LINES, CodeDocument, Folding, HiddenText, Rows
+from lowerscope.app.kit.code.code_lines import CodeDocument, Folding, Rows
 from lowerscope.app.kit.code.highlighter import Highlighter
 from lowerscope.app.kit.code.marks import CodeMarks, Match
+from lowerscope.app.kit.code.shown_lines import MOST_LINES, ShownLines
 from lowerscope.app.kit.hover_card import CardText, HoverCard
 from lowerscope.app.kit.plain_text import LONGEST, PlainTextEdit
 from lowerscope.app.kit.theme import Theme
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line, ui_font
+from lowerscope.core.model.compact_script import CompactScript
 
 _GAP = 8
 _PADDING = 6
@@ -119,6 +121,9 @@ def x_of(position: object) -> float:
     return float(position[0] if isinstance(position, tuple) else position)  # type: ignore[arg-type]
 
 
+CONTINUES = "↳"
+"""Mark in place of the number of a line that continues the one above it."""
+
 _BAR = 3
 _NUMBER_PIXELS = 10
 _DIGIT = 6.02
@@ -183,10 +188,11 @@ class Gutter(QWidget):
                 self._paint_arrow(painter, round(place.center().y()))
             self._paint_chevron(painter, number, round(place.center().y()))
             painter.setPen(QColor(colours.text if number == caret else colours.quiet))
-            self.draw_number(painter, metrics, number + 1, self.width() - _RIGHT, place)
+            shown = self._editor.content.number(number)
+            self.draw_number(painter, metrics, shown or CONTINUES, self.width() - _RIGHT, place)
 
     def draw_number(
-        self, painter: QPainter, metrics: TextMetrics, number: int, right: float, row: QRectF
+        self, painter: QPainter, metrics: TextMetrics, number: int | str, right: float, row: QRectF
     ) -> None:
         """Draw a number right-aligned at ``right``."""
         text = str(number)
@@ -222,11 +228,14 @@ class CodeText(PlainTextEdit):
     """
 
     rows_changed = Signal()  # Lines were inserted, removed or scrolled.
+    arranged = Signal()  # The same text is shown in other lines, for another width.
     folds_changed = Signal()  # The folded regions changed.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._content = HiddenText()
+        self._content = ShownLines()
+        self._language = ""
+        self._wraps = False
         self._folding = Folding()
         self._folding_all: Iterator[int] | None = None
         self._high_lines: tuple[Callable[[int], bool], float] | None = None
@@ -248,6 +257,7 @@ class CodeText(PlainTextEdit):
         self._filling.setInterval(0)
         self._filling.timeout.connect(self._step)
         self._colouring = single_shot(self, 0, self._colour_visible)
+        self._arranging = single_shot(self, 0, self._arrange)
         self.verticalScrollBar().valueChanged.connect(self._after_scroll)
         theme.notifier().changed.connect(self._use_theme)
         self._use_theme()
@@ -258,40 +268,60 @@ class CodeText(PlainTextEdit):
         self,
         text: str,
         language: str,
-        hidden: Mapping[int, tuple[int, int]] | None = None,
+        form: CompactScript | None = None,
         *,
+        wraps: bool = False,
         keep_folds: bool = False,
         folding: Folding | None = None,
     ) -> None:
         """Show another text, from its top; the same text keeps its position and folds.
 
         Args:
+            form: Edits of lines, and lines that are hidden. The printed text is copied.
+            wraps: Whether long lines are wrapped.
             keep_folds: Fold the regions that were folded in the previous text, if they still exist.
             folding: The regions and which are folded; by default, those of the language.
-            hidden: A hidden part of a line, by line number. It is included when the line is copied.
         """
-        same = text == self._content.text and folding is None
-        top = self.top_line() if same else 0
-        if not same:
-            self._folding_all = None
-        self._content = HiddenText(text, hidden)
-        if not same:
-            before = self._folding
-            self._folding = folding or Folding(
-                self._content.whole_lines[: MOST_LINES - 1], language
-            )
-            if keep_folds:
-                self._folding.fold_like(before)
-        self._highlighter.set_text(text, language)
-        self._shown.set_lines(self._content.lines, self._folding.ranges())
-        if not same:
-            # Text inserted at the caret has moved it to the end.
-            self.moveCursor(QTextCursor.MoveOperation.Start)
+        before = self._content
+        same = text == before.text and folding is None
+        top = before.line_of(self.top_line()) if same else 0
+        caret = before.line_of(self.place(self.textCursor().position())[0]) if same else 0
+        folded = [before.line_of(each) for each in self._folding.headers()] if same else []
+        self._folding_all = None
+        self._language, self._wraps = language, wraps
+        self._content = ShownLines(text, form, self.columns() if wraps else 0)
+        previous = self._folding
+        self._folding = folding or Folding(self._content.lines[: MOST_LINES - 1], language)
         if same:
+            self._folding.fold_those([self._content.first_of(line) for line in folded])
+        elif keep_folds and folding is None:
+            self._folding.fold_like(previous)
+        lines = self._content.lines
+        self._highlighter.set_text("\n".join(lines) if form or wraps else text, language)
+        self._shown.set_lines(lines, self._folding.ranges())
+        # Text inserted at the caret has moved it to the end.
+        self.moveCursor(QTextCursor.MoveOperation.Start)
+        if same:
+            caret, top = self._content.first_of(caret), self._content.first_of(top)
+            self._shown.put_in_near(caret)
+            block = self.document().findBlockByNumber(self._shown.rows.row_of(caret))
+            self.setTextCursor(QTextCursor(block))
             self._shown.put_in_near(top)
             self.verticalScrollBar().setValue(self._shown.rows.row_of(top))
         self._fill()
         self._colour_visible()
+
+    def columns(self) -> int:
+        """Return the number of characters that fit beside one another."""
+        width = TextMetrics(code_font()).horizontalAdvance("0")
+        return int((self.viewport().width() - 2 * _MARGIN) / width)
+
+    def _arrange(self) -> None:
+        """Wrap the lines for another width."""
+        content = self._content
+        if self._wraps and self.columns() != content.columns:
+            self.set_text(content.text, self._language, content.form, wraps=True)
+            self.arranged.emit()
 
     def set_high_lines(self, is_high: Callable[[int], bool], height: float) -> None:
         """Set which lines of the next text are higher; only those with characters."""
@@ -301,19 +331,20 @@ class CodeText(PlainTextEdit):
         self._highlighter.set_high_lines(is_high, font)
 
     def text(self) -> str:
-        """Return the complete text, including hidden parts and lines that are not inserted yet."""
+        """Return the complete text as printed, with lines that are not inserted yet."""
         return self._content.text
 
-    def hidden(self) -> Mapping[int, tuple[int, int]]:
-        """Return the hidden parts of lines."""
-        return self._content.hidden
+    @property
+    def content(self) -> ShownLines:
+        """The lines that are shown, with their places in the text."""
+        return self._content
 
     def lines(self) -> Sequence[str]:
         """Return all lines as they are shown, including folded ones."""
         return self._content.lines
 
     def whole_line(self, line: int) -> str:
-        """Return the complete text of a line that has a hidden part, or ``""``."""
+        """Return the printed text of a line whose types or end are hidden, or ``""``."""
         return self._content.whole_line(line)
 
     @property
@@ -411,7 +442,7 @@ class CodeText(PlainTextEdit):
         return self._shown.rows.line_of(self.verticalScrollBar().value())
 
     def text_between(self, start: tuple[int, int], end: tuple[int, int]) -> str:
-        """Return the text between two positions, including hidden parts, for copying."""
+        """Return the printed text between two positions, for copying."""
         return self._content.whole(start, end)
 
     def set_top_line(self, line: int) -> None:
@@ -578,6 +609,8 @@ class CodeText(PlainTextEdit):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._colour_visible()
+        if self._wraps:
+            self._arranging.start()
 
 
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"|#.*')
@@ -758,16 +791,17 @@ class CodeEditor(CodeText):
         self,
         text: str,
         language: str,
-        hidden: Mapping[int, tuple[int, int]] | None = None,
+        form: CompactScript | None = None,
         *,
+        wraps: bool = False,
         keep_folds: bool = False,
         folding: Folding | None = None,
     ) -> None:
         """Show another text, and clear spans, marks and changes."""
         self.marks.clear()
         self.cards.set_places(())
-        super().set_text(text, language, hidden, keep_folds=keep_folds, folding=folding)
-        width = self._gutter.set_count(len(self.lines()))
+        super().set_text(text, language, form, wraps=wraps, keep_folds=keep_folds, folding=folding)
+        width = self._gutter.set_count(self.content.count)
         if width != self.viewportMargins().left():
             self.setViewportMargins(width, 0, 0, 0)
             self._place_gutter()
@@ -833,6 +867,18 @@ class CodeEditor(CodeText):
         text = self.fold_text(number)
         if text:
             paint_fold(painter, fold_mark(block, row, text), text, theme.current())
+        elif note := self.content.note(number):
+            self._paint_note(painter, note, block, row)
+
+    def _paint_note(self, painter: QPainter, note: str, block: QTextBlock, row: QRectF) -> None:
+        """Paint a note at the right edge, if the line leaves room for it."""
+        font = code_font(_NUMBER_PIXELS)
+        left = self.viewport().width() - _GAP - TextMetrics(font).horizontalAdvance(note)
+        if fold_mark(block, row, "").left() < left:
+            painter.setFont(font)
+            painter.setPen(QColor(theme.current().quiet))
+            base = row.center().y() + _NUMBER_PIXELS * 0.365
+            painter.drawText(QPointF(left, round(base)), note)
 
     def visible_lines(self, area: QRect) -> list[tuple[int, QRectF]]:
         """Return number and area of the lines that overlap an area of the viewport."""

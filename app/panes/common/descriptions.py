@@ -156,7 +156,9 @@ def _library_facts(outside: LibraryRecord) -> Facts:
 
 def _function_facts(function: FunctionRecord) -> Facts:
     is_tensorir = function.kind == "tensorir"
-    size = ("size", f"{function.loops} loops in {function.blocks} blocks")
+    loops = "1 loop" if function.loops == 1 else f"{function.loops} loops"
+    blocks = "1 block" if function.blocks == 1 else f"{function.blocks} blocks"
+    size = ("size", f"{loops} in {blocks}")
     return (
         ("kind", "TensorIR function" if is_tensorir else function.kind),
         *((size,) if is_tensorir else ()),

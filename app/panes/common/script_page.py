@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
@@ -17,13 +17,15 @@ from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.panes.common.descriptions import names_of
+from lowerscope.core.model.compact_script import LANGUAGE, compact_script
 from lowerscope.core.model.line_difference import matching_lines
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.snapshot import Card, TextRecord, View
 
-Hide = Callable[[str], Mapping[int, tuple[int, int]]]
+WRAPPED = ("tvmscript", "python")
+"""Languages whose long lines are wrapped."""
 
 
 class ScriptPage(QWidget):
@@ -44,7 +46,6 @@ class ScriptPage(QWidget):
         self._document = document
         self._whole = ""
         self._record: TextRecord | None = None
-        self._hide: Hide | None = None
         # The bindings that begin with each line, computed on demand.
         self._bindings: dict[int, list[str]] | None = None
         self._first_lines: dict[str, int] = {}
@@ -54,6 +55,8 @@ class ScriptPage(QWidget):
         self._is_stale = False
         #: Whether a text is shown from the first line on that belongs to something.
         self.begins_at_spans = False
+        #: Whether the text is always shown as it is, neither compact nor wrapped.
+        self.as_printed = False
         self.code = CodeView(name)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -65,6 +68,7 @@ class ScriptPage(QWidget):
         self._colouring.changed.connect(self._colour)
         self._colour()
         document.on(("selection", "snapshot"), self.show_selection)
+        document.on(("code_form",), self._show_form)
 
     def show_text(self, record: TextRecord | None, whole: str = "", *, stay: bool = False) -> None:
         """Show a text, or the empty state for ``None``.
@@ -82,8 +86,7 @@ class ScriptPage(QWidget):
             self._first_lines = {}
             return
         place = self.code.place() if stay else None
-        hidden = self._hide(record.text) if self._hide is not None else None
-        self.code.set_text(record.text, record.language, hidden, keep_folds=stay)
+        self._set_text(record, keep_folds=stay)
         self.code.set_spans([Span(span.entity, span.first, span.last) for span in record.spans])
         self.code.set_cards([_place(card) for card in record.cards])
         self._first_lines = {span.entity: span.first for span in reversed(record.spans)}
@@ -109,10 +112,18 @@ class ScriptPage(QWidget):
             self._here = line
             self.code.point_at(line)
 
-    def set_hiding(self, hide: Hide | None) -> None:
-        """Hide parts of lines: `hide` returns those of a text; ``None`` for none."""
-        self._hide = hide
-        self.show_text(self._record, self._whole)
+    def _set_text(self, record: TextRecord, *, keep_folds: bool = False) -> None:
+        """Show a text in the current form."""
+        form, wanted = None, self._document.code_form
+        if wanted.compact and record.language == LANGUAGE and not self.as_printed:
+            form = compact_script(record.text, record.constants, types=wanted.types)
+        wraps = wanted.wraps and record.language in WRAPPED and not self.as_printed
+        self.code.set_text(record.text, record.language, form, wraps=wraps, keep_folds=keep_folds)
+
+    def _show_form(self) -> None:
+        """Show the same text in another form."""
+        if self._record is not None:
+            self._set_text(self._record)
 
     def show_selection(self) -> None:
         """Mark the lines of the selection, and scroll to the first one."""
@@ -178,7 +189,7 @@ class ScriptPage(QWidget):
         """Return the bindings on the same line as the one at the caret."""
         if self._record is None or not entity.startswith("relax:") or "/" not in entity:
             return (entity,)
-        line = self.code.editor.caret()[0] + 1
+        line = self.code.caret_line()
         if self._bindings is None:
             self._bindings = {}
             for span in self._record.spans:

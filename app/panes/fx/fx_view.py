@@ -201,6 +201,7 @@ class SourcePage(QWidget):
             set_busy,
         )
         self.text.script.begins_at_spans = True
+        self.text.script.as_printed = True
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

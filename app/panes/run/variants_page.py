@@ -321,7 +321,7 @@ class VariantFunctions(QWidget):
         """Show the times without it; the difference itself shows the problem."""
 
 
-_SHARES = ((416, 292), (312, 396))
+_SHARES = ((872, 240), (560, 552))
 """Shares of the width: the variants beside the bars, and beside the functions of two."""
 
 NARROW = 520

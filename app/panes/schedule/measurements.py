@@ -26,7 +26,6 @@ from lowerscope.core.model.schedule_records import (
     Measured,
     Peaks,
     ScheduleRecord,
-    Verdict,
     Work,
 )
 
@@ -83,6 +82,9 @@ KEPT = 512
 """Number of cached functions after some steps."""
 
 
+START = "start"
+"""Key of the unscheduled function among those after steps."""
+
 Kind = Literal["check", "measure", "peaks"]
 
 
@@ -129,6 +131,7 @@ class Measurements(QObject):
         self._peaks: dict[tuple[str, int], Peaks] = {}
         # Whether each step is checked and measured automatically; unsafe ones are always checked.
         self.automatic = True
+        self._next_too = False  # Whether the next step is measured, even if not automatically.
         self._soon = single_shot(self, DEBOUNCE_MS, self._go_on)
         self._limit = single_shot(self, MEASURE_MS, self._give_up)
         scheduling.changed.connect(self._follow)
@@ -194,17 +197,14 @@ class Measurements(QObject):
         """Return the result of a function's check, if there is one."""
         return self._checked.get(of) if of.primitives else Checked(verdict="same")
 
-    def verdicts(self) -> dict[str, Verdict]:
-        """Return the verdicts on the function after each applied step, by the steps' ids."""
+    def prefixes(self) -> dict[str, Scheduled]:
+        """Return the function after each applied step, by the steps' ids; `START` for none."""
         here, scheduling = self._here, self._scheduling
         if here is None or scheduling.record is None:
             return {}
         applied = done(scheduling.record, scheduling.primitives)
-        found = {
-            step.id: self._checked.get(here.after(applied[:count]))
-            for count, step in enumerate(applied, start=1)
-        }
-        return {step: checked.verdict for step, checked in found.items() if checked is not None}
+        after = {each.id: here.after(applied[:count]) for count, each in enumerate(applied, 1)}
+        return {START: here.unscheduled, **after}
 
     def problem(self, kind: Kind, of: Scheduled) -> Problem | None:
         """Return why something could not be measured or checked."""
@@ -242,6 +242,10 @@ class Measurements(QObject):
             self._forget(here)
             kinds: tuple[Kind, ...] = ("check", "measure") if here.primitives else ("measure",)
             self._ask(*(_Job(kind, here) for kind in kinds))
+
+    def measure_next(self) -> None:
+        """Check and measure the function after the primitive that is about to be applied."""
+        self._next_too = True
 
     def measure_again(self, scheduled: Sequence[Scheduled]) -> None:
         """Measure again functions whose times are unreliable."""
@@ -297,6 +301,9 @@ class Measurements(QObject):
             if here is not None and any(each.forced for each in here.primitives):
                 # Unsafe steps are checked at once, even if nothing is measured automatically.
                 self._ask(_Job("check", here))
+            if here is not None and self._next_too:
+                self._next_too = False
+                self.measure()
 
     def _looked_at(self) -> Scheduled | None:
         scheduling = self._scheduling

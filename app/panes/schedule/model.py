@@ -37,6 +37,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
     StepError,
 )
+from lowerscope.core.model.snapshot import FunctionRecord
 
 PREVIEW_MS = 60
 """Delay before the primitive under the mouse or the cursor is previewed."""
@@ -94,6 +95,7 @@ class Trying(QObject):
         self._deadly: set[Primitive] = set()
         self.preview: Preview | None = None
         self.draft: Draft | None = None
+        self._wanted = ""
         self._soon = single_shot(self, PREVIEW_MS, self._ask)
 
     # Previews
@@ -130,7 +132,9 @@ class Trying(QObject):
             return
         self._drop()
         if _plain(primitive) in self._deadly:
-            self._set_preview(Preview(primitive, record, problem=self.tr("The engine dies of it")))
+            self._set_preview(
+                Preview(primitive, record, problem=self.tr("The engine crashes on it"))
+            )
             return
         self._set_preview(Preview(primitive, record))
         self._soon.start()
@@ -170,8 +174,8 @@ class Trying(QObject):
             name = self.preview.primitive.name
             self._deadly.add(_plain(self.preview.primitive))
             text = self.tr(
-                "The engine died while it tried {0}. It is started anew, and the history is as it"
-                " was."
+                "The engine crashed while it tried {0}. It is restarted, and the history is"
+                " unchanged."
             )
             self._document.notify(text.format(name), "wrong")
         self._set_preview(replace(self.preview, problem=problem.line()))
@@ -186,6 +190,31 @@ class Trying(QObject):
     def asks(self, move: Move) -> bool:
         """Return whether a primitive needs a form before it is applied."""
         return move.name in ORDERED or any(_asks(each) for each in move.fields)
+
+    @property
+    def can_apply(self) -> bool:
+        """Return whether the form can be applied."""
+        error = None if self.preview is None else self.preview.error
+        return self.draft is not None and not self.draft.wrong and error is None
+
+    def choose_named(self, name: str) -> None:
+        """Choose a primitive for the selection by its name, once those for it are known."""
+        moves = self._scheduling.moves
+        self._wanted = name if moves.are_coming else ""
+        if self._wanted or self._scheduling.record is None:
+            return
+        move = next((each for each in moves.all if each.name == name), None)
+        if move is None:
+            text = self.tr("{0} does not apply to the selection: select a loop or a block.")
+            self._document.notify(text.format(name), "info")
+        else:
+            self.cancel_draft()
+            self.choose(move)
+
+    def take_moves(self) -> None:
+        """Choose the primitive that was wanted before those for the selection were known."""
+        if self._wanted:
+            self.choose_named(self._wanted)
 
     def choose(self, move: Move) -> None:
         """Apply a primitive without choices; otherwise show its form."""
@@ -220,7 +249,7 @@ class Trying(QObject):
         primitive = primitives[place]
         move = next((each for each in moves if each.name == primitive.name), None)
         if move is None:
-            text = self.tr("What {0} is about is not there at this step.").format(primitive.name)
+            text = self.tr("The operands of {0} do not exist at this step.").format(primitive.name)
             self._document.notify(text, "wrong")
             return
         self._set_draft(Draft(move, primitive, place, edits=True))
@@ -374,6 +403,10 @@ SLOW_MS = 200
 """Delay before a request is shown as busy."""
 
 
+def _work(function: FunctionRecord) -> tuple[int, int, str]:
+    return (function.runs, function.loops, function.name)
+
+
 class Scheduling(QObject):
     """The scheduled function, while the timeline is that of its schedule."""
 
@@ -402,8 +435,10 @@ class Scheduling(QObject):
         self.editing = Editing(document, self)  # Edits the history.
         self.moves = Moves(document, queries, self)  # The applicable primitives.
         self.trying = Trying(document, queries, self)  # Previews and the form.
+        self.moves.changed.connect(self.trying.take_moves)
         self._slow = single_shot(self, SLOW_MS, self._note_slow)
         document.changed.connect(self._renew)
+        document.on(("selection", "snapshot"), self._follow_selection)
         document.on(("recipe", "pending"), self._follow)
         recovering.replayed.connect(self._ask_again)
         self._stepping.list_changed.connect(self._follow)
@@ -518,6 +553,34 @@ class Scheduling(QObject):
         return dict(zip(references_of(primitive), step.names, strict=False))
 
     # Selecting a function
+
+    @property
+    def functions(self) -> tuple[FunctionRecord, ...]:
+        """The TensorIR functions of the model, those with the most work first."""
+        snapshot = self._document.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        found = (each for each in functions if each.kind == "tensorir")
+        return tuple(sorted(found, key=_work, reverse=True))
+
+    def _follow_selection(self) -> None:
+        """Schedule the function that is selected, or that the selection became.
+
+        The only function of a model needs no selection. With nothing selected, the function stays.
+        """
+        if self._document.snapshot is None:
+            return
+        functions, selection = self.functions, self._document.selection
+        pointed = {each.partition("/")[0] for each in selection.chosen}
+        if len(functions) == 1:
+            found = list(functions)
+        elif selection.chosen:
+            linked = [each for each in functions if each.id in selection.linked]
+            found = [each for each in linked if each.id in pointed] or linked
+        else:
+            found = [each for each in functions if name_before_packing(each.name) == self.function]
+        names = [name_before_packing(each.name) for each in found]
+        if self.function not in names:
+            self.look(names[0] if names else "")
 
     def look(self, function: str) -> None:
         """Schedule another function; none for ``""``.

@@ -214,19 +214,21 @@ def passes(
             "next-step",
             tr("&Next step"),
             partial(stepping.step, 1),
-            "Alt+Right",
+            "F10",
             enabled=has_steps,
         ),
         Command(
             "previous-step",
             tr("&Previous step"),
             partial(stepping.step, -1),
-            "Alt+Left",
+            "Ctrl+F10",
             enabled=has_steps,
         ),
         Command("first-step", tr("&First step"), stepping.first, "Alt+Home", enabled=has_steps),
         Command("last-step", tr("&Last step"), stepping.last, "Alt+End", enabled=has_steps),
-        Command("play", tr("Play or pause"), stepping.play_or_pause, "F8", enabled=has_steps),
+        Command(
+            "play", tr("Play or pause"), stepping.play_or_pause, "Ctrl+Space", enabled=has_steps
+        ),
         Command(
             "leave-steps",
             tr("L&eave the steps"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from PySide6.QtCore import Qt, Signal, SignalInstance
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
@@ -23,10 +21,8 @@ from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.app.panes.common.step_texts import fate_text, moment_text
 from lowerscope.app.panes.tensorir.library_page import LibraryPage
 from lowerscope.core.model.graph import name_of
-from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import FunctionsQuery
-from lowerscope.core.model.schedule_records import ScheduleRecord
 from lowerscope.core.model.snapshot import FunctionRecord
 
 # --- The callers of a function, as links ---
@@ -85,45 +81,11 @@ class CalledBy(QWidget):
 OFFERED = 5
 """Maximum number of functions in the strip above a text."""
 
-AT_STEPS = ("numpy", "te", "llvm", "asm")
-"""Texts available in the middle of a function's schedule, besides its script."""
-
 KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
 
 
-class ScheduledFunction(Protocol):
-    """The function at the workbench, which is shown at the current step of its schedule."""
-
-    @property
-    def changed(self) -> SignalInstance:
-        """Emitted when any of the others changed."""
-
-    @property
-    def active(self) -> bool:
-        """Return whether the workbench is in use."""
-
-    @property
-    def record(self) -> ScheduleRecord | None:
-        """The scheduled function, once it is known."""
-
-    @property
-    def problem(self) -> Problem | None:
-        """The reason that it cannot be scheduled."""
-
-    @property
-    def moment(self) -> Moment | None:
-        """The current step of the schedule."""
-
-    def look(self, function: str) -> None:
-        """Schedule a function from now on; none for an empty name."""
-
-
 class TensorIRView(Pane):
-    """The pane with the functions after the passes.
-
-    Args:
-        scheduled: Replaces the script after the passes while the function is scheduled.
-    """
+    """The pane with the functions after the passes."""
 
     rules_wanted = Signal()  # Schedule all functions by rules.
 
@@ -132,8 +94,6 @@ class TensorIRView(Pane):
         document: Document,
         queries: Queries,
         stepping: Stepping,
-        scheduling: ScheduledFunction,
-        scheduled: QWidget,
         colouring: Colouring,
         build: BuildSteps,
         parent: QWidget | None = None,
@@ -141,7 +101,6 @@ class TensorIRView(Pane):
         super().__init__(self.tr("TensorIR"), parent)
         self._document = document
         self._stepping = stepping
-        self._scheduling = scheduling
         self._colouring = colouring
         self._function = ""
         # The functions of the snapshot, or those at the current step.
@@ -196,11 +155,6 @@ class TensorIRView(Pane):
             ),
         }
         self.script = self.texts["script"].script
-        self._scheduled = scheduled
-        self.texts["script"].column.addWidget(scheduled, 1)
-        self._show_section()
-        stepping.list_changed.connect(self._show_section)
-        scheduling.changed.connect(self._show_scheduled)
         self.functions = Table(
             self.tr("Functions"),
             (
@@ -265,14 +219,6 @@ class TensorIRView(Pane):
         """Move the switch between functions above the visible text."""
         if page in self.texts:
             self.texts[page].column.insertWidget(0, self._strip)
-
-    def _show_section(self) -> None:
-        scheduled = self._stepping.section == "schedule"
-        self.script.setVisible(not scheduled)
-        self._scheduled.setVisible(scheduled)
-        if self._function and not scheduled:
-            for page in self.texts.values():
-                page.show_text_of(self._function, self._stepping.moment)
 
     def _show_snapshot(self) -> None:
         snapshot = self._document.snapshot
@@ -394,7 +340,6 @@ class TensorIRView(Pane):
             self.others.setVisible(others > 0)
 
     def _show_none_yet(self) -> None:
-        self._scheduling.look("")
         for page in self.texts.values():
             page.show_nothing(
                 self.tr("No TensorIR function at this step"),
@@ -403,7 +348,6 @@ class TensorIRView(Pane):
 
     def _show_gone(self, fate: str) -> None:
         self._function = ""
-        self._scheduling.look("")
         self._offer([])
         name = name_of(self._document.selection.chosen[0])
         self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
@@ -414,7 +358,6 @@ class TensorIRView(Pane):
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
-        self._scheduling.look("")
         name = self._document.selection.chosen[0].partition(":")[2]
         if external:
             title = self.tr("{0} is a library function").format(external[0].name)
@@ -460,25 +403,12 @@ class TensorIRView(Pane):
     def _show_function(self, name: str) -> None:
         self.siblings.set_current(name)
         self._function = name
-        self._scheduling.look(name)
         record = next((each for each in self._functions if each.name == name), None)
         self.callers.show_callers_of(record)
         several = self.siblings.isVisibleTo(self._strip) or self.callers.isVisibleTo(self._strip)
         self._strip.setVisible(several)
-        for key, page in self.texts.items():
-            if not (self._scheduling.active and key in AT_STEPS):
-                page.show_text_of(name, self._stepping.moment)
-        self._show_scheduled()
-
-    def _show_scheduled(self) -> None:
-        """Show the scheduled function at its current step in the other texts as well."""
-        scheduling = self._scheduling
-        if not scheduling.active or (scheduling.record is None and scheduling.problem is None):
-            return
-        # A function that cannot be scheduled is shown as it is in the model.
-        moment = None if scheduling.record is None else scheduling.moment
-        for key in AT_STEPS:
-            self.texts[key].show_text_of(self._function, moment)
+        for page in self.texts.values():
+            page.show_text_of(name, self._stepping.moment)
 
     def _show_functions(self) -> None:
         self.set_current("functions")

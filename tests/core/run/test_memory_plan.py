@@ -99,13 +99,6 @@ def test_the_plan_is_what_the_virtual_machine_allocates(
         assert all(each.size <= storage.size for each in storage.tensors)
 
 
-def test_constants_are_counted_once() -> None:
-    plan = planned_memory(stages_of("fashion_mlp").recorded)
-    assert plan.constants == 4 * (784 * 128 + 128 + 128 * 10 + 10)
-    returned = [each for storage in plan.storages for each in storage.tensors if each.returned]
-    assert [(each.shape, each.dtype) for each in returned] == [((1, 10), "float32")]
-
-
 def test_sizes_that_have_names_are_not_known_before() -> None:
     pipeline = Pipeline()
     recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
