@@ -122,7 +122,10 @@ def test_the_history_goes_through_the_steps(bench: Bench) -> None:
     do(bench, "split", loop=LOOP_J, factors=(None, 16))
     do(bench, "parallel", loop=At(block="matmul", loop=1))
     strip = bench.view.history.strip
-    assert [cell.title for cell in strip.cells()[1:]] == ["split j into 8 × 16", "run j_0 in parallel"]
+    assert [cell.title for cell in strip.cells()[1:]] == [
+        "split j into 8 × 16",
+        "run j_0 in parallel",
+    ]
     bench.click_step(1)
     assert "j_0" in bench.script
     assert "T.parallel(" not in bench.script
