@@ -15,7 +15,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.model.processors import prepare
+from lowerscope.core.model.machines import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 from tests.diagonal import SOAK, many, off_diagonal
 from tests.durations import DurationStore, longest_first, stored_durations
@@ -35,9 +35,6 @@ PATIENCE = 60_000
 prepare()
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579":
-    # Of two files at a time each has a display, and its keyboard, for itself.
-    os.environ["DISPLAY"] = os.environ["SECOND_DISPLAY"]
 
 
 # A busy machine is no failure of a test.

@@ -34,7 +34,7 @@ from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
-from lowerscope.app.shell.tool_bar import ONE_BOX
+from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import STRATEGIES
 
@@ -209,10 +209,16 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("Inputs…"),
             window.inputs_form.edit,
             "Ctrl+I",
-            enabled=document.is_open,
+            enabled=window.inputs_form.can_edit,
         ),
         *changing_inputs(window, features.inputs),
-        *passes(document, features.stepping, window.pipeline, window.extensions.choose_passes),
+        *passes(
+            document,
+            features.stepping,
+            window.pipeline,
+            features.node_steps,
+            window.extensions.choose_passes,
+        ),
         *window.schedules.commands(),
         *window.tune.commands(),
         *NumberCommands(window.schedules, features.measurements).commands(),
@@ -243,6 +249,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *timing_commands(document, features.runs, window),
         *window.targets.commands(),
         *window.pane_commands.commands(),
+        Command("tour", tr("Take the &tour"), window.take_tour),
         *helping(window.show_palette, commands, window.help, window.preferences, window),
     ):
         if command.enabled is not None and command.reason is None:
@@ -310,10 +317,8 @@ REASONS: dict[str, tuple[str, ...]] = {
     "nothing is in progress": ("stop",),
     "run first (F5)": ("measure-again", "variants", "export-report", "colours-time"),
     "there is no breakpoint": ("next-break", "previous-break", "clear-breaks"),
-    "select a node or a line first": ("toggle-break",),
-    "another mode has this pane": (
-        *("pane-model", "pane-details", "pane-pipeline", "pane-summary"),
-    ),
+    "select a node or a line first": ("toggle-break", "play-until"),
+    "another mode has this pane": (*("pane-model", "pane-details", "pane-pipeline"),),
     "go back to the model first (File)": (
         *("maximise-pane", "pane-window", "drawer", "reset-layout"),
     ),
@@ -364,7 +369,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "&View": (
         *(f"mode-{mode.key}" for mode in MODES),
         "",
-        ("&Panes", ("pane-model", "pane-details", "pane-pipeline", "pane-summary")),
+        ("&Panes", ("pane-model", "pane-details", "pane-pipeline")),
         "drawer",
         "maximise-pane",
         "pane-window",
@@ -416,9 +421,8 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "step": (
         "next-step",
         "previous-step",
-        "first-step",
-        "last-step",
         "play",
+        "play-until",
         "leave-steps",
         "",
         "difference",
@@ -465,8 +469,11 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "Steps &of",
+            "&Go to",
             (
+                "first-step",
+                "last-step",
+                "",
                 "section-translate",
                 "section-passes",
                 "section-build",
@@ -478,7 +485,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (
             "&Breakpoints",
-            ("toggle-break", "next-break", "previous-break", "clear-breaks"),
+            ("toggle-break", "break-pass", "next-break", "previous-break", "clear-breaks"),
         ),
     ),
     "schedule": (
@@ -548,8 +555,10 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "compare-nodes",
         "compare-values",
         "first-difference",
-        "next-difference",
-        "previous-difference",
+        (
+            "&Differences",
+            ("next-start", "previous-start", "", "next-difference", "previous-difference"),
+        ),
         "",
         ("&Variants", ("run-variants", "variants")),
         (
@@ -577,7 +586,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "restart",
         "save-log",
     ),
-    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "course", "about"),
+    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "tour-page", "course", "about"),
 }
 """The menus by their titles, and those of the modes by their keys; each command is in one."""
 
@@ -606,17 +615,7 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         Button("open-rule", "rule", "Rule"),
         Button("extensions", "list", "Rules"),
     ),
-    "step": (
-        Button("previous-step", "left"),
-        Button("next-step", "right"),
-        Button("play", "play", "Play"),
-        Button("leave-steps", "leave", "Leave"),
-        None,
-        Button("previous-change", "up"),
-        Button("next-change", "down", "Change"),
-        Button("pin-step", "pin", "Pin"),
-        Button("add-pass", "plus", "Pass"),
-    ),
+    "step": (),
     "schedule": (
         Button("undo", "undo"),
         Button("redo", "redo"),
@@ -626,17 +625,12 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
     ),
     "run": (
         Button("measure-again", "measure", "Measure"),
-        Button("compare-nodes", "table", "Nodes"),
-        Button("compare-values", "values", "Values"),
-        Button("first-difference", "flag", "First"),
-        Button("next-difference", "next", "Next"),
-        None,
         Button("run-variants", "play", "Variants"),
-        Button("tolerances", "tolerance", "Tolerance"),
-        Button("export-report", "report", "Report"),
+        Button("compare-values", "values", "Values"),
+        Button("next-difference", "next", "Next"),
     ),
 }
-"""The buttons of each mode, its most frequent commands; ``None`` is a gap."""
+"""Frequent commands of each mode that have no button in its panes; ``None`` is a gap."""
 
 
 def paths() -> dict[str, tuple[str, ...]]:
@@ -774,7 +768,8 @@ class MenuCorner(QWidget):
         super().__init__(bar)
         self._bar = bar
         self._buttons = buttons
-        self._search = search
+        self.search = search
+        self._room = 0
         row_of(self, STRETCH, buttons, search, margins=(0, 0, 12, 0), spacing=12)
         bar.setCornerWidget(self, Qt.Corner.TopRightCorner)
         self.show()
@@ -786,16 +781,21 @@ class MenuCorner(QWidget):
         self._fit(self._bar.width())
 
     def _fit(self, width: int) -> None:
-        shown = [each for each in self._bar.actions() if each.isVisible()]
-        menus = max((self._bar.actionGeometry(each).right() for each in shown), default=0)
-        room = max(0, width - menus - 24)
-        self._search.setFixedWidth(_SEARCH[0] if width >= ONE_BOX else _SEARCH[1])
-        self._buttons.fit(room - self._search.width() - 36)
-        self.setFixedWidth(room)
+        # The places of the menus are known later than their titles.
+        metrics = self._bar.fontMetrics()
+        shown = [each.text().replace("&", "") for each in self._bar.actions() if each.isVisible()]
+        menus = sum(metrics.horizontalAdvance(title) + _AROUND for title in shown)
+        room = max(0, width - menus - _AROUND)
+        self.search.setFixedWidth(_SEARCH[0] if width >= NARROW else _SEARCH[1])
+        self._buttons.fit(room - self.search.width() - 36)
+        self._room = room
         # The bar places it on its own changes of size only.
-        self.move(width - room, 0)
+        self.setGeometry(width - room, _INSET, room, self._bar.height() - 2 * _INSET)
 
     # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._room, self._bar.height() - 2 * _INSET)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and isinstance(event, QResizeEvent):
@@ -803,7 +803,13 @@ class MenuCorner(QWidget):
         return False
 
 
-_SEARCH = (304, 260)
+_AROUND = 24
+"""Pixels that a menu has beside its title, at most."""
+
+_INSET = 2
+"""Pixels above and below it, as of the menus."""
+
+_SEARCH = (304, 240)
 """Widths of the search, in a wide and in a narrow window."""
 
 

@@ -42,7 +42,7 @@ MODES = (
         "step",
         "Step",
         "What each step of the translation, the passes, the build and the run did",
-        (("pipeline", 400), ("changes", 1040)),
+        (("pipeline", 300), ("changes", 1140)),
         ("pipeline",),
     ),
     Mode(
@@ -55,19 +55,18 @@ MODES = (
         "run",
         "Run",
         "Whether it is right, how fast it is, and if not, where",
-        (("summary", 300), ("outcome", 1140)),
-        ("summary",),
+        (("outcome", 1440),),
     ),
 )
 
 BY_KEY = {mode.key: mode for mode in MODES}
 
-LEAST = {"model": 120, "details": 244, "pipeline": 260, "summary": 200, "schedule": 420}
+LEAST = {"model": 120, "details": 244, "pipeline": 240, "schedule": 420}
 """Minimum widths of panes; of all others, `LEAST_WIDTH`. Contents never change them."""
 
 LEAST_WIDTH = 150
 
-CLOSABLE = ("model", "details", "summary", "pipeline")
+CLOSABLE = ("model", "details", "pipeline")
 """Panes at the sides, which the user can close."""
 
 MOST = 1 << 14

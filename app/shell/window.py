@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, QTimer, Signal
@@ -14,6 +15,8 @@ from lowerscope.app.shell.welcome_page import WelcomePage
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.document.document import Document
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from lowerscope.app.panes.steps.commands import PipelineEditing
     from lowerscope.app.shell.features import Features
     from lowerscope.app.shell.graph_commands import Graphs
+    from lowerscope.app.shell.guided_tour import GuidedTour
     from lowerscope.app.shell.help_commands import Help
     from lowerscope.app.shell.menus import MenuCorner, Menus, ModeBar
     from lowerscope.app.shell.palette import PaletteEntries
@@ -74,7 +78,7 @@ class MainWindow(QMainWindow):
     help: Help
     menus: Menus
     mode_bar: ModeBar
-    corner: MenuCorner
+    menu_corner: MenuCorner
     tool_bar: ToolBar
     banner: Toast
     status: StatusBar
@@ -95,6 +99,7 @@ class MainWindow(QMainWindow):
         if not welcome:
             self.pages.setCurrentIndex(self.pages.addWidget(QWidget(self.pages)))
         self._panes: Panes | None = None
+        self.tour: GuidedTour | None = None  # The tour, once it has been taken.
         self._column = QVBoxLayout(middle)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -157,7 +162,14 @@ class MainWindow(QMainWindow):
         self.commands = commands = Commands(self)
         queries, run = features.queries, features.runs.run
         self.sandbox = SandboxCommands(features, self.settings, self)
-        self.trusting = Trusting(document, features.processes, run, self.settings, self)
+        self.trusting = Trusting(
+            document,
+            features.processes,
+            run,
+            self.settings,
+            lambda: self.sandbox.sandboxing.availability,
+            self,
+        )
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
@@ -223,7 +235,7 @@ class MainWindow(QMainWindow):
         self.mode_bar.hide()
         search = SearchField(self.tr("Commands, nodes, functions, lines"), "Ctrl+K")
         search.clicked.connect(self.show_palette)
-        self.corner = MenuCorner(self.menuBar(), self.mode_bar, search)
+        self.menu_corner = MenuCorner(self.menuBar(), self.mode_bar, search)
         self.tool_bar = ToolBar(
             self.document, self.features.stepping, self.features.runs, self.features.faults
         )
@@ -232,6 +244,7 @@ class MainWindow(QMainWindow):
         of_model.addMenu(recent)
         self.tool_bar.set_menus(of_model, self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
+        assert middle is not None
         self.banner = Toast(middle)
         self._column.insertWidget(0, self.tool_bar)
         self.menus.show_mode(self.mode)
@@ -251,6 +264,7 @@ class MainWindow(QMainWindow):
         self.welcome.chosen_again.connect(self.open_recent)
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
+        self.welcome.tour_wanted.connect(self.take_tour)
         self.archives.unpacked.connect(self.open_session)
         self.tool_bar.modes.changed.connect(self.set_mode)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
@@ -291,6 +305,7 @@ class MainWindow(QMainWindow):
         problems.own_translator_wanted.connect(self.opening.translate_by_own)
         problems.trust_wanted.connect(self.opening.trust)
         problems.question_wanted.connect(self.opening.ask)
+        problems.inputs_wanted.connect(self.inputs_form.edit)
         problems.library_wanted.connect(self.extensions.choose_library)
         problems.step_wanted.connect(self.pipeline.show_failed)
         panes.translation.rule.place_wanted.connect(self.extensions.open_file)
@@ -307,7 +322,13 @@ class MainWindow(QMainWindow):
         panes.schedule.tune.clicked.connect(self.tune.ask)
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
-        panes.timeline.compare.setMenu(self.pipeline.comparison_menu(panes.timeline))
+        for name, word in (
+            ("first-difference", self.tr("First difference  F4")),
+            ("tolerances", self.tr("Tolerance…")),
+            ("export-report", self.tr("Report…")),
+        ):
+            panes.outcome.add_command(word, self.commands.action(name))
+        panes.difference.compare.setMenu(self.pipeline.comparison_menu(panes.difference))
         panes.mode_changed.connect(self._show_mode)
         panes.arranged.connect(self._show_drawer)
         self._show_mode()
@@ -451,12 +472,21 @@ class MainWindow(QMainWindow):
             self.commands,
             self.code_commands.shown,
             lambda name: self.pipeline.view.add_named_pass(name),
+            self._openable,
         )
+
+    def _openable(self) -> list[tuple[str, str, str, Callable[[], object]]]:
+        """Return the samples and the recent sources: kind, name, place, and what opens each."""
+        known = (
+            *((self.tr("sample"), each, self.open_source) for each in self.samples()),
+            *((self.tr("recent"), each, self.open_recent) for each in self.recent()),
+        )
+        return [(kind, name, place, partial(act, spec)) for kind, (spec, name, place), act in known]
 
     def _show_mode(self) -> None:
         self.tool_bar.show_mode(self.mode)
         self.menus.show_mode(self.mode)
-        self.corner.show_mode(self.mode)
+        self.menu_corner.show_mode(self.mode)
 
     def _show_tuning(self) -> None:
         self.show_panes()
@@ -465,6 +495,14 @@ class MainWindow(QMainWindow):
     def _show_function(self, function: str) -> None:
         self.document.select((f"tir:{function}",))
         self.schedules.show()
+
+    def take_tour(self) -> None:
+        """Start the tour, on a sample."""
+        from lowerscope.app.shell.guided_tour import GuidedTour
+
+        if self.tour is None:
+            self.tour = GuidedTour(self)
+        self.tour.start()
 
     def show_welcome(self) -> None:
         """Show the welcome page; the document stays open behind it."""
@@ -534,6 +572,7 @@ class MainWindow(QMainWindow):
         # It may have been closed meanwhile.
         if self.isVisible():
             self.painted.emit()
+            self.welcome.show_pictures()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if self.dropping.takes(event.mimeData()):

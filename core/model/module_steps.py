@@ -19,6 +19,10 @@ Section = Literal["translate", "passes", "schedule", "build", "run"]
 schedule of a function, the passes of the build, or the calls of a run."""
 
 
+APART: tuple[Section, ...] = ("schedule", "run")
+"""Sections whose steps belong to the final module."""
+
+
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """Position in a section: after its first ``index`` steps; 0 is before the first.
 
@@ -114,7 +118,9 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     old: int
     new: int
     length: int  # number of lines
-    other: str = ""  # of moved lines: the function that has ``old``, or ``new``
+    # Of moved lines: the function that has ``old``, or ``new``; of changed lines whose old ones
+    # went into another function as well: that function.
+    other: str = ""
 
 
 class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):

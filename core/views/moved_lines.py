@@ -197,23 +197,29 @@ def _marked(
     count: dict[str, int] = {}
     for run in runs:
         count[run.status] = count.get(run.status, 0) + run.length
+    olds = _lines(function, "old", ("removed", "changed"))
     return msgspec.structs.replace(
         function,
         runs=runs,
         added=count.get("added", 0),
         removed=count.get("removed", 0),
         moved_in=count.get("moved-in", 0),
-        moved_out=count.get("moved-out", 0),
+        moved_out=sum((function.name, line) in went for line in olds),
     )
 
 
 def _split(name: str, run: Run, moves: Moves, went: Mapping[Place, Place]) -> list[Run]:
     """Return a run in parts: lines that moved, and those between them."""
-    if run.status not in ("added", "removed"):
+    if run.status == "same":
         return [run]
     parts: list[Run] = []
     for offset in range(run.length):
-        if run.status == "added":
+        if run.status == "changed":
+            # It has a counterpart where it was, and went into another function as well.
+            new = went.get((name, run.old + offset))
+            other = "" if new is None else new[0]
+            place = Run("changed", run.old + offset, run.new + offset, 1, other)
+        elif run.status == "added":
             old = moves.get((name, run.new + offset))
             place = Run("added", run.old, run.new + offset, 1)
             if old is not None:

@@ -239,7 +239,8 @@ def _merged(effect: Effect) -> str:
         if name in relax_names or len(effect.sources.get(name, ())) > 1
     ]
     if not merged:
-        return ""
+        aliases = effect.lost["variable"]
+        return f"removed {counted(aliases, 'second name')} of a value" if aliases else ""
     gone = effect.named("removed")
     removed = f", and removed {counted(len(gone), 'function')} that nothing else calls"
     removed = removed if gone else ""

@@ -6,6 +6,8 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
@@ -15,7 +17,7 @@ from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.panes.difference.difference_page import diff_part
-from lowerscope.app.panes.run.compare_page import CompareTable
+from lowerscope.app.panes.run.nodes_table import NodesTable
 from lowerscope.core.model.graph import DEFAULT, Box, Edge, GraphRecord
 from lowerscope.core.model.line_difference import changed_words, function_differences
 from lowerscope.core.model.run_records import CallRun, NodeRun, RunRecord
@@ -266,7 +268,8 @@ def difference_view() -> Iterator[Figure]:
 def compare() -> Iterator[Figure]:
     """Measure the table of the page Compare with 10,000 nodes, in processor time."""
     app, document = application(), Document()
-    page = CompareTable(document)
+    runs: Any = SimpleNamespace(newest=None)
+    page = NodesTable(document, runs)
     page.resize(900, 500)
     page.show()
     app.processEvents()
@@ -275,6 +278,7 @@ def compare() -> Iterator[Figure]:
         return milliseconds(lambda: (act(), app.processEvents()), time.process_time)
 
     snapshot, record = _records(10_000)
+    runs.newest = record
     filling = taken(lambda: document.set(snapshot=snapshot, run=record))
     assert len(page.table.rows()) == 10_000
     bar = page.table.verticalScrollBar()

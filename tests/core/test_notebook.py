@@ -81,20 +81,6 @@ def test_what_is_asked_for_comes_as_plain_values() -> None:
     assert torch.equal(inputs[0], x)
 
 
-@pytest.mark.parametrize(
-    ("choices", "reason"),
-    [
-        ({"lowering": "fast"}, "invalid choice: 'fast'"),
-        ({"no_such": 1}, "--no-such=1"),
-        ({"trust": True}, "trust has no meaning"),
-        ({"override": ["relu"]}, "PATTERN=STRATEGY"),
-    ],
-)
-def test_what_is_no_choice_is_refused(choices: dict[str, object], reason: str) -> None:
-    with pytest.raises(LowerscopeError, match=re.escape(reason)):
-        explore(Net(), torch.ones(2, 8), window=False, **choices)
-
-
 def test_a_notebook_shows_graph_and_scripts_in_light_and_dark(explored: Exploration) -> None:
     page = explored._repr_html_()
     svg = re.search(r"<svg.*</svg>", page, re.DOTALL)
@@ -152,20 +138,6 @@ def test_the_file_is_private_and_goes_when_it_is_taken(
     # Another model is another one.
     with pytest.raises(LowerscopeError, match="Net is in the memory"):
         read_handed("memory:Net-0123456789abcdef")
-
-
-def test_the_file_goes_when_the_window_never_comes(parcel: Parcel, own_folder: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), private_file(parcel):
-        raise KeyboardInterrupt
-    assert list(own_folder.iterdir()) == []
-    # What was left by a process that was killed goes with the next.
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
-    left = own_folder / f"lowerscope-model-{child.pid}-abc"
-    left.mkdir()
-    (left / "model").touch()
-    with private_file(parcel):
-        assert not left.exists()
 
 
 @pytest.mark.parametrize("wrong", ["token", "mode", "link", "gone"])

@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 
 ELSEWHERE = {
-    *("--output", "--soak", "--models", "--tuned", "--port", "--tracker", "--key"),
+    *("--output", "--port", "--tracker", "--key"),
     *("--json", "--version", "--store-durations"),
 }
 """Options of other programs that the pages name: pytest, benchmarks, TVM's tracker and servers."""

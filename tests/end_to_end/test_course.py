@@ -48,7 +48,7 @@ def test_the_steps_of_the_course_in_the_window(
     )
     assert 'R.call_dps_packed("env.relu"' in panes.relax.script.code.text()
     assert "matches NumPy" in verdict_of(qtbot, window)
-    assert "Ankle boot" in panes.result.side.prediction.text()
+    assert "Ankle boot" in panes.summary.prediction.text()
     window.document.select(("relax:main/lv0",))
     tensorir = panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def linear(" in tensorir.text(), timeout=PATIENCE)

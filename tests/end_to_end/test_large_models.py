@@ -42,6 +42,7 @@ def test_a_large_model_is_opened_changed_stepped_scheduled_and_run(
     recipe = Recipe(source=Source(spec=str(file)))
     document.open(recipe)
     wait_for_records(qtbot, window)
+    window.show_panes()
     for lowering in ("te", "library", "high-level"):
         document.change_fields(lowering=lowering)
         wait_for_records(qtbot, window)

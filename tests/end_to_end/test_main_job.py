@@ -55,10 +55,10 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert record.max_abs_error < 1e-4
     assert record.prediction is not None
     assert record.prediction.torch == record.prediction.tvm != ""
-    assert record.prediction.tvm in panes.result.side.prediction.text()
+    assert record.prediction.tvm in panes.summary.prediction.text()
     window.set_mode("run")
-    assert panes.result.side.picture.isVisible()
-    assert [row.key for row in panes.result.outputs.rows()] == ["output"]
+    assert panes.summary.picture.isVisible()
+    assert [row.key for row in panes.summary.outputs.rows()] == ["output"]
 
     # Three strategies in one module, chosen node by node.
     for node, strategy in (("relu", "high-level"), ("linear1", "library")):

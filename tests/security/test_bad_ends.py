@@ -82,15 +82,6 @@ def test_an_end_of_the_process_is_one_line(
     assert path.name in line
 
 
-@pytest.mark.parametrize(
-    "end", ["threading.Thread(target=forever).start()", "atexit.register(forever)"]
-)
-def test_the_process_ends_after_the_answer(tmp_path: Path, end: str) -> None:
-    done = lowerscope("show", str(model(tmp_path, end=end)), "--stage", "fx", "--json")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.rstrip().endswith(("}", "]"))
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("raised", ["BaseException('mine')", "GeneratorExit", "KeyboardInterrupt"])
 @pytest.mark.parametrize("tracer", ["fx", "export", "auto"])
@@ -155,72 +146,3 @@ def test_a_report_is_not_written_over_what_is_read(
     assert main(["run", str(path), *given, "--html", str(tmp_path / of)]) == 2
     assert "would be overwritten" in capsys.readouterr().err
     assert (tmp_path / of).read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("of", "what", "source", "given"),
-    [
-        pytest.param("module.py", "module", "module.py", (), id="source"),
-        pytest.param("module.py", "module", "link.py", (), id="link"),
-        pytest.param("module.py", "module", "model.py", (), id="neighbour"),
-        pytest.param("script.py", "script", "model.py", (), id="computed import"),
-        pytest.param("fx.txt", "fx", "model.py", (), id="mentioned"),
-        pytest.param(
-            "parameters.npz",
-            "parameters",
-            "model.py",
-            ("--params", "parameters.npz", "--params-as-inputs"),
-            id="parameters",
-        ),
-        pytest.param(
-            "builder.py", "builder", "model.py", ("--rules", "builder.py"), id="extension"
-        ),
-        pytest.param("session.zip", "session", "session.zip", (), id="session"),
-        pytest.param(
-            "schedules.json",
-            "schedule",
-            "model.py",
-            ("--schedule", "schedules.json"),
-            id="schedules",
-        ),
-    ],
-)
-def test_an_export_is_not_written_over_what_is_read(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    of: str,
-    what: str,
-    source: str,
-    given: tuple[str, ...],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = f"import module, importlib\nimportlib.import_module('scr' + 'ipt')\n{READS}"
-    (tmp_path / "module.py").write_text(MODEL.format(forward="x = x @ self.w", end=WEIGHT))
-    (tmp_path / "link.py").symlink_to("module.py")
-    for name in ("script.py", "builder.py", "fx.txt"):
-        (tmp_path / name).touch()
-    model(tmp_path, "x = x @ self.w", text + WEIGHT)
-    np.savez(tmp_path / "parameters.npz", w=np.ones((3, 3), np.float32))
-    if not (tmp_path / of).exists():
-        making = ("--schedule", "rules") if what == "schedule" else ()
-        command = ["export", "model.py", "--what", what, "--output", ".", *making]
-        assert main(command) == 0, capsys.readouterr().err
-    before = (tmp_path / of).read_bytes()
-    capsys.readouterr()
-    command = ["export", source, "--what", what, "--output", ".", "--force", *given]
-    assert main(command) == 2
-    *notes, line = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"lowerscope: {of}: this file is read")
-    assert all(each.startswith("lowerscope: note: unpacked to ") for each in notes)
-    assert (tmp_path / of).read_bytes() == before
-
-
-READS = "pathlib.Path(__file__).with_name('fx.txt').read_text()\n"
-WEIGHT = """
-def prepare(self):
-    nn.Module.__init__(self)
-    self.w = nn.Parameter(torch.ones(3, 3))
-
-Net.__init__ = prepare
-"""

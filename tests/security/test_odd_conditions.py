@@ -6,18 +6,13 @@ import errno
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
-from lowerscope.core.files.cache import cache_size, read_kept, write_kept
-from lowerscope.core.files.directories import cache_folder
+from lowerscope.core.files.paths import cache_folder
 from tests.app.engine import practice_window
-
-YEARS = 10 * 365 * 86400
 
 
 @pytest.fixture
@@ -27,30 +22,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # Clocks
-
-
-@pytest.mark.parametrize("jump", [-YEARS, YEARS])
-def test_a_clock_that_jumps_loses_nothing(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: int
-) -> None:
-    write_kept(cache / "f-1.json", b"before")
-    now = time.time
-    monkeypatch.setattr(time, "time", lambda: now() + jump)
-    monkeypatch.setattr(time, "time_ns", lambda: int((now() + jump) * 1e9))
-    write_kept(cache / "f-2.json", b"after")
-    assert (read_kept(cache / "f-1.json"), read_kept(cache / "f-2.json")) == (b"before", b"after")
-    monkeypatch.setattr("lowerscope.core.files.cache.LIMIT", 6)
-    write_kept(cache / "f-3.json", b"later")
-    assert cache_size() <= 6
-    # What is being written when the clock jumps is not swept by another process.
-    target = tmp_path / "report.html"
-    with atomic_file(target) as made:
-        made.write_text("report")
-        code = "from lowerscope.core.files import atomic_write; atomic_write.remove_leftovers()"
-        subprocess.run([sys.executable, "-c", code], check=True)
-        remove_leftovers()
-        assert made.exists()
-    assert target.read_text() == "report"
 
 
 # Quotas

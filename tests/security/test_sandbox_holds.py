@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,7 +15,7 @@ import psutil
 import pytest
 
 from lowerscope.core.sandbox import bubblewrap, running_call
-from lowerscope.core.sandbox.call_filter import call_filter
+from lowerscope.core.sandbox.bubblewrap import call_filter
 from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -119,65 +117,6 @@ def test_calls_that_lead_out_of_the_sandbox_do_not_exist_there(network: bubblewr
     assert {end for name, end in calls.items() if name not in others} == {"ENOSYS"}
 
 
-def filtered(program: bytes, number: int, architecture: int, *arguments: int) -> int:
-    """Return what a filter answers to a call, as the kernel does: 0 to let it through."""
-    call = struct.pack("=iIQ6Q", number, architecture, 0, *arguments, *(6 - len(arguments)) * (0,))
-    instructions = list(struct.iter_unpack("=HBBI", program))
-    place = value = 0
-    while True:
-        code, then, otherwise, operand = instructions[place]
-        place += 1
-        match code:
-            case 0x20:
-                (value,) = struct.unpack_from("=I", call, operand)
-            case 0x54:
-                value &= operand
-            case 0x15 | 0x35 | 0x45:
-                is_so = {0x15: value == operand, 0x35: value >= operand, 0x45: value & operand}
-                place += then if is_so[code] else otherwise
-            case 0x06:
-                return 0 if operand == 0x7FFF0000 else operand & 0xFFFF
-            case _:
-                raise AssertionError(code)
-
-
-ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-
-
-@pytest.mark.parametrize("machine", sorted(ARCHITECTURES))
-def test_each_refused_call_is_refused_on_either_machine(machine: str) -> None:
-    """This one runs the filter of its own kind of processor alone."""
-    program, architecture = call_filter(machine), ARCHITECTURES[machine]
-    numbers = [each[sorted(ARCHITECTURES)[::-1].index(machine)] for each in REFUSED]
-    assert {filtered(program, each, architecture) for each in numbers} == {errno.ENOSYS}
-    made, pair, typed, cloned = {"x86_64": (41, 53, 16, 56), "aarch64": (198, 199, 29, 220)}[
-        machine
-    ]
-    families = {each: filtered(program, made, architecture, each) for each in range(50)}
-    assert [each for each, answer in families.items() if answer == 0] == [2, 10, 16]
-    kinds = {each: filtered(program, pair, architecture, 1, each) for each in range(16)}
-    assert [each for each, answer in kinds.items() if answer == 0] == [1, 5]
-    assert filtered(program, pair, architecture, 2, 1) == errno.EAFNOSUPPORT
-    for request in (0x5412, 0x541C, (1 << 32) + 0x5412):
-        assert filtered(program, typed, architecture, 0, request) == errno.EPERM
-    assert filtered(program, typed, architecture, 0, 0x5401) == 0
-    for flag in (0x80, *(1 << each for each in (17, 25, 26, 27, 28, 29, 30))):
-        assert filtered(program, cloned, architecture, flag | 17) == errno.EPERM
-    assert filtered(program, cloned, architecture, 0x3D0F00) == 0
-
-
-REFUSED = (
-    *((101, 117), (310, 270), (311, 271), (312, 272), (438, 438), (298, 241)),
-    *((272, 97), (308, 268), (435, 435), (165, 40), (166, 39), (155, 41), (161, 51)),
-    *((each, each) for each in range(428, 434)),
-    *((442, 442), (303, 264), (304, 265), (300, 262), (179, 60), (443, 443)),
-    *((248, 217), (249, 218), (250, 219), (319, 279), (447, 447), (29, 194)),
-    *((321, 280), (323, 282), (175, 105), (313, 273), (176, 106), (246, 104), (320, 294)),
-    *((169, 142), (167, 224), (168, 225), (163, 89), (103, 116), (164, 170), (227, 112)),
-    *((305, 266), (170, 161), (171, 162), (425, 425), (426, 426), (427, 427)),
-)
-"""By their numbers on x86-64 and on 64-bit ARM."""
-
 DATAGRAM = """
 import json, socket
 try:
@@ -277,63 +216,6 @@ def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
     assert set(found) == {"0", "1", "2"}
 
 
-REOPEN = """
-import json, os
-done = []
-for number in (0, 1, 2):
-    for way in (lambda: os.open(f"/proc/self/fd/{number}", os.O_WRONLY),
-                lambda: os.open("made", os.O_WRONLY | os.O_CREAT, dir_fd=number)):
-        try:
-            os.write(way(), b"spoilt")
-            done.append(number)
-        except OSError:
-            pass
-with open("/dev/shm/done", "w") as file:
-    file.write(str(done))
-import stat
-print([stat.S_ISFIFO(os.fstat(each).st_mode) for each in (0, 1, 2)])
-"""
-
-
-def test_a_file_or_a_folder_as_standard_input_is_not_written_to(tmp_path: Path) -> None:
-    given, out, folder = tmp_path / "given", tmp_path / "out", tmp_path / "folder"
-    given.write_text("as it was")
-    folder.mkdir()
-    with given.open() as source, out.open("w") as sink:
-        done = ended(enclosed(REOPEN), stdin=source, capture_output=False, stdout=sink, stderr=sink)
-    assert done.returncode == 0
-    assert given.read_text() == "as it was"
-    assert "[True, True, True]\n" in out.read_text()
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        # Python does not start with one.
-        assert ended(enclosed(REOPEN), stdin=descriptor).returncode == 1
-    finally:
-        os.close(descriptor)
-    assert not list(folder.iterdir())
-
-
-def test_a_socket_as_standard_stream_brings_no_descriptors(tmp_path: Path) -> None:
-    code = (
-        "import os, socket, sys\n"
-        "data = sys.stdin.buffer.readline()\n"
-        "try:\n"
-        "    socket.socket(fileno=os.dup(0)).getsockname()\n"
-        "    print('a socket')\n"
-        "except OSError as error:\n"
-        "    print(data, error.strerror)\n"
-    )
-    one, other = socket.socketpair()
-    with one, other, (tmp_path / "secret").open("w+") as secret:
-        socket.send_fds(one, [b"hello\n"], [secret.fileno()])
-        one.shutdown(socket.SHUT_WR)
-        process = subprocess.Popen(enclosed(code), stdin=other.fileno(), stdout=other.fileno())
-        other.close()
-        assert process.wait(60) == 0
-        said = b"".join(iter(lambda: one.recv(100), b""))
-    assert said == b"b'hello\\n' Socket operation on non-socket\n"
-
-
 NET = """
 class Net(torch.nn.Module):
     def forward(self, x):
@@ -394,18 +276,6 @@ for _ in range({count}):
 time.sleep(200)
 """
 
-FILLING = """
-import time
-with open("/dev/shm/file", "wb") as file:
-    try:
-        for _ in range(300):
-            file.write(bytes(1 << 20))
-    except OSError as error:
-        print(error.strerror, flush=True)
-held = b"x" * {each}
-time.sleep(200)
-"""
-
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
@@ -429,14 +299,6 @@ def test_memory_is_limited_for_the_whole_tree_whatever_session_it_is_in(report: 
     found = running_call.read(report)
     assert found.too_much > 300 * MB
     assert found.too_many == 0
-
-
-def test_files_in_memory_count_as_memory(report: int) -> None:
-    code = FILLING.format(each=200 * MB)
-    done = ended(enclosed(code, memory=300 * MB, calls_file=report), pass_fds=(report,))
-    assert done.stdout == "No space left on device\n"
-    assert done.returncode == 2
-    assert running_call.read(report).too_much > 300 * MB
 
 
 @pytest.mark.parametrize("code", [FORKING, THREADED])

@@ -24,9 +24,8 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension, Source
 from lowerscope.core.model.tuning_records import TuneOptions
 from lowerscope.core.passes.extension_files import load_extension
-from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.loading import open_model
-from lowerscope.core.sources.user_code import run_file
+from lowerscope.core.sources.user_code import Environment, run_file
 from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import LEAVES_A_TRACE, asks, question
@@ -151,34 +150,6 @@ def test_files_of_rules_are_run_from_their_text(tmp_path: Path) -> None:
     assert [each.name for each in loaded.rules] == ["width 4"]
 
 
-def test_a_file_is_asked_about_again_whatever_its_size_and_time(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    """A file of the same size and time is not the file that was shown."""
-    text = NET.format(importing="WIDTH = 4", width="WIDTH")
-    path = Path(write(writable / "net.py", text))
-    window = open_window(asks_first=True)
-
-    def rewritten(old: str, new: str) -> None:
-        status = path.stat()
-        path.write_text(path.read_text().replace(old, new))
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-    window.open_source(str(path))
-    first = question(window)
-    rewritten("WIDTH = 4", "WIDTH = 5")
-    first.run.click()
-    assert window.document.wanted is None
-    again = question(window)
-    assert again is not first
-    again.run.click()
-    wait_for_records(qtbot, window)
-    window.commands.action("watch").trigger()
-    rewritten("WIDTH = 5", "WIDTH = 6")
-    window.open_source(str(path))
-    question(window).reject()
-
-
 def test_what_was_read_to_be_shown_is_what_is_allowed(
     qtbot: QtBot, open_window: OpenWindow, writable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +194,7 @@ def test_an_encoding_hides_nothing(qtbot: QtBot, tmp_path: Path, how: str) -> No
     environment = Environment(path)
     with environment.loading():
         assert run_file(environment).HIDDEN == 1
-    dialog = RunCodeDialog([str(path)], ())
+    dialog = RunCodeDialog([str(path)], (), "")
     qtbot.addWidget(dialog)
     view = dialog.files.widget(0)
     assert isinstance(view, CodeView)
@@ -370,22 +341,6 @@ def test_a_computed_import_is_asked_about(
         window.document.changed, check_params_cb=changes("snapshot"), timeout=60_000
     ):
         window.open_source(path)
-    assert not asks(window)
-
-
-def test_a_run_of_what_is_no_longer_what_was_shown(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    path = Path(write(writable / "net.py", NET.format(importing="", width="4")))
-    window = open_window(str(path), asks_first=True)
-    window.commands.action("watch").trigger()
-    path.write_text(path.read_text() + LEAVES_A_TRACE)
-    window.features.runs.run()
-    qtbot.waitUntil(lambda: asks(window), timeout=60_000)
-    assert not (writable / "it_ran").exists()
-    question(window).run.click()
-    qtbot.waitUntil(lambda: window.document.run_record is not None, timeout=120_000)
-    assert (writable / "it_ran").exists()
     assert not asks(window)
 
 

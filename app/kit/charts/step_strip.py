@@ -39,6 +39,8 @@ _NARROWEST, _WIDEST = 100, 150
 _FOOT = 52
 """Height of the texts below the curve; in a strip that is too low for both, there is the curve."""
 _LEAST = 112
+_LEAST_SPAN = 0.3
+"""Least range of the scale, in powers of ten: smaller differences look small."""
 _LINE = 15.0
 _LABEL = 15.0
 
@@ -275,7 +277,8 @@ def _scale_of(cells: Sequence[StepCell], level: tuple[str, float] | None) -> _Sc
     if not values:
         return _Scale()
     low, high = math.log10(min(values)), math.log10(max(values))
-    return _Scale(known, low, max(high, low + 0.3))
+    spare = max(0.0, _LEAST_SPAN - (high - low)) / 2
+    return _Scale(known, low - spare, high + spare)
 
 
 class _CellDelegate(QStyledItemDelegate):

@@ -48,8 +48,7 @@ from lowerscope.core.model.module_steps import (
 )
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import DifferenceQuery
-from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.time_records import is_reliable
+from lowerscope.core.model.run_records import RunRecord, is_reliable
 
 # The rows and bars of the page Variants: of the variants, and of the functions of two.
 
@@ -322,7 +321,7 @@ class VariantFunctions(QWidget):
         """Show the times without it; the difference itself shows the problem."""
 
 
-_SHARES = ((416, 292), (312, 396))
+_SHARES = ((872, 240), (560, 552))
 """Shares of the width: the variants beside the bars, and beside the functions of two."""
 
 NARROW = 520

@@ -95,7 +95,7 @@ class ScheduleCommands(QObject):
                 tr("Primitives…"),
                 self.open_moves,
                 "Ctrl+.",
-                enabled=document.is_open,
+                enabled=lambda: bool(scheduling.function),
             ),
             *(
                 Command(
@@ -394,7 +394,7 @@ class NumberCommands:
                 enabled=self._schedules.has_function,
             ),
             Command("measure-variants", tr("Measure all variants"), self.measure_all),
-            Command("measure-peaks", tr("Measure what this machine can do"), self.peaks),
+            Command("measure-peaks", tr("Measure the &peak rates of this machine"), self.peaks),
         )
 
     def show(self) -> None:

@@ -15,7 +15,7 @@ from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import PART, ElidedLabel, PartsLabel, SeenPage
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import head_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_variants import Variants
@@ -31,6 +31,7 @@ from lowerscope.core.model.formatting import (
     ratio_text,
     share_text,
 )
+from lowerscope.core.model.queries import CheckQuery, PeaksQuery
 from lowerscope.core.model.schedule import Schedule, is_shared, shown_name
 from lowerscope.core.model.schedule_records import Checked, Measured, Work
 
@@ -47,12 +48,12 @@ def verdict_of(measurements: Measurements, of: Scheduled) -> Verdict:
     checked = measurements.checked(of)
     if checked is not None:
         return _verdict(checked)
-    problem = measurements.problem("check", of)
+    problem = measurements.problem(of.check)
     if problem is not None:
         return "neutral", tr("not known"), _short(problem.what), problem.line()
-    if measurements.doing == "check" and measurements.doing_of == of:
+    if measurements.doing == of.check:
         return "busy", tr("checking"), "", tr("Compiled and run against the unscheduled function")
-    if measurements.is_coming("check", of):
+    if measurements.is_coming(of.check):
         return "busy", tr("to be checked"), "", ""
     return "neutral", tr("not checked"), "", tr("Measure checks it as well")
 
@@ -69,7 +70,7 @@ def _verdict(checked: Checked) -> Verdict:
     if checked.verdict == "same":
         figure = tr("exactly") if not error else tr("to {0}").format(error_text(error))
         more = f"{checked.reason}\n{allowed}" if checked.reason else allowed
-        return "right", tr("same values"), figure, more
+        return "right", tr("same"), figure, more
     if checked.verdict == "inconclusive":
         return "unsure", tr("inconclusive"), "", checked.reason
     if checked.verdict == "differs":
@@ -129,7 +130,7 @@ def work_rows(work: Work) -> Iterator[Row]:
     yield _row("flops", tr("operations"), flops)
     yield _row("read", tr("reads"), read)
     yield _row("written", tr("writes"), written)
-    yield _row("intensity", tr("FLOP per byte"), figure_text(work.intensity))
+    yield _row("intensity", tr("FLOP / byte"), figure_text(work.intensity))
 
 
 def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
@@ -169,9 +170,9 @@ def _rate(amount: float | None, milliseconds: float | None) -> str:
     return figure_text(amount / milliseconds / 1e6) if amount and milliseconds else ""
 
 
-BAR_WIDTH = 90
+BAR_WIDTH = 72
 STATE_HEIGHT = 26
-VERDICT_WIDTH = 170
+VERDICT_WIDTH = 220
 
 UNSCHEDULED = "unscheduled"
 """Key of the row of the unscheduled function."""
@@ -207,8 +208,9 @@ class Figures(SeenPage):
                 Column(self.tr("torch"), numeric=True),
             ),
         )
-        head = head_of(Label(self.tr("Numbers"), role="title"), STRETCH, self.measure, self.stop)
-        column_of(self, head, (self.table, 1), self.state)
+        self.title = Label(self.tr("Numbers"), role="title")
+        self.head = head_of(self.title, STRETCH, self.measure, self.stop)
+        column_of(self, self.head, (self.table, 1), self.state)
         self.measure.clicked.connect(measurements.measure)
         self.stop.clicked.connect(measurements.cancel)
         measurements.changed.connect(self.show_if_seen)
@@ -233,18 +235,17 @@ class Figures(SeenPage):
         measurements = self._measurements
         if here is None:
             return ""
-        if measurements.doing is not None:
-            what = {
-                "check": self.tr("Comparing the values with the unscheduled function"),
-                "measure": self.tr("Measuring"),
-                "peaks": self.tr("Measuring the peak rates of this machine"),
-            }
-            return what[measurements.doing]
+        doing = measurements.doing
+        if isinstance(doing, CheckQuery):
+            return self.tr("Comparing the values with the unscheduled function")
+        if doing is not None:
+            peaks = self.tr("Measuring the peak rates of this machine")
+            return peaks if isinstance(doing, PeaksQuery) else self.tr("Measuring")
         if self._document.running:
             return self.tr("Waits until the model has run")
         if measurements.waits:
             return self.tr("Waits until the tuning is paused or over")
-        problem = measurements.problem("measure", here)
+        problem = measurements.problem(here.measure)
         if problem is not None:
             return problem.line()
         measured = measurements.measured(here)
@@ -290,8 +291,8 @@ class VariantTable(SeenPage):
             ),
         )
         self.title = Label(self.tr("Variants"), role="title")
-        head = head_of(self.title, STRETCH, self.everywhere, self.again, self.all)
-        column_of(self, head, (self.table, 1))
+        self.head = head_of(self.title, STRETCH, self.everywhere, self.again, self.all)
+        column_of(self, self.head, (self.table, 1))
         self.all.clicked.connect(self.measure_all)
         self.again.clicked.connect(self._measure_again)
         self.everywhere.clicked.connect(variants.set_everywhere)
@@ -384,9 +385,9 @@ class VariantTable(SeenPage):
     def _torch_row(
         self, measured: Measured, time: float, before: Measured | None, longest: float
     ) -> Row:
-        name = self.tr("torch, whole node") if measured.torch_does_more else self.tr("torch")
+        name = self.tr("torch, node") if measured.torch_does_more else self.tr("torch")
         faster = "" if before is None else ratio_text(before.milliseconds / time)
-        bar = Cell("", "quiet", bar=time / longest)
+        bar = Cell("", gauge=Gauge(time / longest, "quiet"))
         cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
         return Row("torch", cells)
 
@@ -399,7 +400,9 @@ class VariantTable(SeenPage):
         disturbed = ""
         if measured is not None:
             time = duration_text(measured.milliseconds)
-            bar = Cell("", "accent" if on else "quiet", bar=measured.milliseconds / longest)
+            bar = Cell(
+                "", gauge=Gauge(measured.milliseconds / longest, "accent" if on else "quiet")
+            )
             disturbed = UNRELIABLE if measured.disturbed else ""
             if before is not None:
                 either = UNRELIABLE if before.disturbed else disturbed
@@ -452,7 +455,8 @@ class RooflineView(SeenPage):
         self.title = Label(self.tr("Roofline"), role="title")
         unit = ElidedLabel(role="quiet")
         unit.set_whole(self.tr("GFLOP/s by FLOP per byte"))
-        column_of(self, head_of(self.title, (unit, 1)), (self.plot, 1))
+        self.head = head_of(self.title, (unit, 1))
+        column_of(self, self.head, (self.plot, 1))
         measurements.changed.connect(self.show_if_seen)
         scheduling.changed.connect(self.show_if_seen)
         self.show_content()
@@ -501,6 +505,9 @@ class Standing(QWidget):
         self.verdict = Pill()
         # Fixed size for all its texts, so that nothing beside it moves.
         self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
+        stays = self.verdict.sizePolicy()
+        stays.setRetainSizeWhenHidden(True)
+        self.verdict.setSizePolicy(stays)
         self.times = PartsLabel()
         self.times.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row_of(self, (self.times, 1), self.verdict, spacing=10)
@@ -511,12 +518,14 @@ class Standing(QWidget):
     def _follow(self) -> None:
         measurements = self._measurements
         here = measurements.here
-        self.verdict.setEnabled(here is not None)
+        self.verdict.setVisible(here is not None)
         if here is None:
-            self.verdict.set_state("neutral", "")
             self.times.set_whole("")
             return
-        self.verdict.set_state(*verdict_of(measurements, here))
+        role, word, figure, more = verdict_of(measurements, here)
+        if role == "right":
+            more, word, figure = f"{word} {figure}\n{more}", tr("same values as unscheduled"), ""
+        self.verdict.set_state(role, word, figure, more)
         measured = measurements.measured(here)
         before = measurements.measured(here.unscheduled)
         parts = [] if measured is None else standing(measured, before)

@@ -100,6 +100,8 @@ class ScheduleMovesPage(QWidget):
             self._scheduling.trying.choose(move)
 
     def _escape(self) -> None:
+        self._pointed = ""
+        self.choices.list.setCurrentRow(-1)
         self._scheduling.trying.show(None)
         self.done.emit()
 

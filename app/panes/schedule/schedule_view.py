@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QStackedWidget, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
@@ -15,7 +15,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.bar_controls import Field, Part, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, literal
@@ -35,10 +35,13 @@ from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.schedule import name_before_packing, shown_name
 from lowerscope.core.model.snapshot import FunctionRecord
 
-LEFT, MIDDLE = 304, 292
+LEFT, MIDDLE = 320, 292
 """Widths of the loops and primitives, and of the form and figures."""
 
-DOCK, LOW_DOCK = 190, 100
+FIELD = 28
+"""Height of the boxes in the tool bar."""
+
+DOCK, LOW_DOCK = 190, 124
 """Heights of the history, the variants and the roofline."""
 
 NARROW, LOW = 1180, 560
@@ -76,11 +79,9 @@ class ScheduleView(Pane):
         self.variants = VariantTable(scheduling, variants, measurements)
         self.roofline = RooflineView(scheduling, measurements)
         self.menu = ScheduleMenu(document, scheduling, self)
-        self.function = Field(self.tr("Function"))
-        self.function_menu = QMenu(self)
+        self.function, self.variant = Field(self.tr("Function")), Field(self.tr("Variant"))
+        self.function_menu, self.variant_menu = QMenu(self), QMenu(self)
         self.function.set_menu(self.function_menu)
-        self.variant = Field(self.tr("Variant"))
-        self.variant_menu = QMenu(self)
         self.variant.set_menu(self.variant_menu)
         self.by_rule = push_button(
             self.tr("Auto-schedule"),
@@ -104,6 +105,7 @@ class ScheduleView(Pane):
         self.by_rule.clicked.connect(variants.by_rule.ask)
         self.tree.menu_wanted.connect(self.open_menu)
         self.tree.row_activated.connect(self._enter_moves)
+        self.moves.done.connect(self._leave_moves)
         scheduling.changed.connect(self._show)
         scheduling.trying.draft_changed.connect(self._show_draft)
         document.on(("recipe", "pending"), self._show)
@@ -120,14 +122,16 @@ class ScheduleView(Pane):
             self.left_over,
             (self.standing, 1),
         )
+        for field in (self.function, self.variant):
+            field.setFixedHeight(FIELD)
         self.offered = QStackedWidget()
         self.offered.addWidget(self.moves)
-        left = Split(Qt.Orientation.Vertical, self.tree, self.offered, shares=(1, 1))
+        self.left = Split(Qt.Orientation.Vertical, self.tree, self.offered, shares=(1, 1))
         self.middle = QStackedWidget()
         self.middle.addWidget(self.figures)
         self.middle.addWidget(self.form)
         self.columns = Split(
-            Qt.Orientation.Horizontal, left, self.middle, self.code, shares=(0, 0, 1)
+            Qt.Orientation.Horizontal, self.left, self.middle, self.code, shares=(0, 0, 1)
         )
         # In a narrow window, the figures and the roofline share the place of the variants.
         self.facts = SegmentedSwitch(
@@ -139,15 +143,13 @@ class ScheduleView(Pane):
             ),
         )
         self.facts.changed.connect(self._show_facts)
-        self._switch = strip_of(self.facts, STRETCH)
-        self._switch.hide()
+        self.facts.setParent(self)
+        self.facts.hide()
         self.side = QStackedWidget()
         self.side.addWidget(self.variants)
-        beside = QWidget()
-        column_of(beside, self._switch, (self.side, 1))
         self.dock = Split(
             Qt.Orientation.Horizontal,
-            *(self.history, beside, self.roofline),
+            *(self.history, self.side, self.roofline),
             shares=(7, 4, 2),
         )
         self.rows = Split(Qt.Orientation.Vertical, self.columns, self.dock, shares=(1, 0))
@@ -159,9 +161,9 @@ class ScheduleView(Pane):
         self.add_page("schedule", self.tr("Schedule"), page)
         # The tool bar names the function, and has what a header has.
         self.header.hide()
-        for widget, width in ((left, 220), (self.middle, 240), (self.code, 300)):
+        for widget, width in ((self.left, 220), (self.middle, 240), (self.code, 300)):
             widget.setMinimumWidth(width)
-        for part, width in ((self.history, 240), (beside, 220), (self.roofline, 160)):
+        for part, width in ((self.history, 240), (self.side, 220), (self.roofline, 160)):
             part.setMinimumSize(width, 60)
 
     # Sizes
@@ -172,17 +174,18 @@ class ScheduleView(Pane):
         if narrow != self._narrow:
             self._narrow = narrow
             self._set_narrow(narrow)
-            # The widths of the dock's parts are shares; the columns before the code have theirs.
             rest = max(1, self.width() - LEFT - (0 if narrow else MIDDLE))
             self.columns.setSizes([LEFT, 0 if narrow else MIDDLE, rest])
-            self.dock.setSizes([54, 46, 0] if narrow else [54, 29, 17])
+            shares = (54, 46, 0) if narrow else (52, 30, 18)
+            self.dock.setSizes([self.width() * share // 100 for share in shares])
         if low != self._low:
             self._low = low
             height = LOW_DOCK if low else DOCK
-            self.rows.setSizes([max(1, self.height() - height), height])
+            above = max(1, self.height() - height)
+            self.rows.setSizes([above, height])
+            self.left.setSizes([above * 9 // 20, above * 11 // 20])
 
     def _set_narrow(self, narrow: bool) -> None:
-        self._switch.setVisible(narrow)
         self.middle.setVisible(not narrow)
         if narrow:
             self.offered.addWidget(self.form)
@@ -193,15 +196,23 @@ class ScheduleView(Pane):
             self.middle.addWidget(self.form)
             self.dock.addWidget(self.roofline)
             self.roofline.show()
+        self.facts.setVisible(narrow)
         self._show_facts(self.facts.current() if narrow else "variants")
         self._show_draft()
 
     def _show_facts(self, key: str) -> None:
-        parts: dict[str, QWidget] = {
+        parts: dict[str, Figures | VariantTable | RooflineView] = {
             "variants": self.variants,
             "figures": self.figures,
             "roofline": self.roofline,
         }
+        for part in parts.values():
+            part.title.setVisible(not self._narrow)
+        if self._narrow:
+            # In the place of the title.
+            row = parts[key].head.layout()
+            assert isinstance(row, QHBoxLayout)
+            row.insertWidget(0, self.facts)
         self.side.setCurrentWidget(parts[key])
 
     # Content
@@ -211,12 +222,10 @@ class ScheduleView(Pane):
         record, schedule = scheduling.record, scheduling.schedule
         has_function = bool(scheduling.function)
         self.whole.setCurrentWidget(self.rows if has_function else self.chooser)
-        none = self.tr("none selected")
-        self.function.set_lines(
-            (Part(self.tr("Function"), "label"), Part(scheduling.function or none, "strong"))
-        )
+        shown = scheduling.function or self.tr("none selected")
+        self.function.set_lines((Part(self.tr("Function"), "quiet"), Part(shown, "strong")))
         name = self.tr("unscheduled") if schedule is None else shown_name(schedule.variant)
-        self.variant.set_lines((Part(self.tr("Variant"), "label"), Part(name, "strong")))
+        self.variant.set_lines((Part(self.tr("Variant"), "quiet"), Part(name, "strong")))
         self.function.setEnabled(bool(scheduling.functions))
         for widget in (self.variant, self.by_rule, self.tune, self.in_model):
             widget.setEnabled(record is not None)
@@ -264,6 +273,11 @@ class ScheduleView(Pane):
         self._scheduling.trying.cancel_draft()
         self.moves.choices.line.setFocus()
         self.moves.choices.point_at_first()
+
+    def _leave_moves(self) -> None:
+        """Move the focus back to the loops; a form takes it from there."""
+        if self.moves.isAncestorOf(QApplication.focusWidget() or self):
+            self.tree.setFocus()
 
     def open_menu(self, place: QPoint) -> None:
         """Open the primitives for the selection as a menu."""
@@ -315,7 +329,7 @@ class FunctionChooser(QWidget):
             ),
         )
         self.empty = EmptyState()
-        words = column_of(None, self.title, self.hint, margins=(16, 14, 16, 10), spacing=4)
+        words = column_of(None, self.title, self.hint, margins=(10, 14, 10, 10), spacing=4)
         listed = QWidget()
         column_of(listed, words, (self.table, 1))
         self._stack = QStackedWidget()
@@ -341,7 +355,7 @@ class FunctionChooser(QWidget):
         else:
             self.title.setText(self.tr("No function selected"))
         self.hint.setText(self.tr("Choose the function to schedule; the longest are at the top."))
-        self.table.set_rows([_function_row(each) for each in functions])
+        self.table.set_rows([self._row(each) for each in functions])
 
     def _nothing(self) -> tuple[str, str]:
         if self._document.snapshot is None:
@@ -354,15 +368,16 @@ class FunctionChooser(QWidget):
     def _choose(self, key: str) -> None:
         self._document.select((key,))
 
-
-def _function_row(function: FunctionRecord) -> Row:
-    callers = names_of(function.calls, most=12)
-    counts = (function.blocks, function.loops, function.runs, len(function.calls))
-    return Row(
-        function.id,
-        (
-            Cell(function.name, bold=True),
-            *(Cell(f"{count:,}", value=count) for count in counts),
-            Cell(callers, role="quiet", tooltip=names_of(function.calls, most=60)),
-        ),
-    )
+    def _row(self, function: FunctionRecord) -> Row:
+        linked = self._document.linked_to(function.id)
+        nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
+        callers = nodes or function.calls
+        counts = (function.blocks, function.loops, function.runs, len(function.calls))
+        return Row(
+            function.id,
+            (
+                Cell(function.name, bold=True),
+                *(Cell(f"{count:,}", value=count) for count in counts),
+                Cell(names_of(callers, most=12), "quiet", tooltip=names_of(callers, most=60)),
+            ),
+        )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import count
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
@@ -12,10 +15,11 @@ from lowerscope.app.panes.run.variants_page import variant_row
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
-from lowerscope.core.model.run_records import CallRun, RunRecord
-from lowerscope.core.model.time_records import (
+from lowerscope.core.model.run_records import (
     MEASURING,
+    CallRun,
     Measuring,
+    RunRecord,
     RunTimes,
     SideTimes,
     is_disturbed,
@@ -96,7 +100,12 @@ def test_other_repeats_measure_again_and_other_threads_run_again(
     assert run_query(bench).recipe.threads == 3
 
 
-def test_what_the_engine_disturbs_is_measured_again_once(bench: Bench, qtbot: QtBot) -> None:
+def test_what_the_engine_disturbs_is_measured_again_once(
+    bench: Bench, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A clock that goes on by a second each time that it is read.
+    clock = SimpleNamespace(monotonic=count().__next__)
+    monkeypatch.setattr("lowerscope.app.panes.run.outcomes.time", clock)
     bench.open(RECIPE)
     bench.features.runs.run()
     for part in ("all", "times"):

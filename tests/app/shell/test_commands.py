@@ -225,6 +225,22 @@ def test_the_palette_finds_and_runs(qtbot: QtBot) -> None:
     assert Settings().scheme() == "system"
 
 
+def test_the_palette_opens_samples_and_recent_files(qtbot: QtBot) -> None:
+    Settings().add_recent("/somewhere/net.py", "")
+    window = window_of(qtbot)
+    palette = Palette(window.palette_entries(), window.features.queries, window)
+    qtbot.addWidget(palette)
+    palette.show()
+    qtbot.keyClicks(palette.line, "~")
+    titles = [entry.title for entry in palette.shown()]
+    assert {"matmul", "resnet18", "net.py"} <= set(titles)
+    palette.line.setText("transformer_bl")
+    assert palette.shown()[0].title == "transformer_block"
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert window.document.wanted is not None
+    assert window.document.wanted.source.spec == "sample:transformer_block"
+
+
 def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
     window = window_of(qtbot)
     palette = Palette(window.palette_entries(), window.features.queries, window)

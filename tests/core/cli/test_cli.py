@@ -54,13 +54,6 @@ def net(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["samples"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in lines} == set(SAMPLES)
-    assert all(len(line.split()) > 4 for line in lines)
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", LOWERINGS)
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -151,33 +144,6 @@ def test_an_output_without_a_finite_value_is_inconclusive(
     assert pill in report.read_text(encoding="utf-8")
     assert main(["compare", *arguments[1:]]) == 1
     assert main(["compare", *arguments[1:], "--allow-nonfinite"]) == 0
-
-
-def test_a_match_says_how_many_values_are_not_finite(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, report = tmp_path / "masked.py", tmp_path / "report.html"
-    text = NET.replace(
-        "return self.linear(x)", "y = self.linear(x); return torch.cat([y, torch.log(y - y)])"
-    )
-    path.write_text(text)
-    arguments = ["run", str(path), "--input", "x=1,4"]
-    assert main([*arguments, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["verdict"] == "match"
-    half = record["outputs"][0]["shape"][1]
-    assert record["not_finite_count"] == half
-    said = f"{half} infinities on both sides"
-    assert record["outputs"][0]["not_finite"] == said
-    assert main([*arguments, "--html", str(report)]) == 0
-    assert said in capsys.readouterr().out
-    text = report.read_text(encoding="utf-8")
-    assert said in text
-    assert f"✓ matches torch · {half} not finite</span>" in text
-    lowerings = ["--lowering", "high-level", "--lowering", "te"]
-    assert main(["compare", *arguments[1:], *lowerings, "--html", str(report)]) == 0
-    assert f"match, {half} not finite" in capsys.readouterr().out
-    assert f"✓ matches torch · {half} not finite</td>" in report.read_text(encoding="utf-8")
 
 
 def bad_pickle(path: Path, touched: Path) -> None:
@@ -406,15 +372,3 @@ def test_an_error_that_starts_at_a_node_is_told_from_one_from_above(
         assert nodes[name]["bindings"]
     assert nodes["fx:x"]["torch_ms"] is None
     assert nodes["fx:x"]["own_reason"] == "an input: it is given"
-
-
-@pytest.mark.parametrize("pipeline", ["fuse", "cpu"])
-def test_fused_nodes_are_run_together(pipeline: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:conv_net", "--pipeline", pipeline, "--per-node"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert "alone" in lines["node"]
-    assert "fused into fused_conv2d_add_relu by FuseOps" in lines["conv"]
-    assert lines["relu"].endswith("matches; run with conv")
-    assert lines["linear1"].endswith("matches")
-    assert float(lines["linear1"].split()[3]) < 1e-5
-    assert "First" not in lines

@@ -10,18 +10,6 @@ import pytest
 from lowerscope.core.cli.main import main
 
 
-def test_the_fx_table_is_torchs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "sample:fashion_mlp", "--stage", "fx"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    columns = ["opcode", "name", "target", "args", "kwargs", "shape", "dtype", "lowered"]
-    assert lines[0].split() == columns
-    row = next(line for line in lines if " linear0 " in line)
-    assert row.split()[:3] == ["call_module", "linear0", "linear0"]
-    assert "(x,)" in row
-    assert "float32" in row
-    assert row.endswith("high-level, linear: R.permute_dims, R.matmul, R.add")
-
-
 def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -44,29 +32,6 @@ def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     assert [each["value"] for each in json.loads(capsys.readouterr().out)][1] == "lv1"
     assert main([*arguments, "--node", "nothing"]) == 2
     assert "there is no node nothing" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("stage", "function", "first"),
-    [
-        ("builder", "", '"""A module, made with a block builder."""'),
-        ("numpy", "te_relu", "import numpy as np"),
-        ("te", "dense", "from tvm import te"),
-        ("te", "", "from tvm import te"),
-    ],
-)
-def test_programs_are_printed(
-    stage: str, function: str, first: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ["--function", function] if function else []
-    arguments = ["show", "sample:fashion_mlp", "--lowering", "te", "--stage", stage, *options]
-    assert main(arguments) == 0
-    out = capsys.readouterr().out
-    assert out.startswith(first)
-    compile(out, stage, "exec")
-    names = {"builder": "bb.emit_func_output(gv)", "numpy": "def lnumpy_te_relu("}
-    assert names.get(stage, "def te_dense(") in out
-    assert ("def te_add(" in out) == (stage == "te" and not function)
 
 
 @pytest.mark.parametrize(

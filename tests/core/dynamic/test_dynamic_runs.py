@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline, with_pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
@@ -19,8 +18,6 @@ from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs
-from lowerscope.core.tracing.tracing import trace
 
 Run = Callable[..., RunRecord]
 RecipeOf = Callable[..., Recipe]
@@ -69,16 +66,6 @@ def test_one_build_matches_torch_at_every_size(
     if strategy == "te" and entry in MIXED:
         overrides = {MIXED[entry]: "library"}
     check(run(recipe_of(entry, *CASES[entry]), strategy, **overrides))
-
-
-@pytest.mark.diagonal
-@pytest.mark.parametrize("preset", ["default-build", "cpu", "optimise-cpu"])
-@pytest.mark.parametrize("entry", ["Cnn", "Two", "Slices", "Outputs"])
-def test_one_build_matches_torch_after_the_pipelines(
-    recipe_of: RecipeOf, run: Run, entry: str, preset: str
-) -> None:
-    recipe = with_pipeline(recipe_of(entry, *CASES[entry]), find_pipeline(preset).steps)
-    check(run(recipe, "high-level"))
 
 
 @pytest.mark.parametrize("entry", ["Mlp", "Cnn", "Two", "Slices"])
@@ -179,23 +166,3 @@ def test_an_exported_program_takes_names_within_its_range(
         pipeline.answer(
             RunQuery(msgspec.structs.replace(recipe, dimensions=(Dimension(name="n", high=64),)))
         )
-
-
-@pytest.mark.parametrize(
-    ("cut", "needs"),
-    [
-        (lambda x: x[::2, 1::3], "(1 + n) // 2 != 1"),
-        (lambda x: x[1:, 4], "3 <= n and n <= 16"),
-    ],
-)
-def test_a_guard_of_export_is_said_by_the_name(
-    cut: Callable[[torch.Tensor], torch.Tensor], needs: str
-) -> None:
-    class Cut(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return cut(x)
-
-    named = NamedInputs((("n", 5),), {"n": (2, 16)})
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Cut(), (torch.randn(7, 5),), "export", named=named)
-    assert caught.value.problem.what == f"n cannot be any size from 2 to 16: torch needs {needs}"

@@ -11,8 +11,8 @@ import msgspec
 import psutil
 import pytest
 
-from lowerscope.core.engine.jobs import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.engine.protocol import VERSION, Failure, Hello, Progress, Ready, Reply
+from lowerscope.core.engine.server import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.core.engine import practice_child as practice
@@ -75,20 +75,6 @@ def test_a_running_job_hears_of_its_cancel(child: Child) -> None:
     assert answer.problem.code == "cancelled"
 
 
-def test_a_waiting_job_is_cancelled_at_once_and_never_run(child: Child) -> None:
-    child.ask(1, "wait", practice.Text("Waiting"))
-    child.ask(2, "abort")
-    child.ask(3, "heavy_echo", practice.Text("after"))
-    child.cancel(2)
-    answer = child.answer()
-    assert answer.id == 2
-    assert isinstance(answer, Failure)
-    assert answer.problem.code == "cancelled"
-    child.cancel(1)
-    assert child.answer().id == 1
-    assert child.result() == "after"
-
-
 def test_progress_is_paced_and_ends_with_the_latest(child: Child) -> None:
     began = time.monotonic()
     child.ask(1, "report", practice.Count(20_000))
@@ -127,15 +113,6 @@ def test_our_own_mistake_is_internal_with_its_traceback_and_in_the_log(child: Ch
     assert "ZeroDivisionError: oops" in child.log()
 
 
-def test_whatever_prints_prints_to_the_log(child: Child) -> None:
-    child.ask(1, "say", practice.Text("hello"))
-    assert child.result() is None
-    child.kill()
-    lines = child.log().splitlines()
-    for way in ("print", "stderr", "write", "printf", "child"):
-        assert f"{way} hello" in lines
-
-
 def test_a_model_file_finds_main_thread_empty_stdin_and_no_arguments(child: Child) -> None:
     child.ask(1, "whereabouts")
     found = msgspec.convert(child.result(), practice.Whereabouts)
@@ -166,17 +143,6 @@ def test_nothing_is_left_when_the_window_closes_the_pipe(child: Child, start: st
     assert child.next() == Progress(2, "Spinning", None)
     family = child.family()
     assert len(family) == 3  # the server, its guard, and what it started
-    assert child.process.stdin is not None
-    child.process.stdin.close()
-    assert_gone(family)
-
-
-def test_nothing_is_left_even_if_foreign_code_holds_the_interpreter(child: Child) -> None:
-    child.ask(1, "start_sleeper")
-    child.result()
-    child.ask(2, "hold_lock")
-    assert child.next() == Progress(2, "Matching", None)
-    family = child.family()
     assert child.process.stdin is not None
     child.process.stdin.close()
     assert_gone(family)

@@ -10,11 +10,9 @@ import pytest
 import tvm_ffi
 
 from lowerscope.app.kit.canvas.graph_painting import GraphPictures
-from lowerscope.core.cli import main
-from lowerscope.core.export import module_files
+from lowerscope.core.export import files as export_files
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.model.artifacts import parse_wanted
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import loaded, recipe_of
 from tests.core.export.using import use_all
@@ -22,39 +20,10 @@ from tests.core.export.using import use_all
 MLP = "sample:fashion_mlp"
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("modul", ["modul", "Did you mean module?"]),
-        ("report:x", ["report is one thing"]),
-        ("step:", ["the number of a step"]),
-    ],
-)
-def test_what_cannot_be_exported_is_said(text: str, parts: list[str]) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        parse_wanted([text])
-    assert all(part in caught.value.problem.line() for part in parts)
-
-
-def test_one_step_and_one_function(pipeline: Pipeline, tmp_path: Path) -> None:
-    recipe = recipe_of(MLP, "--pipeline", "fuse")
-    names = ["step:0,patch:4,function:main,function:nothing,step:99"]
-    done = export(pipeline, recipe, tmp_path, force=False, wanted=parse_wanted(names))
-    assert [str(Path(path).relative_to(tmp_path)) for path in done.paths] == [
-        "steps/0-lowered.py",
-        "patches/4-FuseOps.patch",
-        "functions/main.py",
-    ]
-    assert not done.complete
-    assert len(done.left_out) == 2
-    assert "nothing" in done.left_out[0]
-    assert "there is no step 99" in done.left_out[1]
-
-
 def test_large_constants_lie_beside_the_module(
     pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module_files, "MOST_INSIDE", 1000)
+    monkeypatch.setattr(export_files, "MOST_INSIDE", 1000)
     recipe = recipe_of("sample:transformer_block", "--pipeline", "fuse")
     export(pipeline, recipe, tmp_path, force=False, wanted=parse_wanted(["module,script"]))
     assert (tmp_path / "module.npz").stat().st_size > 1_000_000
@@ -112,21 +81,3 @@ def test_a_part_of_a_graph_and_its_levels(qapp: object, pipeline: Pipeline, tmp_
         pictures=Pictures(kinds=("dot",), part="atention"),
     )
     assert "Did you mean attention?" in done.left_out[0]
-
-
-def test_all_of_it_from_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["export", "sample:mlp_tvmscript", "--what", "all", "--picture", "dot"]
-    assert main.main([*arguments, "--output", str(tmp_path)]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    written = set(captured.out.split())
-    names = {str(Path(each).relative_to(tmp_path)) for each in written}
-    assert {"module.py", "reproduce.py", "library/load.py", "relax.dot", "report.html"} <= names
-    # There is no FX graph, and no parameter is kept apart: nobody asked for these by name.
-    assert not names & {"fx.txt", "fx.dot", "parameters.npz"}
-    assert main.main([*arguments, "--output", str(tmp_path)]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert main.main(["export", MLP, "--what", "parameters", "--output", str(tmp_path)]) == 2
-    assert "not written: parameters" in capsys.readouterr().err

@@ -123,24 +123,6 @@ def example_inputs():
 """
 
 
-SCAN = """
-import torch
-
-
-class Scan(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = torch.nn.Linear(16, 64)
-
-    def forward(self, x):
-        return torch.cumsum(torch.sigmoid(self.linear(x)), 1)
-
-
-def example_inputs():
-    return (torch.randn(8, 16),)
-"""
-
-
 KEPT = """
 import torch
 
@@ -257,13 +239,6 @@ def test_settings_are_carried_over(options: list[str], pipeline: Pipeline, tmp_p
     check(pipeline, recipe_of("sample:fashion_mlp", *options), tmp_path)
 
 
-def test_scans_of_a_named_dimension_are_optimised(pipeline: Pipeline, tmp_path: Path) -> None:
-    path = tmp_path / "scan.py"
-    path.write_text(SCAN.replace(", 1)", ", 0)"))
-    options = ("--dim", "n=1..64", "--input", "x=n,16", "--pipeline", "optimise-cpu")
-    check(pipeline, recipe_of(str(path), *options), tmp_path)
-
-
 @pytest.mark.parametrize("preset", ["cpu", "optimise-cpu", "default-build"])
 def test_floats_are_kept_from_cancelling(preset: str, pipeline: Pipeline, tmp_path: Path) -> None:
     path = tmp_path / "kept.py"
@@ -302,13 +277,6 @@ def test_nested_inputs_of_the_users_own_classes(
         loaded(tmp_path / "reproduce.py").open_source()
 
 
-def test_an_exported_program(pipeline: Pipeline, tmp_path: Path) -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.BatchNorm1d(4)).eval()
-    path = tmp_path / "net.pt2"
-    torch.export.save(torch.export.export(model, (torch.randn(3, 8),)), path)
-    check(pipeline, recipe_of(str(path), "--lowering", "library"), tmp_path)
-
-
 def test_passes_and_functions_of_the_users_own(pipeline: Pipeline, tmp_path: Path) -> None:
     for name, text in (("mine.py", PASSES), ("double.py", DOUBLE), ("net.py", CALLS_DOUBLE)):
         (tmp_path / name).write_text(text)
@@ -318,19 +286,6 @@ def test_passes_and_functions_of_the_users_own(pipeline: Pipeline, tmp_path: Pat
     library = ["--library", str(tmp_path / "double.py")]
     text = check(pipeline, recipe_of(str(tmp_path / "net.py"), *library), tmp_path)
     assert "matches NumPy" in text
-
-
-@pytest.mark.parametrize("name", ["params.npz", "params.pt"])
-def test_parameters_from_a_file(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
-    import numpy as np
-
-    weight = np.random.default_rng(0).standard_normal((128, 128)).astype("float32") / 12
-    path = tmp_path / name
-    if name.endswith(".npz"):
-        np.savez(path, weight=weight)
-    else:
-        torch.save({"state_dict": {"weight": torch.from_numpy(weight)}}, path)
-    check(pipeline, recipe_of("sample:matmul_relu", "--params", str(path)), tmp_path)
 
 
 def test_what_is_wrong_is_found(pipeline: Pipeline, tmp_path: Path) -> None:

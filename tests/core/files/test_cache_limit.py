@@ -9,20 +9,16 @@ import time
 from pathlib import Path
 
 import pytest
-import tvm
 
-from lowerscope.core.build.targets import make_target
 from lowerscope.core.files import cache as limits
 from lowerscope.core.files.cache import (
     IN_USE,
     TRACES,
     Cleared,
-    adding_traces,
     cache_size,
     clear_cache,
     write_kept,
 )
-from lowerscope.core.run.tuning.database import Database, Kept
 
 
 @pytest.fixture
@@ -70,45 +66,11 @@ def test_the_oldest_goes_first_and_traces_go_together(
     assert (files(cache), cache_size()) == (set(), 0)
 
 
-_FUNCTION = """
-@T.prim_func(s_tir=True)
-def main(x: T.Buffer((4,), "float32")):
-    for i in range(4):
-        with T.sblock("double"):
-            j = T.axis.spatial(4, i)
-            x[j] = x[j] * T.float32(2)
-"""
-
-
-def test_traces_stay_while_a_tuning_adds_to_them(cache: Path) -> None:
-    database = Database(make_target("llvm", 1), 1)
-    function = tvm.script.from_source(_FUNCTION)
-    workload = database.traces.commit_workload(tvm.IRModule({"main": function}))
-    database.keep(function, Kept(function="main"))
-    size = (database.folder / TRACES[1]).stat().st_size
-    cleared = clear_cache()
-    assert cleared.in_use == size
-    assert cleared.freed > 0
-    assert files(cache) == {"about.json", *TRACES}
-    # A second tuning of the same cannot add to them, and does without.
-    second = Database(make_target("llvm", 1), 1)
-    second.traces.commit_workload(tvm.IRModule({"main": function.with_attr("second", 1)}))
-    assert (database.folder / TRACES[1]).stat().st_size == size
-    second.close()
-    # The first goes on where it was, whatever was cleared meanwhile.
-    database.keep(function, Kept(function="main", trials=7))
-    assert database.kept(function) == Kept(function="main", trials=7)
-    assert database.traces.commit_workload(tvm.IRModule({"main": function})).same_as(workload)
-    database.close()
-    assert clear_cache().in_use == 0
-    assert files(cache) == set()
-
-
 _WRITER = """
 import sys, random
 from lowerscope.core.files.cache import clear_cache, read_kept, write_kept
 from lowerscope.core.files import cache
-from lowerscope.core.files.directories import cache_folder
+from lowerscope.core.files.paths import cache_folder
 cache.LIMIT = 5000
 draw = random.Random(int(sys.argv[1]))
 for turn in range(200):
@@ -138,24 +100,3 @@ def test_two_processes_at_once_write_whole_files_within_the_limit(cache: Path) -
     assert [each.communicate()[1] for each in writers] == [b"", b""]
     assert cache_size() <= 5000
     assert not [name for name in files(cache) if not name.endswith(".json")]
-
-
-def test_a_tuning_that_is_killed_leaves_nothing_locked(cache: Path) -> None:
-    folder = cache / "tuning" / "a"
-    for name in TRACES:
-        add(folder / name, 10, 0)
-    code = (
-        "import sys, time; from pathlib import Path\n"
-        "from lowerscope.core.files.cache import adding_traces\n"
-        "with adding_traces(Path(sys.argv[1])) as free: print(free, flush=True); time.sleep(60)"
-    )
-    command = [sys.executable, "-c", code, str(folder)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "True\n"
-    with adding_traces(folder) as free:
-        assert not free
-    assert clear_cache() == Cleared(0, 20)
-    child.kill()
-    child.communicate()
-    assert clear_cache() == Cleared(20, 0)

@@ -64,22 +64,6 @@ def test_random_operators_are_marked(bench: Any, name: str, tracer: str) -> None
     assert any("values cannot be compared" in note.text for note in lowered.notes)
 
 
-NOT_RANDOM: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "dropout outside training": lambda x: F.dropout(x, 0.5, False),
-    "dropout of nothing": lambda x: F.dropout(x, 0.0, True),
-    "rrelu": lambda x: F.rrelu(x - 0.5),
-    "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
-}
-
-
-@pytest.mark.diagonal
-@pytest.mark.parametrize("strategy", ["high-level", "library"])
-@pytest.mark.parametrize("name", NOT_RANDOM)
-def test_what_draws_nothing_is_compared(bench: Any, name: str, strategy: str) -> None:
-    outcome = bench.check(Calls(NOT_RANDOM[name]), (X,), "fx", strategy)
-    assert outcome.lowered.random == ((),)
-
-
 def test_an_output_names_all_that_it_depends_on(bench: Any) -> None:
     def compute(x: torch.Tensor) -> Any:
         parts = torch.stack([F.dropout(x, 0.5), torch.rand_like(x)]).split(1)

@@ -110,14 +110,6 @@ def test_by_module(bench: Any, pattern: str) -> None:
     assert "layer10" not in found
 
 
-def test_by_node(bench: Any) -> None:
-    found = strategies(bench, "high-level", ("conv1", "library"))
-    # The module conv1, and no other module of this name.
-    assert chosen(found, "library") == {"conv1"}
-    found = strategies(bench, "high-level", ("fx:relu", "library"))
-    assert chosen(found, "library") == {"relu"}
-
-
 def test_a_later_one_wins_and_the_name_of_a_node_wins_over_all(bench: Any) -> None:
     found = strategies(bench, "high-level", ("layer1", "library"), ("conv2d", "te"))
     assert found["layer1_0_conv1"] == "te"
@@ -128,16 +120,6 @@ def test_a_later_one_wins_and_the_name_of_a_node_wins_over_all(bench: Any) -> No
     assert chosen(found, "te") == {"layer1_0_conv1"}
     found = strategies(bench, "te", ("fx:conv1", "library"), ("fx:conv1", "high-level"))
     assert found["conv1"] == "high-level"
-
-
-def test_in_export_patterns_match_modules_and_operators_too(bench: Any) -> None:
-    overrides = over(("layer1.0", "library"), ("conv2d", "te"))
-    traced, lowered = bench.lower(RESNET, IMAGE, "export", "high-level", overrides)
-    for name, node in lowered.nodes.items():
-        if "conv" in name and node.strategy:
-            assert node.strategy == "te"
-        elif traced.modules[name].startswith("layer1.0") and node.strategy:
-            assert node.strategy == "library"
 
 
 def test_a_pattern_that_matches_nothing_is_a_note(bench: Any) -> None:

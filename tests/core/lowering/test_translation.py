@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from lowerscope.core.model.module_steps import Moment, TranslationRecord
 from lowerscope.core.model.queries import SnapshotQuery, TranslationQuery
 from lowerscope.core.model.recipe import (
     Extension,
-    InputSpec,
     Recipe,
     Source,
     Strategy,
@@ -139,62 +137,6 @@ def test_what_the_module_computes_at_a_moment_is_what_torch_has_there(
         np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
         compared += 1
     assert compared >= 2
-
-
-PECULIAR = """
-import torch
-
-class InPlace(torch.nn.Module):
-    def forward(self, x):
-        y = x + 1
-        y.mul_(2)
-        return y
-
-class FromData(torch.nn.Module):
-    def forward(self, x):
-        places = torch.nonzero(x)
-        low, high = torch.split(x, 1)
-        return places, low * 2, {"both": (low, high.sum())}
-
-class Complex(torch.nn.Module):
-    def forward(self, x):
-        return torch.fft.rfft(x).abs()
-
-class Sizes(torch.nn.Module):
-    def forward(self, x):
-        return x.reshape(x.shape[0] * 3, -1).relu()
-
-in_place, from_data, by_fft, sizes = InPlace(), FromData(), Complex(), Sizes()
-example_inputs = (torch.ones(2, 3),)
-"""
-
-
-def peculiar(folder: Path, entry: str, **fields: Any) -> Recipe:
-    (folder / "peculiar.py").write_text(PECULIAR)
-    source = Source(spec=str(folder / "peculiar.py"), entry=entry)
-    return Recipe(source=source, **fields)
-
-
-@pytest.mark.parametrize("entry", ["in_place", "from_data", "by_fft", "sizes", "named"])
-def test_moments_of_models_with_other_values_than_tensors(tmp_path: Path, entry: str) -> None:
-    shape = ("rows", 3) if entry == "named" else (2, 3)
-    spec = InputSpec(name="x", shape=shape, dtype="float32")
-    recipe = peculiar(tmp_path, entry.replace("named", "sizes"), inputs=(spec,))
-    stages = PIPELINE.stages(recipe)
-    for count in range(len(list(graph_of(stages).nodes)) + 1):
-        module = stages.module_at(Moment(section="translate", index=count))
-        relax.analysis.well_formed(module)
-        assert "def main" in module.script()
-    described = {each.node: each.value for each in records_of(recipe)}
-    if entry == "from_data":
-        assert described["fx:nonzero"] == "lv1"
-        assert described["fx:output"] == "gv"
-    elif entry == "by_fft":
-        assert described["fx:fft_rfft"] == "lv as complex64"
-    elif entry == "sizes":
-        assert described["fx:mul"] == "6"
-    elif entry == "named":
-        assert described["fx:mul"] == "rows * 3"
 
 
 @pytest.mark.diagonal

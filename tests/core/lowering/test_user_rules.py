@@ -114,39 +114,6 @@ def test_a_later_file_wins_and_one_that_is_off_does_not_count(
     assert from_json(to_json(swapped)) == swapped
 
 
-def test_a_rule_has_the_module_the_keywords_and_the_shape(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    rules = """
-    import operator
-
-    @rule(torch.nn.Linear)
-    def by_hand(builder, node, x):
-        assert node.shape == (2, 3) and node.dtype == "float32"
-        weight = builder.constant(node.module.weight)
-        product = builder.emit(relax.op.matmul(x, relax.op.permute_dims(weight)))
-        return relax.op.add(product, builder.constant(node.module.bias))
-
-    @rule(torch.sub)
-    def minus(builder, node, x, y, *, alpha=1):
-        assert node.kwargs == {"alpha": alpha} and node.strategy == "te"
-        return relax.op.subtract(x, relax.op.multiply(y, relax.const(alpha, node.dtype)))
-
-    @rule(torch.split)
-    def halves(builder, node, x, size, dim=0):
-        return relax.op.split(x, node.fx.args[1] * 2, axis=dim)
-
-    @rule(operator.add)
-    def plus(builder, node, x, y):
-        return node.built_in(x, y)
-    """
-    nodes, notes, run = shown(pipeline, recipe_with(tmp_path, rules, lowering="te"))
-    assert notes == ()
-    assert run.verdict == "match"
-    named = {name: node.rule.partition(",")[0] for name, node in nodes.items() if node.rule_line}
-    assert named == {"linear": "by_hand", "sub": "minus", "split": "halves", "add": "plus"}
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize(
     ("body", "line", "reason"),
@@ -256,43 +223,3 @@ def test_a_change_of_the_file_or_of_what_it_imports_is_seen(
     path.write_text(path.read_text().replace("scaled", "renamed"))
     nodes, _, _ = shown(pipeline, recipe)
     assert nodes["relu"].rule.startswith("renamed")
-
-
-IN_PARTS = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.{layer}
-
-    def forward(self, x):
-        return self.layer(x)[0]
-
-def example_inputs():
-    return (torch.randn(3, 4),)
-"""
-
-AROUND = """
-@rule(torch.nn.{kind})
-def around(builder, node, x):
-    same = builder.emit(relax.op.subtract(relax.op.multiply(x, relax.const(2.0)), x))
-    result = node.built_in(same)
-    return result
-"""
-
-
-@pytest.mark.parametrize(
-    ("layer", "in_parts"), [("GRU(4, 3)", True), ("MaxPool1d(2, return_indices=True)", False)]
-)
-def test_a_rule_around_a_node_in_parts_or_in_torch_keeps_its_own_bindings(
-    pipeline: Pipeline, tmp_path: Path, layer: str, in_parts: bool
-) -> None:
-    model = IN_PARTS.format(layer=layer)
-    rule = AROUND.format(kind=layer.partition("(")[0])
-    nodes, _, record = shown(pipeline, recipe_with(tmp_path, rule, model=model))
-    assert record.verdict == "match"
-    assert bool(nodes["layer"].parts) == in_parts
-    assert nodes["layer"].rule.startswith("around")
-    parts = {name for part in nodes["layer"].parts for name in part.bindings}
-    assert len(set(nodes["layer"].bindings) - parts) == (2 if in_parts else 5)

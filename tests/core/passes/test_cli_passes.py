@@ -22,24 +22,6 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
     return captured.out if code == 0 else captured.out + captured.err
 
 
-def test_the_steps_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "passes", MLP, "--pipeline", "fuse")
-    lines = text.splitlines()
-    assert [line.split()[:2] for line in lines[:5]] == [
-        ["1", "LegalizeOps"],
-        ["2", "AnnotateTIROpPattern"],
-        ["3", "FoldConstant"],
-        ["4", "FuseOps"],
-        ["5", "FuseTIR"],
-    ]
-    assert "1 function changed: main" in lines[2]
-    assert "passes inside of these" in lines[5]
-    nested = printed(capsys, "passes", MLP, "--pipeline", "fuse", "--nested")
-    assert any(
-        line.split()[:2] == ["5.2", "ExpandTupleArgumentsInner"] for line in nested.splitlines()
-    )
-
-
 def test_a_step_is_the_module_that_tvm_makes(capsys: pytest.CaptureFixture[str]) -> None:
     module = Pipeline().stages(Recipe(source=Source(spec=MLP), steps=())).module
     assert printed(capsys, "passes", MLP, "--step", "0").strip() == module.script().strip()
@@ -61,24 +43,6 @@ def test_a_step_is_the_module_that_tvm_makes(capsys: pytest.CaptureFixture[str])
     )
     assert "def fused_matmul1_add1(" in part
     assert "def main(" not in part
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((MLP, "--step", "9"), "there is no step 9. Choose one from 0 to 1."),
-        ((MLP, "--pipeline", "best"), "there is no pipeline best"),
-        ((MLP, "--pass", "FuseOps:4"), "'4' is not OPTION=VALUE"),
-        ((MLP, "--function", "main"), "It goes with --step N"),
-        ((), "no source is given"),
-    ],
-)
-def test_what_cannot_be_answered_is_said_in_a_line(
-    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = printed(capsys, "passes", *arguments, code=2)
-    assert message in text
-    assert len(text.splitlines()) == 1
 
 
 def test_a_step_that_fails_is_listed_and_the_run_says_so(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import tvm
-from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
@@ -87,61 +85,12 @@ class Repeated:
         return d
 
 
-def test_a_common_subexpression_becomes_the_one_that_is_kept() -> None:
-    found = became(after(Repeated, "EliminateCommonSubexpr", "CanonicalizeBindings"))
-    assert found["a"] == found["b"] == ("a",)
-    assert found["c"] == found["d"]
-    assert len(found["c"]) == 1
-
-
 def test_what_is_dead_is_removed_by_the_pass_that_does() -> None:
     transformed = after(Repeated, "LegalizeOps", "DeadCodeElimination")
     fate = transformed.fates["relax:main/unused"]
     assert (fate.text, fate.step, fate.gone) == ("removed by DeadCodeElimination", 2, True)
     assert became(transformed)["unused"] == ()
     assert set(transformed.fates) == {"relax:main/unused"}
-
-
-def test_what_is_folded_says_so() -> None:
-    builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((2, 3), "float32"))
-    weight = relax.const(np.ones((4, 3), "float32"))
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            turned = builder.emit(relax.op.permute_dims(weight), "turned")
-            out = builder.emit_output(relax.op.matmul(x, turned), "out")
-        builder.emit_func_output(out)
-    transformed = after(builder.get(), "LegalizeOps", "relax.FoldConstant")
-    assert became(transformed) == {"turned": (), "out": ("out",)}
-    assert transformed.fates["relax:main/turned"].text == "folded by FoldConstant"
-
-
-@I.ir_module
-class Normed:
-    @R.function
-    def main(
-        x: R.Tensor((1, 2, 4, 4), "float32"),
-        w: R.Tensor((2, 2, 3, 3), "float32"),
-        g: R.Tensor((2,), "float32"),
-    ) -> R.Tensor((1, 2, 2, 2), "float32"):
-        with R.dataflow():
-            a = R.nn.conv2d(x, w)
-            b = R.nn.batch_norm(a, g, g, g, g, axis=1, training=False)
-            c = b[0]
-            d = R.nn.relu(c)
-            R.output(d)
-        return d
-
-
-def test_an_operator_that_is_decomposed_keeps_its_place() -> None:
-    transformed = after(Normed, "DecomposeOpsForInference")
-    found = became(transformed)
-    assert found["a"] == ("a",)
-    assert found["d"] == ("d",)
-    # What it was decomposed into belongs to the binding that reads it.
-    assert found["c"][-1] == "c"
-    kept = {each for group in found.values() for each in group}
-    assert "b" in kept or transformed.fates["relax:main/b"].gone
 
 
 @pytest.mark.diagonal

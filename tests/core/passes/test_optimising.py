@@ -94,25 +94,6 @@ def test_norms_and_activations_disappear_in_their_convolutions(stages: Stages) -
     assert not any("prepack" in each and "prepacked" not in each for each in names)
 
 
-def test_links_lead_from_convolution_and_norm_to_the_function(stages: Stages) -> None:
-    became, fates = stages.transformed.bindings, stages.transformed.fates
-    lowered = stages.lowered
-    assert lowered is not None
-
-    def of(node: str) -> set[str]:
-        names = lowered.nodes[node].bindings
-        return {each for name in names for each in became[f"relax:main/{name}"]}
-
-    for number in ("0", "1"):
-        assert of(f"conv{number}") & of(f"norm{number}")
-    texts = {
-        fates[f"relax:main/{name}"].text
-        for name in lowered.nodes["norm1"].bindings
-        if not became[f"relax:main/{name}"]
-    }
-    assert texts == {"folded by FoldBatchNorm"}
-
-
 def test_a_norm_whose_convolution_is_read_elsewhere_stays(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     text = NET.replace("self.norm1(self.conv1(x))", "self.norm1(y := self.conv1(x)) + y")

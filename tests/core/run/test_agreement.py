@@ -11,7 +11,6 @@ import torch
 from PIL import Image
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
@@ -74,29 +73,6 @@ def test_a_folder_is_run_in_the_order_of_its_numbers_without_what_is_broken(
     assert "it holds 2 samples" in record.unread[0]
     classes = pipeline.stages(MLP).loaded.classes
     assert {each.title: each.torch for each in record.worst}["3.npy"] == classes[3]
-
-
-@pytest.mark.parametrize(
-    ("arrays", "what"),
-    [
-        ({"x": np.zeros((3, 5), np.float32)}, "does not fit the input's"),
-        ({"x": np.zeros((3, 784), np.complex64)}, "the dtype complex64 cannot be an input"),
-        ({"x": np.zeros((3, 784)), "y": np.zeros((2,), np.int64)}, "labels"),
-        ({"a": np.zeros(3), "b": np.zeros(3)}, "it has no array called x; it has a, b"),
-        ({"x": np.zeros((0, 784))}, "x has 0"),
-    ],
-)
-def test_what_is_no_set_is_refused_in_a_line(
-    pipeline: Pipeline, arrays: dict[str, np.ndarray], what: str, tmp_path: Path
-) -> None:
-    np.savez(tmp_path / "set.npz", **arrays)
-    with pytest.raises(LowerscopeError) as caught:
-        pipeline.answer(AgreementQuery(MLP, str(tmp_path / "set.npz")))
-    assert what in caught.value.problem.what
-    (tmp_path / "empty").mkdir()
-    for path in ("empty", "missing", "set.txt"):
-        with pytest.raises(LowerscopeError):
-            pipeline.answer(AgreementQuery(MLP, str(tmp_path / path)))
 
 
 WRONG = """

@@ -99,24 +99,6 @@ def test_what_a_node_gives_is_there_beside_torchs(ran: Ran, tmp_path: Path) -> N
     assert (record.status, record.own_status) == ("matches", "matches")
 
 
-def test_parts_of_a_value_and_what_calls_read_and_write(ran: Ran, tmp_path: Path) -> None:
-    with torch.inference_mode():
-        halves = ran.model.linear(ran.x).relu().split(1)
-    for item, half in enumerate(halves):
-        place = TensorPlace(entity="fx:split", item=item)
-        assert ran.pipeline.answer(ComparisonQuery(ran.recipe, place)).items == 2
-        assert ran.save(place, "tvm", tmp_path) == pytest.approx(half.numpy(), abs=1e-5)
-    node = next(each for each in ran.record.nodes if each.id == "fx:split")
-    (call,) = node.calls
-    for side, item, expected in (("read", 0, torch.cat(halves)), ("written", 1, halves[1])):
-        place = TensorPlace(call=call, item=item, side=side)  # type: ignore[arg-type]
-        found = ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
-        assert (found.matches, found.items) == (True, 1 if side == "read" else 2)
-        assert ran.save(place, "tvm", tmp_path) == pytest.approx(expected.numpy(), abs=1e-5)
-    binding = next(each.id for each in ran.record.nodes if each.id == "relax:main/lv")
-    assert ran.pipeline.answer(ComparisonQuery(ran.recipe, TensorPlace(entity=binding))).kept
-
-
 def test_values_that_are_read_are_those_that_were_written(ran: Ran) -> None:
     kept = ran.pipeline.part(LastRun).kept
     assert kept is not None

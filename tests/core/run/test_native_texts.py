@@ -164,16 +164,6 @@ def test_loops_of_the_same_name_are_told_apart(
     assert lines_of(record, "tir:twice/first") == first
 
 
-def test_what_threads_run_belongs_to_their_function(nests: Recipe, pipeline: Pipeline) -> None:
-    llvm, asm = (text_of(pipeline, nests, view, "threads") for view in ("llvm", "asm"))
-    assert "@__tvm_parallel_lambda(i32 %task_id" in llvm.text
-    assert "__tvm_parallel_lambda:" in asm.text
-    assert any("fmul" in line for line in lines_of(llvm, "tir:threads/body/i"))
-    assert any("mulps" in line for line in lines_of(asm, "tir:threads/body/i"))
-    assert "# body/j: vectorized by TVM" in asm.text
-    assert "parallel" not in text_of(pipeline, nests, "llvm", "twice").text
-
-
 def test_the_bytecode_is_tied_to_bindings_and_functions(nests: Recipe, pipeline: Pipeline) -> None:
     record = text_of(pipeline, nests, "bytecode", "main")
     lines = record.text.split("\n")
@@ -190,21 +180,3 @@ def test_the_bytecode_is_tied_to_bindings_and_functions(nests: Recipe, pipeline:
     }
     twice = [span.first for span in record.spans if span.entity == "tir:twice"]
     assert [lines[number - 1].split()[1] for number in twice] == ["twice", "twice"]
-
-
-def test_library_functions_and_lowered_operators_have_lines_in_the_bytecode(
-    pipeline: Pipeline,
-) -> None:
-    record = text_of(pipeline, sample("mlp_tvmscript"), "bytecode", "")
-    lines = record.text.split("\n")
-    calls = [span.first for span in record.spans if span.entity == "ext:env.relu"]
-    assert calls
-    assert all("env.relu" in lines[number - 1] for number in calls)
-    # High-level operators become calls of the passes: their lines are those of the operators.
-    recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
-    high = text_of(pipeline, recipe, "bytecode", "")
-    module = pipeline.stages(recipe).module
-    bindings = {f"relax:main/{each.var.name}" for each in module["main"].body.blocks[0].bindings}
-    tied = {span.entity for span in high.spans if span.entity.startswith("relax:main/")}
-    assert tied
-    assert tied <= bindings

@@ -5,26 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from tvm.script import ir as I
-from tvm.script import relax as R
 
-from lowerscope.core.build.build import check_registered, external_functions
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.run_records import ClassScore, best_of
-from lowerscope.core.model.time_records import Measuring
 from lowerscope.core.run.execution import Reference, to_torch, to_tvm
-from lowerscope.core.run.implementations import Implementation, measure
 from lowerscope.core.run.runs import predict
-
-
-@I.ir_module
-class Calls:
-    @R.function
-    def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
-        with R.dataflow():
-            a = R.call_dps_packed("env.nobody", (x,), out_ty=R.Tensor((2, 3), "float32"))
-            R.output(a)
-        return a
 
 
 class Noisy(nn.Module):
@@ -60,13 +44,6 @@ def test_the_reference_is_a_copy_in_eval_mode_that_leaves_the_inputs() -> None:
     assert torch.equal(x, torch.ones(2, 3))
 
 
-def test_a_library_function_that_is_missing_is_named_before_the_build() -> None:
-    assert list(external_functions(Calls)) == ["env.nobody"]
-    with pytest.raises(LowerscopeError, match=r"env\.nobody is not registered") as caught:
-        check_registered(Calls)
-    assert caught.value.problem.choices == ("env.nobody",)
-
-
 def test_predictions_need_a_score_for_each_class() -> None:
     scores = torch.tensor([[0.1, 0.9]])
     found = predict(("cat", "dog"), (scores,), (scores.flip(1),))
@@ -97,21 +74,3 @@ def test_predictions_need_a_score_for_each_class() -> None:
     without = predict(("cat", "dog"), (scores,), None)
     assert without is not None
     assert without.torch == ""
-
-
-class Doubling(nn.Module):
-    """Changes its input at each call."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x.mul_(2)
-        return x + 1
-
-
-def test_a_model_that_changes_its_input_is_given_a_new_one_each_time() -> None:
-    x = torch.ones(2, 3)
-    reference = Reference(Doubling(), (x,), seed=0)
-    measure(
-        [Implementation("torch", reference.call, 1, reference.refresh)], Measuring(), lambda: None
-    )
-    assert torch.equal(reference.outputs()[0], torch.full((2, 3), 3.0))
-    assert torch.equal(x, torch.ones(2, 3))

@@ -10,9 +10,7 @@ import tvm
 from tvm import te, tirx
 
 from lowerscope.core.model.schedule import At
-from lowerscope.core.schedule import applying
 from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.examples import total
 from tests.core.schedule.functions import (
     Steps,
@@ -24,7 +22,6 @@ from tests.core.schedule.functions import (
     matmul,
     padded_conv,
     refused,
-    schedule,
 )
 from tests.core.schedule.running import Runner
 
@@ -48,12 +45,6 @@ def test_epilogue_that_is_not_linear_is_unsafe() -> None:
     )
 
 
-def test_a_block_that_reads_nothing_computed() -> None:
-    for place in (loop("relu", 1), loop("conv", 6)):
-        failed = refused(Steps(padded_conv), "reverse_compute_at", block=block("pad"), loop=place)
-        assert "pad reads nothing that another block computes" in str(failed)
-
-
 def test_a_condition_that_would_be_forgotten() -> None:
     steps = Steps(matmul)
     steps.step("split", loop=loop("matmul", 2), factors=(None, 5))
@@ -71,24 +62,12 @@ def test_a_condition_that_would_be_forgotten() -> None:
         assert Runner(tvm.target.Target("llvm")).difference("f", add_relu, after) is None
 
 
-def test_a_block_that_what_reads_it_comes_before() -> None:
-    before, after = schedule(padded_conv), Steps(padded_conv).sch
-    after.reverse_compute_at(after.get_sblock("pad"), after.get_loops(after.get_sblock("relu"))[1])
-    with pytest.raises(StepFailed, match="conv would read P before"):
-        applying.verify(before, after)
-
-
 @pytest.mark.parametrize("name", ["reindex_cache_read", "reindex_cache_write"])
 def test_a_copy_with_other_indices_within_a_block(name: str) -> None:
     steps = Steps(padded_conv)
     steps.step("blockize", target=loop("conv", 2))
     arguments = {"block": block("conv"), "index_map": "h, w, c, y, x -> h, w"}
     assert "stands in the block conv_o" in str(refused(steps, name, **arguments))
-
-
-def test_copy_in_which_two_elements_would_have_one_place() -> None:
-    arguments = {"block": block("matmul"), "index_map": "i, j, k -> i, k % 8"}
-    assert "not a bijection" in str(refused(Steps(matmul), "reindex_cache_read", **arguments))
 
 
 def test_what_is_drawn_is_drawn_again() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tvm
-
 from lowerscope.core.model.schedule import Reference
 from lowerscope.core.model.schedule_records import Move
 from lowerscope.core.views.workbench import moves
@@ -71,13 +69,3 @@ def test_several_loops_a_block_with_a_loop_and_nothing() -> None:
     assert set(_menu(steps)) == {"sample_categorical"}
     menu = _menu(Steps(add_relu), block("add"), loop("relu", 0))
     assert menu["compute_at"].primitive.arguments["loop"] == loop("relu", 0)
-
-
-def test_instructions_are_those_of_the_target() -> None:
-    steps = Steps(matmul)
-    target = tvm.target.Target({"kind": "llvm", "mcpu": "cascadelake"})
-    menu = {move.name: move for move in moves(steps.sch, (block("matmul"),), steps.outputs, target)}
-    fields = {field.name: field for field in menu["tensorize"].fields}
-    assert fields["tensor_intrin"].choices == ("dot_16x4_vnni", "dot_16x4_avx512")
-    assert "this computes in float32" in menu["tensorize"].reason
-    assert "no tensor instruction" in _menu(steps, block("matmul"))["tensorize"].reason

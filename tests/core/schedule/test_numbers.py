@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tvm import te, tirx, topi
 
-from lowerscope.core.model.problems import Cancelled
-from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
 from lowerscope.core.run.function_metrics import kept_peaks, peaks_key, work_of
 from lowerscope.core.run.standalone import BUDGET, REPEATS, repeated
 from lowerscope.core.run.torch_interpreter import nodes_of
 from lowerscope.core.stages import Pipeline
-
-MODEL = """
-import torch
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        return torch.cat([x[:, 1:], x[:, 1:]], 1) * 2
-
-def example_inputs():
-    return (torch.randn(4, 6),)
-"""
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 
@@ -76,22 +61,6 @@ def test_functions_of_any_size_are_measured_at_the_traced_one(pipeline: Pipeline
     assert (found.verdict, found.at) == ("same", "n = 5")
 
 
-def test_what_is_given_its_size_as_a_number_is_checked_too(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    file = tmp_path / "net.py"
-    file.write_text(MODEL)
-    recipe = Recipe(
-        source=Source(spec=str(file)),
-        inputs=(InputSpec(shape=("n", "m")),),
-        dimensions=(Dimension(name="n", low=2, high=8), Dimension(name="m", low=3, high=9)),
-    )
-    multiply = pipeline.stages(recipe).functions.by_name["multiply"]
-    assert "m: T.int64" in multiply.script()
-    found = pipeline.answer(CheckQuery(recipe, "multiply", None, 60))
-    assert (found.verdict, found.at) == ("same", "m = 7, n = 5")
-
-
 def test_slow_functions_are_called_once_and_fast_ones_in_batches() -> None:
     assert repeated(lambda number: 2 * BUDGET, lambda: None) == [2 * BUDGET]
     numbers: list[int] = []
@@ -102,16 +71,6 @@ def test_slow_functions_are_called_once_and_fast_ones_in_batches() -> None:
 
     assert len(repeated(fast, lambda: None)) == REPEATS
     assert numbers[-1] == 2000
-
-
-def test_a_measurement_can_be_cancelled(pipeline: Pipeline) -> None:
-    class Stopped(Silent):
-        def report(self, text: str, fraction: float | None = None) -> None:
-            if text == "Measuring":
-                raise Cancelled
-
-    with pytest.raises(Cancelled):
-        pipeline.answer(MeasureQuery(RECIPE, "dense", None), Stopped())
 
 
 def _derived(pipeline: Pipeline, recipe: Recipe = RECIPE) -> Recipe:

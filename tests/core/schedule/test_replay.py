@@ -10,7 +10,7 @@ import tvm
 import tvm_ffi
 
 from lowerscope.core.model.encoding import to_bytes
-from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import (
     ScheduleQuery,
@@ -18,11 +18,7 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
 from lowerscope.core.model.schedule_records import ScheduleRecord
-from lowerscope.core.schedule.code import program
-from lowerscope.core.schedule.replay import Replays
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.views.workbench import moves
-from tests.core.schedule.examples import dots
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -79,19 +75,6 @@ def test_a_function_has_a_loop_tree_and_buffers(pipeline: Pipeline) -> None:
     assert record.steps == ()
 
 
-def test_a_moment_of_a_schedule_shows_the_function_then(pipeline: Pipeline) -> None:
-    start, whole = record_of(pipeline, MLP), record_of(pipeline, scheduled(*WALK), 0)
-    assert whole.script == start.script
-    assert whole.changed == ()
-    assert len(whole.steps) == len(WALK)
-    split = record_of(pipeline, scheduled(*WALK), 1)
-    assert split.index == 1
-    assert "k_1" in split.script.text
-    assert split.script == record_of(pipeline, scheduled(*WALK[:1])).script
-    with pytest.raises(LowerscopeError, match="no step 9"):
-        record_of(pipeline, scheduled(*WALK), 9)
-
-
 def test_a_step_that_no_longer_fits_is_marked_and_the_others_stand(pipeline: Pipeline) -> None:
     off = msgspec.structs.replace(WALK[1], on=False)
     record = record_of(pipeline, scheduled(WALK[0], off, *WALK[2:]))
@@ -126,14 +109,6 @@ def test_a_loop_that_was_there_first_is_the_same_one_when_a_step_before_is_off(
     assert record.steps[2].status == "failed"
     assert record.steps[2].error is not None
     assert "loop 3 of matmul is no more" in record.steps[2].error.message
-
-
-def test_only_what_comes_after_a_change_is_applied_again(pipeline: Pipeline) -> None:
-    states = pipeline.stages(scheduled(*WALK)).states("matmul")
-    changed = (*WALK[:5], step("s6", "unroll", loop=J_1))
-    again = pipeline.stages(scheduled(*changed)).states("matmul")
-    assert all(one is other for one, other in zip(states[:6], again[:6], strict=True))
-    assert again[6] is not states[6]
 
 
 def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline) -> None:
@@ -183,41 +158,3 @@ def test_a_replay_can_be_cancelled() -> None:
     with pytest.raises(Cancelled):
         pipeline.answer(ScheduleQuery(scheduled(*WALK), "matmul", None), Impatient())
     assert len(record_of(pipeline, scheduled(*WALK)).steps) == len(WALK)
-
-
-def test_what_tvm_cannot_copy_is_gone_on_from() -> None:
-    target = tvm.target.Target({"kind": "llvm", "mcpu": "cascadelake"})
-    dot = At(block="dot")
-    init = Made(step="s1")
-    primitives = (
-        step("s1", "decompose_reduction", block=dot, loop=loop(0, "dot")),
-        step(
-            "s2",
-            "tensorize",
-            block_or_loop=loop(0, "dot_update"),
-            tensor_intrin="dot_16x4_vnni",
-        ),
-        step("s3", "split", loop=loop(0, "dot_init"), factors=(None, 4)),
-        step("s4", "annotate", block_or_loop=init, ann_key="mine", ann_val=1),
-        step("s5", "unroll", loop=Made(step="s3", output=1)),
-        msgspec.structs.replace(step("s6", "unroll", loop=Made(step="s3")), on=False),
-    )
-    state = Replays().replay("dots", dots, target, primitives)[-1]
-    assert [each.status for each in state.steps] == ["done"] * 5 + ["off"]
-    assert [each.title for each in state.steps[2:5:2]] == [
-        "split i_init into 4 × 4",
-        "unroll i_init_1",
-    ]
-    named = [each.reference for each in state.tree if each.name == "dot_init"]
-    assert named == [init]
-    found = {
-        each.name: each for each in moves(state.sch, (Made(step="s3"),), state.outputs, target)
-    }
-    assert found["unroll"].legal
-    # TVM itself goes on from it as long as nothing is copied.
-    program_of: dict[str, Any] = {}
-    exec(program("dots", state.code), program_of)
-    sch = tvm.s_tir.Schedule(tvm.IRModule({"dots": dots}))
-    sch.work_on("dots")
-    program_of["apply_trace"](sch)
-    assert tvm_ffi.structural_equal(sch.mod["dots"], state.function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -10,12 +9,8 @@ import tvm
 from tvm import te, tirx, topi
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.ir.tensorir import structure_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.rules.by_rule import written_by_rule
-from lowerscope.core.schedule.rules.recorder import Choice
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
@@ -130,41 +125,6 @@ def test_depthwise_convolutions_compute_the_same(target: tvm.target.Target) -> N
         assert ruled.rule == "depthwise", (name, ruled.reason)
         assert all(each.comment for each in ruled.primitives)
         assert runner.difference(name, function, after) is None, name
-
-
-@pytest.mark.parametrize(
-    ("function", "open_to_tuning"),
-    [
-        (DEPTHWISE["a row that is cut"], {"values of a row at once", "rows at once", "threads"}),
-        (DEPTHWISE["groups"], {"filters at once", "steps that are written out"}),
-        (DEPTHWISE["every other of 28 columns"], {"planes that are padded at once"}),
-        (OTHERS["largest of 3×3"][1], {"values of a row at once", "rows at once"}),
-        (OTHERS["mean of all"][1], {"planes at once", "threads"}),
-    ],
-)
-def test_what_tuning_decides_otherwise_computes_the_same(
-    function: tirx.PrimFunc, open_to_tuning: set[str]
-) -> None:
-    rule, usual, _ = written_by_rule(function, WIDE, {})
-    assert usual is not None
-    choices = {each.name: each for each in usual.choices if len(each.offered) > 1}
-    assert open_to_tuning <= set(choices)
-    runner, numbers = Runner(WIDE), random.Random(0)
-    seen = {structure_of(function_of(usual.sch))}
-    drawn = {name: numbers.choice(each.offered) for name, each in choices.items()}
-    for decisions in (drawn, *({name: _other(choices[name])} for name in open_to_tuning)):
-        decided, writing, reason = written_by_rule(function, WIDE, decisions)
-        assert (decided, reason) == (rule, "")
-        assert writing is not None
-        after = function_of(writing.sch)
-        seen.add(structure_of(after))
-        assert runner.difference("decided", function, after) is None, decisions
-    assert len(seen) > len(open_to_tuning)
-
-
-def _other(choice: Choice) -> int:
-    """Return the first that is not what the rule takes by itself."""
-    return next(each for each in choice.offered if each != choice.taken)
 
 
 def test_what_is_pooled_moved_and_computed_by_elements_is_the_same() -> None:

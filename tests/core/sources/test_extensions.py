@@ -147,27 +147,3 @@ def test_what_is_missing_is_a_problem_to_act_on(module: Path) -> None:
         both, extensions=(linear, msgspec.structs.replace(relu, on=False))
     )
     assert snapshot_of(pipeline, off).notes == (note,)
-
-
-def test_a_later_file_replaces_a_function(module: Path) -> None:
-    other = module.parent / "functions" / "other.py"
-    other.write_text(RELU.replace("np.maximum", "np.minimum"))
-    pipeline = Pipeline()
-    record = snapshot_of(pipeline, recipe_of(module, "linear", "relu", "other")).library
-    assert {each.name: each.line.file for each in record if each.line}["env.relu"] == str(other)
-    record = snapshot_of(pipeline, recipe_of(module, "linear", "other", "relu")).library
-    line = next(each.line for each in record if each.name == "env.relu")
-    assert line is not None
-    assert line.file.endswith("relu.py")
-    assert line.text == '@tvm.register_global_func("env.relu", override=True)'
-
-
-def test_a_library_file_that_fails_is_one_line_of_its_own(
-    module: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = module.parent / "functions" / "broken.py"
-    broken.write_text("import tvm\n\ntvm.register_global_func(3)\nx = 1 / 0\n")
-    assert main(["run", str(module), "--library", str(broken)]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith(f"lowerscope: {broken}:")
-    assert err.count("\n") == 1

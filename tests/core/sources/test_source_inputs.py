@@ -85,18 +85,6 @@ def test_example_inputs_are_the_entrys_before_the_files(tmp_path: Path) -> None:
     assert inputs(write(tmp_path, "x", of_function + of_file))[0].value.shape == (4,)
 
 
-def test_example_inputs_fill_what_the_user_left_out(tmp_path: Path) -> None:
-    file = write(tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 2).T, [{1}]\n")
-    assert "y[0] is of type set, not a tensor" in problem(file).what
-    file = write(
-        tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 3).T, torch.ones(1)\n"
-    )
-    x, y = inputs(file, "y=7")
-    assert x.value.is_contiguous()
-    assert (x.origin, tuple(x.value.shape)) == ("example_inputs of net.py", (3, 2))
-    assert (y.origin, tuple(y.value.shape)) == ("random, seed 0", (7,))
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -109,21 +97,6 @@ def test_inputs_that_do_not_fit_the_model(
     tmp_path: Path, options: tuple[str, ...], expected: str
 ) -> None:
     assert expected in problem(write(tmp_path, "a, b"), *options).line()
-
-
-def test_inputs_go_by_position_and_otherwise_by_keyword(tmp_path: Path) -> None:
-    def call(parameters: str, *options: str) -> tuple[tuple[object, ...], dict[str, object]]:
-        calling = load(
-            Source(spec=str(write(tmp_path, parameters))), tuple(map(parse_input, options)), 0
-        ).calling
-        return calling.arguments(calling.names)
-
-    assert call("a, b=None, c=None", "a=1", "c=1") == (("a",), {"c": "c"})
-    assert call("a, *, b", "a=1", "b=1") == (("a",), {"b": "b"})
-    assert call("a, **more", "a=1", "z=1") == (("a",), {"z": "z"})
-    found = problem(write(tmp_path, "a, b=None, c=None, /"), "a=1", "c=1")
-    assert "the input b is missing before" in found.what
-    assert problem(write(tmp_path, "a, *, b"), "a=1").choices == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -213,25 +186,3 @@ def test_pictures_are_made_to_fit(tmp_path: Path) -> None:
     assert inputs(plain, f"x={tmp_path}/red.png")[0].value.shape == (1, 3, 56, 56)
     assert inputs(plain, f"x={tmp_path}/grey.png")[0].value.shape == (1, 1, 56, 56)
     assert "does not fit the shape (1, 7)" in problem(file, f"x={tmp_path}/grey.png@1,7").what
-
-
-def test_an_array_is_made_to_fit_where_that_is_asked_for(tmp_path: Path) -> None:
-    file = tmp_path / "net.py"
-    file.write_text(
-        "import torch\nmodel = torch.nn.Linear(4, 2)\n"
-        "def example_inputs():\n    return (torch.zeros(1, 4),)\n"
-    )
-    np.save(tmp_path / "bytes.npy", np.array([[0, 51], [102, 255]], np.uint8))
-    np.save(tmp_path / "many.npy", np.arange(12.0).reshape(3, 4))
-    (value,) = inputs(file, f"input={tmp_path}/bytes.npy#")
-    assert torch.allclose(value.value, torch.tensor([[0, 0.2, 0.4, 1]]))
-    (value,) = inputs(file, f"input={tmp_path}/many.npy#2")
-    assert value.value.dtype == torch.float32
-    assert value.value.tolist() == [[8, 9, 10, 11]]
-    assert value.origin == "many.npy, sample 2"
-    found = problem(file, f"input={tmp_path}/many.npy#")
-    assert (found.code, found.what) == (
-        "many-samples",
-        "it holds 3 samples, and the input takes one",
-    )
-    assert problem(file, f"input={tmp_path}/many.npy#3").what == "there is no sample 3"

@@ -9,7 +9,7 @@ import torch
 
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.model.recipe import InputSpec, Recipe, Source
+from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 
 FILE = """
@@ -85,15 +85,6 @@ def test_it_runs_on_inputs_of_its_shapes_and_is_compared_with_numpy(
     assert inputs[0].value.dtype == torch.float32
 
 
-def test_a_difference_from_the_reference_is_told(pipeline: Pipeline, path: Path) -> None:
-    symbolic = recipe(path, "symbolic")
-    with pytest.raises(LowerscopeError, match="nothing says what the input N is"):
-        pipeline.answer(RunQuery(symbolic))
-    given = Recipe(source=symbolic.source, inputs=(InputSpec(name="N", shape=(2, 3)),))
-    record = pipeline.answer(RunQuery(given))
-    assert (record.verdict, record.reference) == ("differ", "NumPy")
-
-
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
@@ -108,13 +99,3 @@ def test_what_main_cannot_call_is_refused(
     with pytest.raises(LowerscopeError, match=reason) as caught:
         pipeline.answer(RunQuery(recipe(path, entry)))
     assert caught.value.problem.where == f"{path}:{entry}"
-
-
-def test_of_several_the_user_is_asked(pipeline: Pipeline, tmp_path: Path) -> None:
-    file = tmp_path / "alone.py"
-    text = FILE.replace("def make(", "def _make(").replace("module = IRModule", "_ = IRModule")
-    file.write_text(text, "utf-8")
-    with pytest.raises(LowerscopeError, match="there are several candidates") as caught:
-        pipeline.answer(RunQuery(recipe(file, "")))
-    assert caught.value.problem.code == "choose-entry"
-    assert caught.value.problem.choices[:2] == ("matmul", "fused")

@@ -82,18 +82,6 @@ def test_several_candidates_are_listed(tmp_path: Path, more: str, entry: str) ->
     assert opened(file, entry).title == entry
 
 
-def test_entries_that_are_not_models(tmp_path: Path) -> None:
-    file = write(tmp_path, NET + "size = 3\nclass Plain: pass\ndef zero(): return 0\n")
-    found = problem(file, "Missing")
-    assert found.line() == f"{file}: there is no Missing. The file has Net."
-    assert found.choices == ("Net",)
-    assert "size, an int, is not a model" in problem(file, "size").what
-    assert "the class Plain is not a model" in problem(file, "Plain").what
-    assert "zero returns an int, not an nn.Module" in problem(file, "zero").what
-    assert "no model is found" in problem(write(tmp_path, "x = 1", "x.py")).what
-    assert "there is no y" in problem(tmp_path / "x.py", "y").what
-
-
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     file = write(
         tmp_path,
@@ -127,28 +115,6 @@ def test_an_error_is_told_in_the_users_own_frames(tmp_path: Path) -> None:
     assert "json/decoder" not in found.details
     assert "lowerscope/" not in found.details
     assert found.details.endswith(found.what.partition("run: ")[2])
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("raise SystemExit(3)", "it ends Python itself (exit code 3)"),
-        ("import sys; sys.exit()", "it ends Python itself"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("import not_installed_at_all", "No module named 'not_installed_at_all'"),
-        ("from .layers import Block", "ImportError: attempted relative import"),
-        ("assert False", "AssertionError"),
-        ("exec('1 +')", "SyntaxError: invalid syntax"),
-        ("def f(): f()\nf()", "RecursionError"),
-        ("import argparse\nargparse.ArgumentParser().parse_args(['--x'])", "exit code 2"),
-    ],
-)
-def test_whatever_a_file_raises_is_the_users_to_mend(
-    tmp_path: Path, text: str, expected: str
-) -> None:
-    found = problem(write(tmp_path, text))
-    assert expected in found.what
-    assert found.where.startswith(str(tmp_path))
 
 
 def test_files_that_are_not_python(tmp_path: Path) -> None:
@@ -219,15 +185,6 @@ def test_a_file_that_builds_an_ir_module(tmp_path: Path) -> None:
     assert loaded.inputs[0].name == "x"
     assert loaded.inputs[0].value.dtype == torch.float32
     assert loaded.inputs[0].origin == "example_inputs of net.py"
-
-
-def test_a_script_error_in_an_ir_module_is_the_users(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    found = problem(write(tmp_path, IR_MODULE.replace("R.add(x, x)", "R.add(x, unknown)")))
-    assert "it fails while it is run" in found.what
-    assert found.where == f"{tmp_path / 'net.py'}:11"
-    assert "unknown" in found.what
 
 
 @pytest.mark.parametrize(

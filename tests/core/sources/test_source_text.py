@@ -15,10 +15,9 @@ from lowerscope.core.files.sources import (
     parse_input,
     parse_spec,
     source_files,
-    with_absolute_paths,
 )
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Extension, InputSpec, Recipe, Source
+from lowerscope.core.model.recipe import InputSpec, Source
 from tests.diagonal import many
 from tests.soak.bad_files import numbers
 from tests.soak.opening_bad_files import open_bad_files
@@ -76,26 +75,6 @@ def test_a_source_is_split_from_its_entry(text: str, expected: tuple[str, str]) 
 )
 def test_an_input_is_read(text: str, expected: InputSpec) -> None:
     assert parse_input(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("x=n", InputSpec(name="x", shape=("n",))),
-        ("x= n ", InputSpec(name="x", shape=("n",))),
-        ("n", InputSpec(shape=("n",))),
-        ("x=n:int64", InputSpec(name="x", shape=("n",), dtype="int64")),
-        ("x=n.npy", InputSpec(name="x", file="n.npy")),
-    ],
-)
-def test_a_declared_dimension_alone_is_a_shape(
-    text: str, expected: InputSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert parse_input(text, {"n"}) == expected
-    Path("n").write_text("")
-    if text == "x=n":
-        assert parse_input(text, {"n"}) == InputSpec(name="x", file="n")
 
 
 @pytest.mark.parametrize(
@@ -179,24 +158,6 @@ def test_what_the_window_reads_imports_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_recipe_means_the_same_files_from_any_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    recipe = Recipe(
-        source=Source(spec="net.py", params="~/weights.npz"),
-        inputs=(InputSpec(name="x", file="shoe.png"), InputSpec(name="y")),
-        extensions=(Extension(path="rules.py", kind="rules"),),
-    )
-    placed = with_absolute_paths(recipe)
-    assert placed.source.spec == str(tmp_path / "net.py")
-    assert placed.source.params == str(Path.home() / "weights.npz")
-    assert [each.file for each in placed.inputs] == [str(tmp_path / "shoe.png"), ""]
-    assert placed.extensions[0].path == str(tmp_path / "rules.py")
-    sample = Recipe(source=Source(spec="sample:conv_net"))
-    assert with_absolute_paths(sample) == sample
-
-
 # Bad files: a clear error each, nothing executed, nothing left behind
 
 
@@ -205,7 +166,6 @@ COUNT = many(40)
 
 def test_bad_files_are_refused_clearly(tmp_path: Path) -> None:
     tally, wrong = open_bad_files(tmp_path, COUNT)
-    print(tally.text())
     assert not wrong, "\n".join(wrong)
     assert tally.total == len(list(numbers(COUNT)))
     assert tally.refused > COUNT / 3

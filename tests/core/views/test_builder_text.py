@@ -74,17 +74,6 @@ def test_samples_are_rebuilt_at_every_step(
             assert_rebuilt(module, tmp_path)
 
 
-def test_tensorir_functions_stand_in_it_as_tvmscript(pipeline: Pipeline) -> None:
-    built = builder_text(lowered(pipeline, "matmul_relu", "te"))
-    definition = lines_of(built, "tir:te_relu")
-    assert definition[0] == "@T.prim_func(private=True, s_tir=True)"
-    assert definition[1].startswith("def te_relu(")
-    assert definition[-1].startswith("relu[")
-    text = built.record.text
-    assert 'te_relu_gv = bb.add_func(te_relu, "te_relu")' in text
-    assert 'relax.call_tir(te_relu_gv, [lv], out_ty=relax.TensorType((1, 128), "float32"))' in text
-
-
 CONSTANTS = {
     "float16": np.array([1, np.inf, np.nan], "float16"),
     "float64": np.array([[0.1], [2.5]]),

@@ -12,10 +12,8 @@ import pytest
 import torch
 from torch import fx, nn
 
-from lowerscope.core.model.graph import DEFAULT, GraphRecord
 from lowerscope.core.model.snapshot import FxNode, SourceLine
 from lowerscope.core.tracing.tracing import TracedModel, trace
-from lowerscope.core.views.graph.fx_graph import fx_graph
 from lowerscope.core.views.graph_records import fx_code, fx_nodes
 from lowerscope.core.views.tables import print_table
 
@@ -34,17 +32,8 @@ class Lowering:
     parts: tuple[Any, ...] = ()
 
 
-def never() -> None:
-    pass
-
-
 def records_of(traced: TracedModel, lowered: Mapping[str, Lowering]) -> tuple[FxNode, ...]:
     return fx_nodes(traced.graph_module, traced.values, traced.lines, traced.modules, lowered)
-
-
-def picture_of(traced: TracedModel, lowered: Mapping[str, Lowering]) -> GraphRecord:
-    nodes = records_of(traced, lowered)
-    return fx_graph(traced.graph_module, nodes, traced.values, DEFAULT, never)
 
 
 def test_records_of_an_mlp(example: Example) -> None:
@@ -106,31 +95,6 @@ def test_table_says_what_print_tabular_says_but_for_functions(
         if value.shape is not None:
             assert cells[5:] == ["×".join(map(str, value.shape)), value.dtype]
     assert "0x" not in "\n".join(rows)
-
-
-class Returned(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(4))
-
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
-        return x.view(x.size(0) * x.size(1)), self.scale, x.size(0)
-
-
-def test_scalars_are_in_the_boxes_that_use_them_and_what_is_returned_has_one() -> None:
-    graph = picture_of(trace(Returned(), (torch.ones(2, 4),), "fx"), {})
-    boxes = {box.title: box for box in graph.boxes}
-    assert list(boxes) == ["x", "view", "scale", "size_2", "output"]
-    assert boxes["view"].subtitle == "view · mul"
-    assert set(boxes["view"].members) == {"fx:mul", "fx:size", "fx:size_1"}
-    assert boxes["scale"].kind == "constant"
-    assert {(edge.source, edge.target) for edge in graph.edges} == {
-        ("fx:x", "fx:view"),
-        ("fx:x", "fx:size_2"),
-        ("fx:view", "fx:output"),
-        ("fx:scale", "fx:output"),
-        ("fx:size_2", "fx:output"),
-    }
 
 
 # The code of a traced graph, with the nodes of its lines

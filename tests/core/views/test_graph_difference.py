@@ -54,14 +54,6 @@ def test_legalised_bindings_have_changed(pipeline: Pipeline) -> None:
     assert found.nodes[-1].name == "return"
 
 
-def test_folded_bindings_are_gone(pipeline: Pipeline) -> None:
-    found = step(pipeline, "FoldConstant")
-    assert [name for name, _, _ in nodes(found, "removed")] == ["lv", "lv4"]
-    assert [name for name, _, _ in nodes(found, "changed")] == ["lv1", "lv5"]
-    gone = next(node for node in found.nodes if node.status == "removed")
-    assert (gone.id, gone.old, gone.new) == ("old:relax:main/lv", "relax:main/lv", "")
-
-
 @pytest.mark.parametrize("sample", ["conv_net", "transformer_block"])
 def test_two_lowerings_of_every_sample_make_a_graph_without_cycles(
     pipeline: Pipeline, sample: str
@@ -100,24 +92,3 @@ def test_boxes_stand_for_what_became_both_sides(pipeline: Pipeline) -> None:
     assert removed
     assert all(not box.entities for box in found.graph.boxes if box.id in removed)
     assert any(box.entities for box in found.graph.boxes if box.id not in removed)
-
-
-def test_bindings_of_two_lowerings_are_paired_by_their_nodes(pipeline: Pipeline) -> None:
-    recipes = [
-        Recipe(source=Source(spec="sample:transformer_block"), lowering=lowering)
-        for lowering in ("high-level", "te")
-    ]
-    old, new = (
-        {
-            f"relax:main/{binding}": name
-            for name, lowering in pipeline.stages(recipe).lowered.nodes.items()
-            for binding in lowering.bindings
-        }
-        for recipe in recipes
-    )
-    found = compare(pipeline, *(ComparedModule(recipe=recipe) for recipe in recipes))
-    pairs = [(old[each.old], new[each.new]) for each in found.nodes if each.old in old and each.new]
-    assert all(one == other for one, other in pairs)
-    # Each node that both sides have code of has a box that says what it has become.
-    paired = {one for one, _ in pairs}
-    assert paired == set(old.values()) & set(new.values())

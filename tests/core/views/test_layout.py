@@ -124,38 +124,6 @@ def test_edges_run_down_and_beside_the_boxes(graph: tuple[list[NodeSize], Edges]
             assert not meets(path, box)
 
 
-@given(graphs())
-def test_labels_stand_clear_of_other_edges(graph: tuple[list[NodeSize], Edges]) -> None:
-    nodes, edges = graph
-    result = layout(nodes, edges)
-    for label, place in labels(edges, result).items():
-        for index, path in enumerate(result.edges):
-            if edges[index][0] != edges[label][0]:
-                assert not meets(path, place)
-
-
-@given(graphs(), st.integers(1, 6))
-def test_bands_stand_below_one_another(graph: tuple[list[NodeSize], Edges], size: int) -> None:
-    nodes, edges = graph
-    band_of = {node.id: index // size for index, node in enumerate(nodes)}
-    result = layout(nodes, edges, bands=list(band_of.values()))
-    boxes = rectangles(nodes, result)
-    for one, two in combinations([*boxes.values(), *labels(edges, result).values()], 2):
-        assert not overlap(one, two)
-    bottoms: dict[int, float] = {}
-    tops: dict[int, float] = {}
-    for name, (_, y, _, height) in boxes.items():
-        band = band_of[name]
-        bottoms[band] = max(bottoms.get(band, 0.0), y + height)
-        tops[band] = min(tops.get(band, y), y)
-    for band in range(1, len(tops)):
-        assert tops[band] - bottoms[band - 1] >= 44.0
-    for (source, target, _), path in zip(edges, result.edges, strict=True):
-        assert all(one[1] <= two[1] for one, two in pairwise(path.points))
-        for name, box in boxes.items():
-            assert name in (source, target) or not meets(path, box)
-
-
 def boxes_of(*names: str) -> list[NodeSize]:
     return [NodeSize(name, 120, 36) for name in names]
 
@@ -172,18 +140,6 @@ def residual(blocks: int) -> tuple[list[str], Edges]:
         names += inner
         last = inner[-1]
     return names, edges
-
-
-def test_skips_run_beside_a_straight_spine() -> None:
-    names, edges = residual(4)
-    result = layout(boxes_of(*names), edges)
-    assert len({x for x, _ in result.corners.values()}) == 1
-    assert crossings(edges, result) == 0
-    assert result.width < 120 + 2 * 24 + 40
-    for (source, target, _), path in zip(edges, result.edges, strict=True):
-        if target.startswith("add") and not source.startswith("second"):
-            # Down to the turn, out, straight down, and in again.
-            assert len(path.points) == 5
 
 
 def test_attention_has_few_crossings() -> None:

@@ -14,7 +14,6 @@ import tvm
 from tvm import relax, s_tir, te, tirx
 from tvm.script import tirx as T
 
-from lowerscope.core.ir.script import function_text
 from lowerscope.core.views.programs.numpy_text import numpy_text
 
 Make = Callable[..., Any]
@@ -171,13 +170,6 @@ def matmul(
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
 
-def test_spans_have_the_ids_of_the_script() -> None:
-    for name, function in {**of_operator("softmax"), **of_operator("conv2d")}.items():
-        module = tvm.IRModule({name: function})
-        script = [span.entity for span in function_text(module, name).spans]
-        assert [span.entity for span in numpy_text(function, name).spans] == script
-
-
 def test_scheduled_loops_keep_their_meaning() -> None:
     schedule = s_tir.Schedule(matmul)
     block = schedule.get_sblock("C")
@@ -210,18 +202,6 @@ def test_init_runs_where_all_reduced_axes_begin_in_any_order() -> None:
     schedule.reorder(rx, rc, ry, *outer)
     schedule.split(rx, [2, None])
     check(schedule.mod["main"], "reordered")
-
-
-def test_symbolic_extents_come_from_the_arrays() -> None:
-    n, m = tirx.Var("n", "int64"), tirx.Var("m", "int64")
-    a = te.placeholder((n, m), name="A")
-    total = te.reduce_axis((0, m), name="k")
-    b = te.compute((n,), lambda i: te.sum(a[i, total], axis=total), name="B")
-    function = te.create_prim_func([a, b], "int64")
-    values, sums = check(function, "sums", sizes={"n": 3, "m": 4})
-    np.testing.assert_allclose(sums, values.sum(1), rtol=1e-5)
-    text = numpy_text(function, "sums").text
-    assert "    n = A.shape[0]\n    m = A.shape[1]\n" in text
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
@@ -264,45 +244,3 @@ def test_of_a_condition_one_side_is_computed() -> None:
         name="B",
     )
     check(te.create_prim_func([a, b]), "padded")
-
-
-@T.prim_func
-def without_blocks(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
-    C = T.alloc_buffer((8,), "float32")
-    for i in range(1, 8):
-        C[i] = A[i] + T.float32(1)
-    for i in T.serial(0, 8, step=2):
-        B[i] = A[i]
-        B[i + 1] = T.float32(3)
-    if A[0] > T.float32(0):
-        B[0] = C[3]
-    else:
-        B[0] = -C[2]
-    k = T.alloc_buffer((1,), "int32")
-    k[0] = 1
-    while k[0] < 4:
-        B[k[0]] = C[k[0]]
-        k[0] = k[0] + 1
-
-
-def test_functions_without_blocks_work_too() -> None:
-    check(without_blocks, "without_blocks")
-
-
-@T.prim_func(s_tir=True)
-def with_views(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")) -> None:
-    for i, j in T.grid(4, 2):
-        with T.sblock("tile"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            T.reads(A[vi, vj * 2 : vj * 2 + 2])
-            T.writes(B[vi, vj * 2 : vj * 2 + 2])
-            view = T.match_buffer(B[vi, vj * 2 : vj * 2 + 2], (2,), "float32", offset_factor=1)
-            for k in range(2):
-                view[k] = A[vi, vj * 2 + k] * T.float32(2)
-
-
-def test_matched_parts_of_buffers_are_views() -> None:
-    function = with_views
-    arrays = [random_array(each, {}) for each in function.params]
-    a, b = run(function, "with_views", arrays)
-    np.testing.assert_array_equal(b, a * 2)

@@ -11,7 +11,6 @@ from tvm import s_tir, tirx
 
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_text, module_text, relax_text
-from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import Card, TextRecord
@@ -55,23 +54,6 @@ def test_functions_span_from_decorator_to_return(relax_module: tvm.IRModule) -> 
         assert lines[-1].strip()
         assert not any(line.strip().startswith("@") for line in lines[1:])
     assert lines_of(record, "relax:main")[-1].strip().startswith("return ")
-
-
-def test_branches_belong_to_their_binding(relax_modules: dict[str, tvm.IRModule]) -> None:
-    record = relax_text(relax_modules["branches"])
-    lines = [line.strip() for line in lines_of(record, "relax:main/r")]
-    assert lines[0] == "if c:"
-    assert lines[4] == "else:"
-    assert lines[-1].startswith("r: ")
-    assert lines_of(record, "relax:main/t")[0].strip().startswith("t: ")
-    assert lines_of(record, "relax:helper/y")[0].strip().startswith("y: ")
-
-
-def test_function_text_is_that_of_tvm(relax_module: tvm.IRModule) -> None:
-    for name in ["main", *prim_funcs(relax_module)]:
-        record = function_text(relax_module, name)
-        assert record.text == relax_module[name].script(name=name)
-        assert f"\ndef {name}(" in record.text
 
 
 def test_blocks_and_loops_have_their_lines(relax_modules: dict[str, tvm.IRModule]) -> None:
@@ -155,53 +137,6 @@ def test_buffers_are_those_of_the_function(stages: Stages) -> None:
     }
     assert lines[card.first - 1].startswith("@T.prim_func")
     assert card.last == len(lines)
-
-
-def test_loops_of_one_header_are_told_apart(stages: Stages) -> None:
-    record = function_text(stages.transformed.module, "dense")
-    loops = cards_of(record, "loop")
-    extents = {name: dict(card.facts) for name, card in loops.items()}
-    assert extents == {
-        "i0": {"extent": "1", "kind": "serial"},
-        "i1": {"extent": "64", "kind": "serial"},
-        "i2": {"extent": "256", "kind": "serial"},
-        "k": {"extent": "256", "kind": "serial"},
-    }
-    header = record.text.split("\n")[loops["k"].first - 1]
-    assert header.strip().startswith("for i0, i1, i2, k in T.grid(")
-    assert loops["k"].entity == "tir:dense/dense/k"
-
-
-def test_constants_of_the_relax_script(stages: Stages) -> None:
-    record = relax_text(stages.module)
-    lines = record.text.split("\n")
-    constants = [card for card in record.cards if card.kind == "constant"]
-    assert len(constants) == record.text.count('metadata["')
-    for card in constants:
-        assert card.name in lines[card.first - 1]
-    # The weight of the first linear layer, against torch.
-    weight = stages.loaded.model.attention.query.weight
-    facts = dict(constants[2].facts)
-    assert facts["shape"] == str(tuple(weight.shape))
-    assert facts["size"] == bytes_text(weight.numel() * weight.element_size())
-
-
-def test_a_scheduled_function(stages: Stages) -> None:
-    from tvm import s_tir
-
-    schedule = s_tir.Schedule(stages.transformed.module)
-    schedule.work_on("dense")
-    block = schedule.get_sblock("dense")
-    outer, inner = schedule.split(schedule.get_loops(block)[2], factors=[None, 8])
-    schedule.parallel(schedule.get_loops(block)[1])
-    schedule.vectorize(inner)
-    schedule.unroll(outer)
-    schedule.cache_read(block, 0, "local")
-    record = function_text(schedule.mod, "dense")
-    kinds = [dict(card.facts)["kind"] for card in record.cards if card.kind == "loop"]
-    assert {"parallel", "vectorized", "unrolled", "serial"} <= set(kinds)
-    buffers = [dict(card.facts) for card in record.cards if card.kind == "buffer"]
-    assert [facts["scope"] for facts in buffers].count("local") == 1
 
 
 # The user's own file, with the nodes that its lines make
