@@ -103,7 +103,7 @@ class FunctionTexts(QWidget):
             replace(each, is_open=each.is_open and each.key in self._texts)
             for each in self._headings
         ]
-        record, lines = _joined(headings, self._texts)
+        record, lines = joined(headings, self._texts)
         whole = tuple(f"tir:{each.key}" for each in headings)
         # Functions that stay are at another step, or another one was opened.
         stays = before is not None and any(
@@ -115,7 +115,7 @@ class FunctionTexts(QWidget):
         (self.acted if is_action else self.toggled).emit(name)
 
 
-def _joined(
+def joined(
     headings: Sequence[Heading], texts: Mapping[str, TextRecord]
 ) -> tuple[TextRecord, dict[int, Heading]]:
     """Return the texts of functions as one, and its lines that are headings, from 0."""
