@@ -187,25 +187,23 @@ class ShownLines:
         reserved = len(note) + _BESIDE_NOTE if note else 0
         if not columns or len(line) + reserved <= columns:
             return [Piece(at, 0, len(line))]
-        parts = [Piece(at, *part) for part in wrap(line, columns)]
-        last = parts[-1]
-        if last.indent + last.end - last.start + reserved > columns:
-            narrower = max(LEAST_COLUMNS, columns - reserved)
-            parts = [Piece(at, *part) for part in wrap(line, narrower)]
-        return parts
+        return [Piece(at, *part) for part in wrap(line, columns, reserved)]
 
 
 Part = tuple[int, int, int]
 """First column, the one after the last, and the indent."""
 
 
-def wrap(line: str, columns: int) -> list[Part]:
+def wrap(line: str, columns: int, reserved: int = 0) -> list[Part]:
     """Return the parts that a line of code is wrapped into, with a hanging indent.
 
     It is broken after commas and opening brackets and before operators, in the outermost brackets
     that fit. A signature has a line for each parameter.
+
+    Args:
+        reserved: Columns beside the last part that are left free.
     """
-    if len(line) <= columns:
+    if len(line) + reserved <= columns:
         return [(0, len(line), 0)]
     indent = len(line) - len(line.lstrip(" "))
     opens = line.rstrip().endswith(":")
@@ -214,7 +212,12 @@ def wrap(line: str, columns: int) -> list[Part]:
     breaks = list(_breaks(line))
     if (signature := _DEFINITION.match(line)) is not None:
         return list(_signature(line, signature.end(), breaks, columns, hang))
-    return list(_filled(line, 0, len(line), breaks, columns, 0, hang))
+    *parts, last = _filled(line, 0, len(line), breaks, columns, 0, hang)
+    start, end, left = last
+    if left + end - start + reserved <= columns:
+        return [*parts, last]
+    narrower = max(LEAST_COLUMNS, columns - reserved)
+    return [*parts, *_filled(line, start, end, breaks, narrower, left, hang)]
 
 
 class _Break(NamedTuple):
