@@ -391,7 +391,7 @@ class CodeText(PlainTextEdit):
     def columns(self) -> int:
         """Return the number of characters that fit beside one another."""
         width = TextMetrics(code_font()).horizontalAdvance("0")
-        return int((self.viewport().width() - 2 * _MARGIN) / width)
+        return int((self.viewport().width() - 2 * _MARGIN - self.cursorWidth()) / width)
 
     def _arrange(self) -> None:
         """Wrap the lines for another width."""
