@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -143,12 +142,8 @@ def operator_colour(node: FxNode) -> str:
 
 
 def operator_of(node: FxNode) -> str:
-    """Return a node's operator: the class of its module, or the last part of its target."""
-    if node.opcode == "call_module":
-        return node.label.partition(" · ")[0] or node.target
-    # Of a builtin: ``<built-in function getitem>``, ``<built-in method matmul of type object>``.
-    found = re.match(r"<(?:built-in )?\w+ ([\w.]+)", node.target)
-    return (found[1] if found else node.target).rpartition(".")[2]
+    """Return a node's operator: the class of its module, or the name of its function."""
+    return node.label.partition(" · ")[0] or node.target
 
 
 def _error_cell(run: NodeRun, scale: _Scale) -> Cell:
