@@ -521,11 +521,11 @@ def _ground(shade: str) -> QColor:
         return QColor(colours.accent_ground)
     front, back = QColor(getattr(colours, shade)), QColor(colours.panel)
     share = 0.22 if colours.dark else 0.13
-    mixed = (
-        share * one + (1 - share) * other
-        for one, other in zip(front.getRgbF()[:3], back.getRgbF()[:3], strict=True)
+    return QColor.fromRgbF(
+        share * front.redF() + (1 - share) * back.redF(),
+        share * front.greenF() + (1 - share) * back.greenF(),
+        share * front.blueF() + (1 - share) * back.blueF(),
     )
-    return QColor.fromRgbF(*mixed)
 
 
 _TAB_LINE = 3
