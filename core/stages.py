@@ -23,14 +23,15 @@ from lowerscope.core.build.targets import check_runs_here, make_target
 from lowerscope.core.files.memo import FileHashes, Memo, key_of
 from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
+from lowerscope.core.ir.script import function_script
 from lowerscope.core.lowering.partial_module import module_prefix, with_parameters_as_inputs
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
+from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.queries import ANSWERING, Query
 from lowerscope.core.model.recipe import (
@@ -516,6 +517,17 @@ class Stages:
 
         return self._memo.get(key, timed, size)
 
+    def script_of(self, function: Any, name: str) -> str:
+        """Return the script of a function, cached for all modules that share it."""
+        # Keep the function with its text, so that its address is not reused.
+        _, text = self.keep(
+            "function text",
+            key_of("function text", function.__chandle__(), name),
+            lambda: (function, function_script(function, name)),
+            lambda kept: 2 * len(kept[1]),
+        )
+        return text
+
     # Passes, schedules, build and call.
 
     @cached_property
@@ -742,7 +754,7 @@ KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 
 _ANSWERING = (
     "build.targets",
-    "export.answer",
+    "export.folder",
     "export.rule_files",
     "remote.running",
     "run.compare.agreement",
@@ -757,6 +769,7 @@ _ANSWERING = (
     "views.module_difference",
     "views.snapshot_records",
     "views.source_text",
+    "views.touching_steps",
     "views.translation",
     "views.workbench",
 )

@@ -521,11 +521,15 @@ def _ground(shade: str) -> QColor:
         return QColor(colours.accent_ground)
     front, back = QColor(getattr(colours, shade)), QColor(colours.panel)
     share = 0.22 if colours.dark else 0.13
-    return QColor.fromRgbF(
-        share * front.redF() + (1 - share) * back.redF(),
-        share * front.greenF() + (1 - share) * back.greenF(),
-        share * front.blueF() + (1 - share) * back.blueF(),
+    mixed = (
+        share * one + (1 - share) * other
+        for one, other in zip(_channels(front), _channels(back), strict=True)
     )
+    return QColor.fromRgbF(*mixed)
+
+
+def _channels(colour: QColor) -> tuple[float, float, float]:
+    return colour.redF(), colour.greenF(), colour.blueF()
 
 
 _TAB_LINE = 3

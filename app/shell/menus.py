@@ -212,7 +212,13 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             enabled=window.inputs_form.can_edit,
         ),
         *changing_inputs(window, features.inputs),
-        *passes(document, features.stepping, window.pipeline, window.extensions.choose_passes),
+        *passes(
+            document,
+            features.stepping,
+            window.pipeline,
+            features.node_steps,
+            window.extensions.choose_passes,
+        ),
         *window.schedules.commands(),
         *window.tune.commands(),
         *NumberCommands(window.schedules, features.measurements).commands(),
@@ -311,7 +317,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "nothing is in progress": ("stop",),
     "run first (F5)": ("measure-again", "variants", "export-report", "colours-time"),
     "there is no breakpoint": ("next-break", "previous-break", "clear-breaks"),
-    "select a node or a line first": ("toggle-break",),
+    "select a node or a line first": ("toggle-break", "play-until"),
     "another mode has this pane": (*("pane-model", "pane-details", "pane-pipeline"),),
     "go back to the model first (File)": (
         *("maximise-pane", "pane-window", "drawer", "reset-layout"),
@@ -415,9 +421,8 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "step": (
         "next-step",
         "previous-step",
-        "first-step",
-        "last-step",
         "play",
+        "play-until",
         "leave-steps",
         "",
         "difference",
@@ -464,8 +469,11 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "Steps &of",
+            "&Go to",
             (
+                "first-step",
+                "last-step",
+                "",
                 "section-translate",
                 "section-passes",
                 "section-build",
@@ -477,7 +485,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (
             "&Breakpoints",
-            ("toggle-break", "next-break", "previous-break", "clear-breaks"),
+            ("toggle-break", "break-pass", "next-break", "previous-break", "clear-breaks"),
         ),
     ),
     "schedule": (

@@ -320,8 +320,12 @@ class MainWindow(QMainWindow):
         panes.schedule.tune.clicked.connect(self.tune.ask)
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
-        for name in ("first-difference", "tolerances", "export-report"):
-            panes.outcome.add_action(self.commands.action(name))
+        for name, word in (
+            ("first-difference", self.tr("First difference  F4")),
+            ("tolerances", self.tr("Tolerance…")),
+            ("export-report", self.tr("Report…")),
+        ):
+            panes.outcome.add_command(word, self.commands.action(name))
         panes.difference.compare.setMenu(self.pipeline.comparison_menu(panes.difference))
         panes.mode_changed.connect(self._show_mode)
         panes.arranged.connect(self._show_drawer)

@@ -47,7 +47,7 @@ from lowerscope.app.shell.sandbox_commands import NoSandboxDialog
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.archives import Archive
+from lowerscope.core.files.sessions import Archive
 from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 
 TAB = Qt.FocusPolicy.TabFocus

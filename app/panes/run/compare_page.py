@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document
@@ -58,6 +58,10 @@ class ComparePage(QWidget):
         self.nodes.menu_wanted.connect(self._open_menu)
         self.nodes.node_wanted.connect(self.node_wanted)
         self.tensor.subject_changed.connect(self._show_tensor)
+        for key, step in ((Qt.Key.Key_Left, -1), (Qt.Key.Key_Right, 1)):
+            shortcut = QShortcut(QKeySequence(key), self.nodes.table)
+            shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
+            shortcut.activated.connect(partial(self.tensor.matrix.slices.step, step))
         self._show_tensor()
 
     def _show_tensor(self) -> None:

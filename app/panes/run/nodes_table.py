@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -145,8 +146,9 @@ def operator_of(node: FxNode) -> str:
     """Return a node's operator: the class of its module, or the last part of its target."""
     if node.opcode == "call_module":
         return node.label.partition(" · ")[0] or node.target
-    # The target of a Python builtin is ``<built-in function getitem>``.
-    return node.target.rstrip(">").split()[-1].rpartition(".")[2]
+    # Of a builtin: ``<built-in function getitem>``, ``<built-in method matmul of type object>``.
+    found = re.match(r"<(?:built-in )?\w+ ([\w.]+)", node.target)
+    return (found[1] if found else node.target).rpartition(".")[2]
 
 
 def _error_cell(run: NodeRun, scale: _Scale) -> Cell:
@@ -208,7 +210,7 @@ def _tr(text: str) -> str:
     return QCoreApplication.translate("CompareRows", text)
 
 
-ALONE, TVM_TIME, TORCH_TIME, RATIO = 4, 5, 6, 7
+NUMBER, ALONE, TORCH_TIME, RATIO = 0, 4, 6, 7
 """Indices of columns."""
 
 
@@ -319,9 +321,14 @@ class NodesTable(QWidget):
         runs = self._runs.values()
         has_torch = any(each.torch_ms is not None for each in runs)
         has_own = any(each.own_matches is not None for each in runs)
-        for column, shown in ((ALONE, has_own), (TORCH_TIME, has_torch), (RATIO, has_torch)):
+        for column, shown in (
+            (NUMBER, True),
+            (ALONE, has_own),
+            (TORCH_TIME, has_torch),
+            (RATIO, has_torch),
+        ):
             self.table.setColumnHidden(column, not shown)
-        for column in (ALONE, TORCH_TIME):
+        for column in (ALONE, TORCH_TIME, NUMBER):
             if self.table.least_width() > self.table.viewport().width():
                 self.table.setColumnHidden(column, True)
 

@@ -25,8 +25,9 @@ from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.core.files.approved import long_lines, readable_source
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.paths import read_plain
-from lowerscope.core.files.sessions import Hashes, files_of
+from lowerscope.core.files.sessions import files_of
 from lowerscope.core.files.sources import PREFIX, database_files, neighbours
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe
@@ -177,7 +178,7 @@ class Trusting(QObject):
 def _hashes(paths: Iterable[str]) -> dict[str, str]:
     """Return the hashes of files, read anew: equal size and time do not prove equality."""
     hashes = Hashes()
-    return {path: hashes.of(path) for path in paths}
+    return {path: hashes.of(Path(path)) for path in paths}
 
 
 def code_of(recipe: Recipe) -> tuple[str, ...]:
