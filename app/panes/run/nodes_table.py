@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from lowerscope.app.document.document import Document
@@ -217,8 +217,6 @@ NUMBER, ALONE, TORCH_TIME, RATIO = 0, 4, 6, 7
 class NodesTable(QWidget):
     """The nodes of the last run, below their filters."""
 
-    # The menu of a row was requested: the node, and the screen position.
-    menu_wanted = Signal(str, QPoint)
     node_wanted = Signal(str)  # A row was activated by double click or Enter: the node.
 
     def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
@@ -402,19 +400,6 @@ class NodesTable(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_columns()
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
-        view = self.table.viewport()
-        index = self.table.currentIndex()
-        if not by_key:
-            index = self.table.indexAt(view.mapFromGlobal(event.globalPos()))
-        if not index.isValid():
-            return
-        place = event.globalPos()
-        if by_key:
-            place = view.mapToGlobal(self.table.visualRect(index).center())
-        self.menu_wanted.emit(self.table.rows()[index.row()].key, place)
 
 
 def _text(row: Row) -> str:
