@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lowerscope.core.model.run_records import VERDICT_OF, NodeStatus, OutputVerdict
-from lowerscope.core.model.time_records import (
+from lowerscope.core.model.run_records import (
     FEW,
+    VERDICT_OF,
+    NodeStatus,
+    OutputVerdict,
     RunTimes,
     SideTimes,
     held_up,

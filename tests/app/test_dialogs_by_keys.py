@@ -47,7 +47,7 @@ from lowerscope.app.shell.sandbox_commands import NoSandboxDialog
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.archives import Archive
+from lowerscope.core.files.sessions import Archive
 from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 
 TAB = Qt.FocusPolicy.TabFocus
@@ -80,7 +80,7 @@ DIALOGS: dict[str, Make] = {
         window.features.runs.run,
         window,
     ),
-    "run code": lambda window: RunCodeDialog([__file__], (), window),
+    "run code": lambda window: RunCodeDialog([__file__], (), "It may write.", window),
     "settings": lambda window: SettingsDialog(window.preferences, window),
     "shortcuts": lambda window: ShortcutsPage(window.commands, window),
     "target": lambda window: TargetDialog(window.document, window.targets.targets, window),

@@ -26,8 +26,9 @@ def shifted(builder, node, x):
 
 def shades(canvas: GraphCanvas) -> dict[str, str]:
     """The figures that are written in the boxes."""
-    painter = canvas._painter.nodes
-    return {node.id: text for node in canvas.graph().boxes if (text := painter._badge_of(node))}
+    colours = canvas._colours()
+    shown = {node.id: colours.shade(node.id) for node in canvas.graph().boxes}
+    return {name: shade.text for name, shade in shown.items() if shade is not None}
 
 
 def details(window: MainWindow) -> dict[str, str]:

@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
+from lowerscope.core.model.queries import CheckQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import At, Primitive
 from tests.end_to_end.scheduling import LEFT, Bench
@@ -43,7 +44,7 @@ def measured(bench: Bench) -> None:
     def is_measured() -> bool:
         here = found.here
         known = here is not None and found.measured(here) is not None
-        coming = known and found.is_coming("measure", here)
+        coming = known and found.is_coming(here.measure)
         return known and not coming and found.doing is None and found.peaks is not None
 
     bench.settle()
@@ -116,7 +117,10 @@ def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
     engine = bench.window.features.processes.engine.pid
 
     def die() -> None:
-        if found.doing == "check" and bench.window.features.processes.worker.pid is not None:
+        if (
+            isinstance(found.doing, CheckQuery)
+            and bench.window.features.processes.worker.pid is not None
+        ):
             found.changed.disconnect(die)
             os.kill(bench.window.features.processes.worker.pid, signal.SIGSEGV)
 

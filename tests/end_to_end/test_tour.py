@@ -13,12 +13,12 @@ from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.time_records import Measuring
+from lowerscope.core.model.run_records import Measuring
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton
 KEY = re.compile(r"\b((?:(?:Ctrl|Alt|Shift)\+)+\w+|F\d)\b")
-SECTIONS = ("Translate", "Passes", "To the metal", "Run")
+SECTIONS = ("Translate", "Passes", "Build", "Run")
 
 NOT_PRESSED = {"Ctrl+O"}
 """It opens the system's dialog."""
@@ -119,15 +119,15 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
 
     # 6: step by step.
     tour.press("Ctrl+2")
-    sections = panes.timeline.sections.segments()
-    assert [each.label for each in sections if each.key != "schedule"] == list(SECTIONS)
+    rows = panes.pipeline.list.rows()
+    assert [row.title for row in rows if row.kind == "section"] == list(SECTIONS)
     window.features.stepping.set_section("passes")
-    tour.press("Alt+Right")
+    tour.press("F10")
     assert window.features.stepping.moment == Moment(section="passes", index=1)
-    assert panes.timeline.title.text() == "1 LegalizeOps"
-    tour.press("Alt+Left")
+    assert panes.difference.title.whole().startswith("1 LegalizeOps")
+    tour.press("Ctrl+F10")
     assert window.features.stepping.moment == Moment(section="passes", index=0)
-    tour.press("F8")
+    tour.press("Ctrl+Space")
     tour.wait(lambda: not window.features.stepping.playing)
     window.commands.action("leave-steps").trigger()
 

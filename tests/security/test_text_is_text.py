@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QLabel,
+    QListView,
     QToolTip,
     QWidget,
 )
@@ -23,7 +24,8 @@ from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, literal
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import save_session
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
@@ -325,7 +327,7 @@ def tips_of(widget: QWidget) -> set[str]:
 def tips_of_items(view: QAbstractItemView, parent: QModelIndex) -> set[str]:
     model, found = view.model(), set()
     for row in range(model.rowCount(parent)):
-        for column in range(model.columnCount(parent)):
+        for column in range(1 if isinstance(view, QListView) else model.columnCount(parent)):
             tip = model.index(row, column, parent).data(Qt.ItemDataRole.ToolTipRole)
             found |= {str(tip)} if tip else set()
         found |= tips_of_items(view, model.index(row, 0, parent))

@@ -142,9 +142,9 @@ class ScriptPage(QWidget):
         same_thing = before is not None and (
             [span.entity for span in before.spans[:1]] == [span.entity for span in record.spans[:1]]
         )
-        if self._document.moment is not None and record.changed is not None:
+        if self._document.module_moment is not None and record.changed is not None:
             self._changed = list(record.changed)
-        elif self._document.moment is None or before is None or not same_thing:
+        elif self._document.module_moment is None or before is None or not same_thing:
             self._changed = []
         elif before is not record:
             self._changed = _changed(before.text, record.text)
@@ -265,6 +265,11 @@ class FetchedPage(QWidget):
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(0)
         self.column.addWidget(self.script, 1)
+
+    @property
+    def moment(self) -> Moment | None:
+        """The step of the text; ``None`` for the final module."""
+        return self._moment
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
         """Show the text of a function or file, once visible; empty for the module.

@@ -14,13 +14,12 @@ from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
 from lowerscope.app.panes.run.run_variants import RunVariants
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import RunPart, RunRecord
+from lowerscope.core.model.run_records import Measuring, RunPart, RunRecord, is_disturbed
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.time_records import Measuring, is_disturbed
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,7 @@ from lowerscope.core.model.module_steps import (
 )
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import DifferenceQuery
-from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.time_records import is_reliable
+from lowerscope.core.model.run_records import RunRecord, is_reliable
 
 # The rows and bars of the page Variants: of the variants, and of the functions of two.
 

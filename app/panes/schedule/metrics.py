@@ -31,6 +31,7 @@ from lowerscope.core.model.formatting import (
     ratio_text,
     share_text,
 )
+from lowerscope.core.model.queries import CheckQuery, PeaksQuery
 from lowerscope.core.model.schedule import Schedule, is_shared, shown_name
 from lowerscope.core.model.schedule_records import Checked, Measured, Work
 
@@ -47,12 +48,12 @@ def verdict_of(measurements: Measurements, of: Scheduled) -> Verdict:
     checked = measurements.checked(of)
     if checked is not None:
         return _verdict(checked)
-    problem = measurements.problem("check", of)
+    problem = measurements.problem(of.check)
     if problem is not None:
         return "neutral", tr("not known"), _short(problem.what), problem.line()
-    if measurements.doing == "check" and measurements.doing_of == of:
+    if measurements.doing == of.check:
         return "busy", tr("checking"), "", tr("Compiled and run against the unscheduled function")
-    if measurements.is_coming("check", of):
+    if measurements.is_coming(of.check):
         return "busy", tr("to be checked"), "", ""
     return "neutral", tr("not checked"), "", tr("Measure checks it as well")
 
@@ -169,7 +170,7 @@ def _rate(amount: float | None, milliseconds: float | None) -> str:
     return figure_text(amount / milliseconds / 1e6) if amount and milliseconds else ""
 
 
-BAR_WIDTH = 90
+BAR_WIDTH = 72
 STATE_HEIGHT = 26
 VERDICT_WIDTH = 220
 
@@ -234,18 +235,17 @@ class Figures(SeenPage):
         measurements = self._measurements
         if here is None:
             return ""
-        if measurements.doing is not None:
-            what = {
-                "check": self.tr("Comparing the values with the unscheduled function"),
-                "measure": self.tr("Measuring"),
-                "peaks": self.tr("Measuring the peak rates of this machine"),
-            }
-            return what[measurements.doing]
+        doing = measurements.doing
+        if isinstance(doing, CheckQuery):
+            return self.tr("Comparing the values with the unscheduled function")
+        if doing is not None:
+            peaks = self.tr("Measuring the peak rates of this machine")
+            return peaks if isinstance(doing, PeaksQuery) else self.tr("Measuring")
         if self._document.running:
             return self.tr("Waits until the model has run")
         if measurements.waits:
             return self.tr("Waits until the tuning is paused or over")
-        problem = measurements.problem("measure", here)
+        problem = measurements.problem(here.measure)
         if problem is not None:
             return problem.line()
         measured = measurements.measured(here)

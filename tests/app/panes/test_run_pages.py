@@ -322,7 +322,6 @@ def box(id: str, *members: str) -> Box:
     return Box(
         id=id,
         title=id,
-        subtitle="",
         kind=kind,
         strategy="",
         x=0,

@@ -17,6 +17,7 @@ from lowerscope.core.model.queries import (
     CheckQuery,
     MeasureQuery,
     MovesQuery,
+    PeaksQuery,
     RulesQuery,
     ScheduleProgramQuery,
     ScheduleQuery,
@@ -24,7 +25,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.schedule import Made, Primitive, Schedule
-from lowerscope.core.model.schedule_records import ByRule, Checked, Measured, RuledFunction
+from lowerscope.core.model.schedule_records import ByRule, Checked, Measured, Peaks, RuledFunction
 from tests.app.panes.workbench import FACTORS, LOOP, Workbench, move, primitive
 from tests.app.plain_values import (
     CRASHED,
@@ -101,7 +102,7 @@ def test_the_files_read_again_may_have_another_function(work: Workbench) -> None
     asked = work.bench.count(ScheduleQuery), work.bench.count(MovesQuery)
     work.document.reload()
     work.bench.derive(key="2")
-    assert work.scheduling.moves.all == ()
+    assert work.scheduling.moves.are_coming
     work.settle()
     assert work.scheduling.moves.all == work.moves
     assert (work.bench.count(ScheduleQuery), work.bench.count(MovesQuery)) == (
@@ -128,6 +129,8 @@ def test_a_primitive_that_crashes_two_engines_is_switched_off_and_undo_drops_it(
         lost = work.bench.sent(ScheduleQuery)
         crash(work.bench, work.bench.engine, "primitive 0 s2 parallel")
         lost.refuse(CRASHED)
+        assert work.scheduling.problem is None
+        work.bench.derive()
     work.settle()
     assert work.statuses == ["done", "off"]
     assert any("switched off" in each for each in work.bench.notices)
@@ -146,7 +149,7 @@ def test_primitives_on_which_two_engines_crash_are_not_requested_again(work: Wor
                 each.answer(work.applied(each.query))
     assert work.scheduling.moves.are_deadly
     asked = work.bench.count(MovesQuery)
-    work.scheduling.moves.ask_again()
+    work.scheduling.moves.follow()
     assert work.bench.count(MovesQuery) == asked
 
 
@@ -410,6 +413,9 @@ def test_a_schedule_that_fits_no_function_is_kept_until_it_is_deleted(work: Work
 # Measurements
 
 
+PEAKS = Peaks(gflops=100.0, gbytes_per_second=10.0, threads=2, target="llvm")
+
+
 def measured(milliseconds: float) -> Measured:
     return Measured(
         milliseconds=milliseconds,
@@ -436,6 +442,9 @@ class Worker:
     def next(self) -> CheckQuery | MeasureQuery:
         """Wait for the next job."""
         self.qtbot.waitUntil(lambda: self.found.doing is not None)
+        if isinstance(self.found.doing, PeaksQuery):
+            self.work.bench.worker.last().answer(PEAKS)
+            return self.next()
         query = self.work.bench.worker.last().query
         assert isinstance(query, CheckQuery | MeasureQuery)
         return query
@@ -458,10 +467,8 @@ class Worker:
         here = self.found.here
         assert here is not None
         while any(
-            self.found.is_coming(kind, of)
-            for kind in ("check", "measure")
-            for of in (here, here.unscheduled)
-        ) or (self.found.doing is not None):
+            self.found.is_coming(job) for job in (*here.jobs, here.unscheduled.measure)
+        ) or isinstance(self.found.doing, CheckQuery | MeasureQuery):
             jobs.append(self.answer())
         return jobs
 
@@ -524,7 +531,7 @@ def test_what_is_unsafe_is_checked_at_once_even_where_nothing_is_measured(
     assert worker.found.doing is None
     work.editing.apply(Primitive(id="", name="loop_partition", forced=True))
     work.settle()
-    assert worker.found.doing == "check"
+    assert isinstance(worker.found.doing, CheckQuery)
     assert worker.answer() == "check parallel loop_partition"
     assert verdicts(worker.found) == {"s2": "differs"}
     assert worker.found.doing is None
@@ -554,11 +561,11 @@ def test_a_function_that_crashed_is_measured_again_on_demand_alone(
     work.bench.worker.last().refuse(CRASHED)
     here = worker.found.here
     assert here is not None
-    assert worker.found.problem("check", here) == CRASHED
+    assert worker.found.problem(here.check) == CRASHED
     assert worker.answer_all() == ["measure "]
     worker.found.measure()
     assert worker.answer_all() == ["check vectorize", "measure vectorize"]
-    assert worker.found.problem("check", here) is None
+    assert worker.found.problem(here.check) is None
 
 
 def test_a_check_that_goes_on_beyond_its_time_costs_the_worker(
