@@ -18,14 +18,14 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
-from lowerscope.app.kit.theme import strategy_colour
-from lowerscope.app.panes.common.descriptions import names_of
+from lowerscope.app.kit.theme import family_colour
+from lowerscope.app.panes.common.descriptions import families_of, names_of
 from lowerscope.app.panes.common.dlpack_text import hand_over_text
 from lowerscope.app.panes.run.differences import is_inherited, select_next, starting, starts_here
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import SAME, ratio_cell
 from lowerscope.core.model.formatting import duration_text, error_text, status_words
-from lowerscope.core.model.graph import STRATEGY_NAMES
+from lowerscope.core.model.graph import FAMILY_NAMES, STRATEGY_NAMES
 from lowerscope.core.model.run_records import NOT_THERE, NodeRun, NodeStatus, RunRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
 
@@ -71,9 +71,18 @@ KINDS: Mapping[str, Callable[[NodeRun], bool]] = {
 
 def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
     """Return the rows of the nodes that compute something, keyed by node id."""
-    inside, scale = _compared_at(record), _Scale(record)
+    inside, scale, families = _compared_at(record), _Scale(record), families_of(snapshot)
+    colours = {family: family_colour(theme.current(), family) for family in FAMILY_NAMES}
     return tuple(
-        _row(number, node, run, record, scale, inside.get(node.id, ()))
+        _row(
+            number,
+            node,
+            run,
+            record,
+            scale,
+            inside.get(node.id, ()),
+            colours[families.get(node.id, "")],
+        )
         for number, (node, run) in enumerate(compared_nodes(snapshot, record), start=1)
     )
 
@@ -113,6 +122,7 @@ def _row(
     record: RunRecord,
     scale: _Scale,
     inside: Sequence[str],
+    colour: str,
 ) -> Row:
     called = dict.fromkeys(record.calls[index].function for index in run.calls)
     strategy = STRATEGY_NAMES.get(node.strategy, "")
@@ -125,7 +135,7 @@ def _row(
         (
             Cell(str(number), "quiet", value=number),
             Cell(node.title, bold=is_first, tooltip=node.label),
-            Cell(operator_of(node), "quiet", tooltip=about, square=operator_colour(node)),
+            Cell(operator_of(node), "quiet", tooltip=about, square=colour),
             _error_cell(run, scale),
             _alone_cell(run),
             _time_cell(run.milliseconds),
@@ -135,11 +145,6 @@ def _row(
         ),
         wrong=is_first,
     )
-
-
-def operator_colour(node: FxNode) -> str:
-    """Return the colour of a node's operator."""
-    return strategy_colour(theme.current(), node.strategy)
 
 
 def operator_of(node: FxNode) -> str:
@@ -239,7 +244,11 @@ class NodesTable(QWidget):
             (
                 Column("#", numeric=True, width=36),
                 Column(tr("node"), width=112, stretch=True),
-                Column(tr("operator"), width=112, tooltip=tr("Its colour is that of the strategy")),
+                Column(
+                    tr("operator"),
+                    width=112,
+                    tooltip=tr("Its colour is that of its family, as in graphs"),
+                ),
                 Column(
                     tr("error in the run"),
                     numeric=True,
