@@ -18,6 +18,7 @@ from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Table
+from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (
@@ -205,7 +206,7 @@ class DifferencePage(QWidget):
     def show_sides(self) -> None:
         """Show the difference of the comparison's two sides, once it arrives."""
         if self._pins.sides is None:
-            self._show_problem(self.tr("Nothing is open"), "")
+            self._show_problem(*nothing_words(self._document))
         self._watch.update()
 
     def _query(self) -> DifferenceQuery | None:
