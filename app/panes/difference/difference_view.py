@@ -301,7 +301,7 @@ class DifferenceView(QWidget):
             self.earlier,
             self.later,
             6,
-            (self.title, 1),
+            (self.title, 4),
             self.kinds,
             STRETCH,
             self.columns,
