@@ -138,9 +138,12 @@ class StepList(PaintedTree):
     def set_marked(self, key: str) -> None:
         """Mark the row of the current step; none for ``""``."""
         if key != self._marked:
+            # A row that the user has selected stays selected.
+            follows = self.current_key() in ("", self._marked)
             self._marked = key
             if key in self._items:
-                self.setCurrentItem(self._items[key])
+                if follows:
+                    self.setCurrentItem(self._items[key])
                 self.scrollToItem(self._items[key])
             self.viewport().update()
 

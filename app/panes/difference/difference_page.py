@@ -208,6 +208,8 @@ class DifferencePage(QWidget):
         """Show the difference of the comparison's two sides, once it arrives."""
         if self._pins.sides is None:
             self._show_problem(*nothing_words(self._document))
+        elif self._record is None:
+            self.diff.set_empty(self.tr("Comparing…"))
         self._watch.update()
 
     def _query(self) -> DifferenceQuery | None:
