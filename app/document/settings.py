@@ -136,7 +136,7 @@ class Settings:
     def memory_limit(self) -> int:
         """Return a worker's memory limit in bytes; 0 for the default."""
         # Imported here to keep the window's start fast.
-        from lowerscope.core.model.memory_sizes import LEAST
+        from lowerscope.core.model.machines import LEAST
 
         limit = self._number("memory-limit", 0)
         return limit if limit >= LEAST else 0

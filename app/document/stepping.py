@@ -10,7 +10,13 @@ from typing import Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Document
-from lowerscope.core.model.module_steps import Moment, PassRecord, Section, TranslationRecord
+from lowerscope.core.model.module_steps import (
+    APART,
+    Moment,
+    PassRecord,
+    Section,
+    TranslationRecord,
+)
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.schedule_records import ScheduleStep
@@ -176,9 +182,6 @@ PLAY_MS = 500
 ORDER: tuple[Section, ...] = ("translate", "passes", "build", "run")
 """Sections of the list of steps, from the top."""
 
-APART: tuple[Section, ...] = ("schedule", "run")
-"""Timelines whose steps show the final module: `Stepping.moment` is ``None``."""
-
 
 class Stepping(QObject):
     """The current step, and the lists it is part of.
@@ -201,8 +204,6 @@ class Stepping(QObject):
         self._failed: StepLine | None = None
         # The previous step of a build or of a run, to be restored in the next one.
         self._left: StepLine | None = None
-        # Index in the current timeline, for those of `APART`.
-        self._index: int | None = None
         self._function = ""
         self._filter = StepFilter()
         self._lists: dict[Section, tuple[StepLine, ...]] = {}
@@ -219,34 +220,31 @@ class Stepping(QObject):
 
     @property
     def moment(self) -> Moment | None:
-        """The current step; ``None`` if there is none.
+        """The step whose module is shown; ``None`` for the final one.
 
-        At a step that failed, it is the step before it.
+        At a step that failed, it is the step before it. The steps of a schedule and of a run
+        belong to the final module.
         """
-        return self._document.moment
+        return self._document.module_moment
 
     @property
     def schedule_index(self) -> int | None:
-        """Number of primitives applied to the scheduled function; ``None`` for all.
-
-        The final module is shown meanwhile: `moment` is ``None``.
-        """
-        return self._index if self._section == "schedule" else None
+        """Number of primitives applied to the scheduled function; ``None`` for all."""
+        return self._index_in("schedule")
 
     @property
     def run_index(self) -> int | None:
         """Number of calls of the run made so far; ``None`` while the run is not stepped through."""
-        return self._index if self._section == "run" else None
+        return self._index_in("run")
 
     @property
     def here(self) -> Moment | None:
-        """Position in the current list: `moment`, or that of the schedule or the run."""
-        if self._section not in APART:
-            return self.moment
-        if self._index is None:
-            return None
-        function = self._function if self._section == "schedule" else ""
-        return Moment(section=self._section, index=self._index, function=function)
+        """The current step of any section: the document's one field; ``None`` if there is none."""
+        return self._document.moment
+
+    def _index_in(self, section: Section) -> int | None:
+        here = self.here
+        return here.index if here is not None and here.section == section else None
 
     @property
     def line(self) -> StepLine | None:
@@ -329,7 +327,8 @@ class Stepping(QObject):
         if moment.section in APART:
             # Primitives after a failed one are tried nevertheless.
             self._set_section(moment.section)
-            self._set_index(index)
+            function = self._function if moment.section == "schedule" else ""
+            self._set(Moment(section=moment.section, index=index, function=function), None)
             return
         failed = next((line for line in lines[:index] if line.status == "failed"), None)
         if failed is not None:
@@ -382,7 +381,6 @@ class Stepping(QObject):
         """Leave the timeline and show the final module."""
         self.pause()
         self._set(None, None)
-        self._set_index(None)
 
     def set_section(self, section: Section) -> None:
         """Switch to another timeline; while stepping, to its end."""
@@ -403,15 +401,22 @@ class Stepping(QObject):
         return here.index if self._failed is None else self._failed.number
 
     def to_break(self, way: int) -> None:
-        """Go to the next call that is a breakpoint (the previous one for -1), or to the end."""
-        lines = self.lines("run")
+        """Go to the next step with a breakpoint (the previous one for -1), or to the end.
+
+        Without breakpoints in the current section, the calls of the run are gone through.
+        """
+        section = self._section
+        lines = self.dots(section)
+        if not any(self.stops_at(line) for line in lines):
+            section, lines = "run", self.lines("run")
         if not lines:
             return
         self.pause()
-        here = self.run_index or 0
-        found = [line.number for line in lines if line.is_break and way * (line.number - here) > 0]
-        index = (min if way > 0 else max)(found, default=len(lines) if way > 0 else 0)
-        self.go(Moment(section="run", index=index))
+        here = self._index_in(section) or 0
+        stops = [line.number for line in lines if line.is_break or self.stops_at(line)]
+        found = [number for number in stops if way * (number - here) > 0]
+        index = (min if way > 0 else max)(found, default=lines[-1].number if way > 0 else 0)
+        self.go(Moment(section=section, index=index))
 
     # Playing
 
@@ -540,12 +545,13 @@ class Stepping(QObject):
         if (function, lines) == (self._function, self._lists.get("schedule", ())):
             return
         if function != self._function and self._section == "schedule":
-            self._set_index(None)
+            self._set(None, None)
         self._function = function
         self._lists["schedule"] = lines
         if self._section == "schedule":
-            if self._index is not None and self._index > len(lines):
-                self._set_index(len(lines))
+            index = self.schedule_index
+            if index is not None and index > len(lines):
+                self.go(Moment(section="schedule", index=len(lines)))
             self.list_changed.emit()
 
     def take_run(self, lines: tuple[StepLine, ...]) -> None:
@@ -561,7 +567,7 @@ class Stepping(QObject):
         elif line is not None:
             # Belongs to another run: the current call of the same function.
             self._left = None
-            self._set_index(_place_of(line, lines))
+            self._set(Moment(section="run", index=_place_of(line, lines)), None)
         self.list_changed.emit()
 
     def take_build(self, records: Sequence[PassRecord]) -> None:
@@ -591,17 +597,19 @@ class Stepping(QObject):
         self._section = section
         self.list_changed.emit()
 
-    def _set_index(self, index: int | None) -> None:
-        if index != self._index:
-            self._index = index
-            (self.schedule_moved if self._section == "schedule" else self.run_moved).emit()
-
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
         self._left = None
-        if (moment, failed) != (self.moment, self._failed):
-            self._failed = failed
-            self._document.set(moment=moment)
+        if (moment, failed) == (self.here, self._failed):
+            return
+        before = self.moment, self._failed, self.schedule_index, self.run_index
+        self._failed = failed
+        self._document.set(moment=moment)
+        if (self.moment, failed) != before[:2]:
             self.moment_changed.emit()
+        if self.schedule_index != before[2]:
+            self.schedule_moved.emit()
+        if self.run_index != before[3]:
+            self.run_moved.emit()
 
 
 def _place_of(line: StepLine, lines: Sequence[StepLine]) -> int:

@@ -323,6 +323,7 @@ class SegmentedSwitch(QWidget):
     changed = Signal(str)  # The user chose another segment; the argument is its key.
 
     _height = _HEIGHT
+    _pad = _WIDE_PAD
     _pixels = UI_PIXELS
     _weight = QFont.Weight.Normal  # of segments that are not on
 
@@ -395,7 +396,7 @@ class SegmentedSwitch(QWidget):
         x = 0.0
         metrics = TextMetrics(self._strong)
         for segment in self._segments:
-            width = round(metrics.horizontalAdvance(segment.label) + 2 * _WIDE_PAD)
+            width = round(metrics.horizontalAdvance(segment.label) + 2 * self._pad)
             rects.append(QRectF(x, 0, width, self._height))
             x += width
         return rects
@@ -522,12 +523,17 @@ def _ground(shade: str) -> QColor:
     share = 0.22 if colours.dark else 0.13
     mixed = (
         share * one + (1 - share) * other
-        for one, other in zip(front.getRgbF()[:3], back.getRgbF()[:3], strict=True)
+        for one, other in zip(_channels(front), _channels(back), strict=True)
     )
     return QColor.fromRgbF(*mixed)
 
 
+def _channels(colour: QColor) -> tuple[float, float, float]:
+    return colour.redF(), colour.greenF(), colour.blueF()
+
+
 _TAB_LINE = 3
+_NARROW_PAD = 7.0
 
 
 class BarTabs(SegmentedSwitch):
@@ -539,6 +545,12 @@ class BarTabs(SegmentedSwitch):
 
     def _idle_colour(self) -> str:
         return theme.current().quiet
+
+    def set_narrow(self, narrow: bool) -> None:
+        """Take less room beside the words."""
+        self._pad = _NARROW_PAD if narrow else _WIDE_PAD
+        self.updateGeometry()
+        self.update()
 
     # Qt
 

@@ -44,16 +44,12 @@ class Theme(NamedTuple):
     hover: str  # Background of the item under the mouse.
     found: str  # Background of search results, half transparent.
     stop: str  # Disc of a node with a breakpoint.
-    node: str  # A graph's node, its outline, an edge, and the bar of a node without a strategy.
+    node: str  # An input or output in a graph, outlines, edges, and marks without a strategy.
     node_line: str
     edge: str
     neutral: str
-    # Kinds of nodes, where colours are those of kinds; calls are neutral, constants faint.
-    input: str
-    output: str
-    group: str
-    # Bar of a node with a measured time, and backgrounds of those with the longest time and the
-    # largest error; the smallest have that of a node.
+    # A measured time, and backgrounds of nodes with the longest time and the largest error; the
+    # smallest have that of a node.
     heat: str
     heat_ground: str
     error_ground: str
@@ -119,9 +115,6 @@ _PALETTE = {
     "node_line": ("#d3dae4", "#3b4453"),
     "edge": ("#8795a8", "#748092"),
     "neutral": ("#626c80", "#959fae"),
-    "input": ("#7a4fc0", "#b394f5"),
-    "output": ("#b73c87", "#f07fbf"),
-    "group": ("#2b3648", "#dfe4ec"),
     "heat": ("#0b7285", "#5cc8de"),
     "heat_ground": ("#86cbdc", "#1d6478"),
     "error_ground": ("#b9c2cf", "#566174"),
@@ -156,13 +149,30 @@ def strategy_colour(theme: Theme, strategy: str) -> str:
     return colours.get(strategy, theme.neutral)
 
 
-def kind_colour(theme: Theme, kind: str) -> str:
-    """Return the colour of a kind of node.
+_FAMILIES = {
+    # Of operators in a graph: the light theme, the dark theme.
+    "dense": ("#2157b4", "#86b4ff"),
+    "attention": ("#a0287a", "#f08cc8"),
+    "activation": ("#ad352a", "#ff958a"),
+    "normalisation": ("#6c40b3", "#bda0f8"),
+    "pooling": ("#08686d", "#5fd0d0"),
+    "elementwise": ("#75560d", "#dcb765"),
+    "reduction": ("#3a6a1b", "#9ccf72"),
+    "shape": ("#4d6273", "#a3b8ca"),
+    "": ("#655d55", "#b8ab9e"),
+}
 
-    Kinds are ``"input"``, ``"constant"``, ``"call"``, ``"output"`` and ``"group"``.
-    """
-    colours = {"input": theme.input, "output": theme.output, "group": theme.group}
-    return colours.get(kind, theme.faint if kind == "constant" else theme.neutral)
+
+def family_colour(theme: Theme, family: str) -> str:
+    """Return the colour of a family of operators, for text and marks."""
+    return _FAMILIES.get(family, _FAMILIES[""])[theme.dark]
+
+
+@cache
+def mixed(ground: str, colour: str, share: float) -> str:
+    """Return a colour between two, with this share of the second."""
+    parts = zip(QColor(ground).getRgb()[:3], QColor(colour).getRgb()[:3], strict=True)  # type: ignore[index]
+    return QColor(*(round(a + (b - a) * share) for a, b in parts)).name()
 
 
 # --- The application's style sheet, for Qt's own widgets ---
@@ -378,9 +388,6 @@ QLabel[card] {{ border-radius: 6px; background: {ground}; }}
 QLabel[card="right"] {{ background: {right_ground}; color: {right}; }}
 QLabel[card="wrong"] {{ background: {wrong_ground}; color: {wrong}; }}
 QLabel[card="unsure"] {{ background: {changed}; }}
-QToolButton[framed="true"] {{
-    background: {panel}; border-color: {line}; border-radius: 6px; padding: 3px 9px;
-}}
 
 QLabel[role="quiet"] {{ color: {quiet}; }}
 QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}

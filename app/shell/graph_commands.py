@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QMenuBar, QWidget
 from shiboken6 import isValid
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.canvas.overlays import Colouring
+from lowerscope.app.kit.canvas.colouring import Colouring
 from lowerscope.app.kit.commands import Command
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Graphs(QObject):
             ),
             Command(
                 "node-colours",
-                tr("Colours of nodes: by &strategy or by kind"),
+                tr("Colours of nodes: by operator family or by &strategy"),
                 of_canvas(lambda canvas: canvas.switch_colouring()),
                 key_there="C",
             ),

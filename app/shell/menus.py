@@ -31,6 +31,7 @@ from lowerscope.app.panes.run.commands import (
 from lowerscope.app.panes.schedule.commands import NumberCommands
 from lowerscope.app.panes.sessions.commands import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
+from lowerscope.app.panes.steps.fusion_dialog import explaining
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
@@ -212,10 +213,17 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             enabled=window.inputs_form.can_edit,
         ),
         *changing_inputs(window, features.inputs),
-        *passes(document, features.stepping, window.pipeline, window.extensions.choose_passes),
+        *passes(
+            document,
+            features.stepping,
+            window.pipeline,
+            features.node_steps,
+            window.extensions.choose_passes,
+        ),
         *window.schedules.commands(),
         *window.tune.commands(),
         *NumberCommands(window.schedules, features.measurements).commands(),
+        explaining(window, document, features.queries),
         *CompareCommands(
             window, document, features.pins, lambda: window.panes.show_difference()
         ).commands(),
@@ -311,7 +319,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "nothing is in progress": ("stop",),
     "run first (F5)": ("measure-again", "variants", "export-report", "colours-time"),
     "there is no breakpoint": ("next-break", "previous-break", "clear-breaks"),
-    "select a node or a line first": ("toggle-break",),
+    "select a node or a line first": ("toggle-break", "play-until"),
     "another mode has this pane": (*("pane-model", "pane-details", "pane-pipeline"),),
     "go back to the model first (File)": (
         *("maximise-pane", "pane-window", "drawer", "reset-layout"),
@@ -415,14 +423,14 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "step": (
         "next-step",
         "previous-step",
-        "first-step",
-        "last-step",
         "play",
+        "play-until",
         "leave-steps",
         "",
         "difference",
         "next-change",
         "previous-change",
+        "why-fused",
         (
             "&Compare",
             (
@@ -464,8 +472,11 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "Steps &of",
+            "&Go to",
             (
+                "first-step",
+                "last-step",
+                "",
                 "section-translate",
                 "section-passes",
                 "section-build",
@@ -477,7 +488,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (
             "&Breakpoints",
-            ("toggle-break", "next-break", "previous-break", "clear-breaks"),
+            ("toggle-break", "break-pass", "next-break", "previous-break", "clear-breaks"),
         ),
     ),
     "schedule": (
@@ -607,17 +618,7 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         Button("open-rule", "rule", "Rule"),
         Button("extensions", "list", "Rules"),
     ),
-    "step": (
-        Button("previous-step", "left"),
-        Button("next-step", "right"),
-        Button("play", "play", "Play"),
-        Button("leave-steps", "leave", "Leave"),
-        None,
-        Button("previous-change", "up"),
-        Button("next-change", "down", "Change"),
-        Button("pin-step", "pin", "Pin"),
-        Button("add-pass", "plus", "Pass"),
-    ),
+    "step": (),
     "schedule": (
         Button("undo", "undo"),
         Button("redo", "redo"),
@@ -631,17 +632,12 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
     ),
     "run": (
         Button("measure-again", "measure", "Measure"),
-        Button("compare-nodes", "table", "Nodes"),
-        Button("compare-values", "values", "Values"),
-        Button("first-difference", "flag", "First"),
-        Button("next-difference", "next", "Next"),
-        None,
         Button("run-variants", "play", "Variants"),
-        Button("tolerances", "tolerance", "Tolerance"),
-        Button("export-report", "report", "Report"),
+        Button("compare-values", "values", "Values"),
+        Button("next-difference", "next", "Next"),
     ),
 }
-"""The buttons of each mode, its most frequent commands; ``None`` is a gap."""
+"""Frequent commands of each mode that have no button in its panes; ``None`` is a gap."""
 
 
 def paths() -> dict[str, tuple[str, ...]]:
@@ -792,25 +788,33 @@ class MenuCorner(QWidget):
         self._fit(self._bar.width())
 
     def _fit(self, width: int) -> None:
-        shown = [each for each in self._bar.actions() if each.isVisible()]
-        menus = max((self._bar.actionGeometry(each).right() for each in shown), default=0)
-        room = max(0, width - menus - 24)
+        # The places of the menus are known later than their titles.
+        metrics = self._bar.fontMetrics()
+        shown = [each.text().replace("&", "") for each in self._bar.actions() if each.isVisible()]
+        menus = sum(metrics.horizontalAdvance(title) + _AROUND for title in shown)
+        room = max(0, width - menus - _AROUND)
         self.search.setFixedWidth(_SEARCH[0] if width >= NARROW else _SEARCH[1])
         self._buttons.fit(room - self.search.width() - 36)
         self._room = room
         # The bar places it on its own changes of size only.
-        self.setGeometry(width - room, 0, room, self._bar.height())
+        self.setGeometry(width - room, _INSET, room, self._bar.height() - 2 * _INSET)
 
     # Qt
 
     def sizeHint(self) -> QSize:
-        return QSize(self._room, self._bar.height())
+        return QSize(self._room, self._bar.height() - 2 * _INSET)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and isinstance(event, QResizeEvent):
             self._fit(event.size().width())
         return False
 
+
+_AROUND = 24
+"""Pixels that a menu has beside its title, at most."""
+
+_INSET = 2
+"""Pixels above and below it, as of the menus."""
 
 _SEARCH = (304, 240)
 """Widths of the search, in a wide and in a narrow window."""

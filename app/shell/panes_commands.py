@@ -72,8 +72,13 @@ class PaneCommands(QObject):
                 )
                 for number, mode in enumerate(MODES, start=1)
             ),
-            Command("next-pane", tr("&Next pane"), partial(self._go, 1), "Ctrl+Tab"),
-            Command("previous-pane", tr("Pre&vious pane"), partial(self._go, -1), "Ctrl+Shift+Tab"),
+            Command("next-pane", tr("&Next pane"), partial(self._go, 1), "Ctrl+Tab; F6"),
+            Command(
+                "previous-pane",
+                tr("Pre&vious pane"),
+                partial(self._go, -1),
+                "Ctrl+Shift+Tab; Ctrl+F6",
+            ),
             Command(
                 "maximise-pane",
                 tr("M&aximise or restore the pane"),

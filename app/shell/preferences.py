@@ -11,7 +11,7 @@ from lowerscope.app.kit.typefaces import CODE_PIXELS
 from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.sandbox_commands import SandboxCommands
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.memory_sizes import usual_limit
+from lowerscope.core.model.machines import usual_limit
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lowerscope.app.shell.desktop_commands import ask_to_clear
 from lowerscope.app.shell.preferences import Preferences, PreferenceStore
 from lowerscope.core.files.cache import cache_size
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.memory_sizes import parse_bytes, parse_limit, usual_limit
+from lowerscope.core.model.machines import parse_bytes, parse_limit, usual_limit
 
 FIELD_WIDTH = 200
 BESIDE_BOX = 22

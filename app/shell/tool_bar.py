@@ -59,6 +59,9 @@ ONE_BOX = 1400
 NARROW = 1280
 """Width below which the lowering is a menu, and the time keeps its first line only."""
 
+SMALL = 1000
+"""Width below which only the verdict is left of a run, and the step is a number."""
+
 SHADES = {"high-level": "accent", "te": "te", "library": "library"}
 """Colours of the strategies, as fields of the theme."""
 
@@ -188,13 +191,16 @@ class ToolBar(QWidget):
         here, line = self._stepping.here, self._stepping.line
         self.step.setVisible(here is not None)
         name = self.tr("start") if line is None else f"{line.label} · {line.title}"
+        if line is not None and self.width() < SMALL:
+            name = line.label
         words = self.tr("at step {0}").format(name)
         room = TextMetrics(self.step.font()).elidedText(
             words, Qt.TextElideMode.ElideRight, STEP_WIDTH - 46
         )
         self.step.setText(f"{literal(room)}  ✕")
         self.step.setAccessibleName(words)
-        self.step.setToolTip(self.tr("{0}: all panes show it. Leave it: Esc").format(words))
+        title = "" if line is None else f"{line.label} {line.title}: "
+        self.step.setToolTip(self.tr("{0}all panes show this step. Leave it: Esc").format(title))
 
     def _lowering_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -322,7 +328,7 @@ class ToolBar(QWidget):
         running = document.running
         self.run.setText(self.tr("Stop") if running else self.tr("Run"))
         self._show_icons()
-        self.times.setVisible(record is not None and not running)
+        self.times.setVisible(record is not None and not running and self.width() >= SMALL)
         failed = self._faults.failed
         self.verdict.setVisible(record is not None or failed is not None or running)
         if running:
@@ -387,8 +393,15 @@ class ToolBar(QWidget):
         self.pipeline.setVisible(not one_box)
         self.target.setVisible(not one_box)
         self.plan.setVisible(one_box)
-        if narrow != (event.oldSize().width() < NARROW):
+        self.modes.set_narrow(self.width() < SMALL)
+        if _kind(self.width()) != _kind(event.oldSize().width()):
             self._show_run()
+            self._show_step()
+
+
+def _kind(width: int) -> int:
+    """Return how many of the narrow rules hold."""
+    return (width < NARROW) + (width < SMALL)
 
 
 def verdict_tooltip(record: RunRecord) -> str:

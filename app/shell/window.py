@@ -78,7 +78,7 @@ class MainWindow(QMainWindow):
     help: Help
     menus: Menus
     mode_bar: ModeBar
-    corner: MenuCorner
+    menu_corner: MenuCorner
     tool_bar: ToolBar
     banner: Toast
     status: StatusBar
@@ -90,7 +90,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
         self.settings = Settings()  # Persistent settings.
-        middle = QWidget(self)
+        self._middle = middle = QWidget(self)
         self.setCentralWidget(middle)
         self.pages = QStackedWidget(middle)
         self.welcome = WelcomePage(self.pages)  # The page without a document.
@@ -162,7 +162,14 @@ class MainWindow(QMainWindow):
         self.commands = commands = Commands(self)
         queries, run = features.queries, features.runs.run
         self.sandbox = SandboxCommands(features, self.settings, self)
-        self.trusting = Trusting(document, features.processes, run, self.settings, self)
+        self.trusting = Trusting(
+            document,
+            features.processes,
+            run,
+            self.settings,
+            lambda: self.sandbox.sandboxing.availability,
+            self,
+        )
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
@@ -213,7 +220,6 @@ class MainWindow(QMainWindow):
         from lowerscope.app.shell.status_bar import StatusBar
         from lowerscope.app.shell.tool_bar import ToolBar
 
-        middle = self.centralWidget()
         self.preferences.start()
         show_focus()
         tell_roles()
@@ -228,7 +234,7 @@ class MainWindow(QMainWindow):
         self.mode_bar.hide()
         search = SearchField(self.tr("Commands, nodes, functions, lines"), "Ctrl+K")
         search.clicked.connect(self.show_palette)
-        self.corner = MenuCorner(self.menuBar(), self.mode_bar, search)
+        self.menu_corner = MenuCorner(self.menuBar(), self.mode_bar, search)
         self.tool_bar = ToolBar(
             self.document, self.features.stepping, self.features.runs, self.features.faults
         )
@@ -237,7 +243,7 @@ class MainWindow(QMainWindow):
         of_model.addMenu(recent)
         self.tool_bar.set_menus(of_model, self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
-        self.banner = Toast(middle)
+        self.banner = Toast(self._middle)
         self._column.insertWidget(0, self.tool_bar)
         self.menus.show_mode(self.mode)
         self.status = StatusBar(
@@ -314,8 +320,12 @@ class MainWindow(QMainWindow):
         panes.schedule.tune.clicked.connect(self.tune.ask)
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
-        for name in ("first-difference", "tolerances", "export-report"):
-            panes.outcome.add_action(self.commands.action(name))
+        for name, word in (
+            ("first-difference", self.tr("First difference  F4")),
+            ("tolerances", self.tr("Tolerance…")),
+            ("export-report", self.tr("Report…")),
+        ):
+            panes.outcome.add_command(word, self.commands.action(name))
         panes.difference.compare.setMenu(self.pipeline.comparison_menu(panes.difference))
         panes.mode_changed.connect(self._show_mode)
         panes.arranged.connect(self._show_drawer)
@@ -474,7 +484,7 @@ class MainWindow(QMainWindow):
     def _show_mode(self) -> None:
         self.tool_bar.show_mode(self.mode)
         self.menus.show_mode(self.mode)
-        self.corner.show_mode(self.mode)
+        self.menu_corner.show_mode(self.mode)
 
     def _show_tuning(self) -> None:
         self.show_panes()
@@ -489,7 +499,16 @@ class MainWindow(QMainWindow):
         from lowerscope.app.shell.guided_tour import GuidedTour
 
         if self.tour is None:
-            self.tour = GuidedTour(self)
+            self.tour = GuidedTour(
+                self,
+                self.document,
+                self.features.stepping,
+                self.panes,
+                self.tool_bar,
+                self.menu_corner.search,
+                self.open_source,
+            )
+        self.show_panes()
         self.tour.start()
 
     def show_welcome(self) -> None:

@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from lowerscope.core.cli.compare import add_compare_options, compare, recipes_of
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
-from lowerscope.core.cli.export import add_export_options, export
-from lowerscope.core.cli.passes import add_passes_options, check_passes, passes, recipe_of_catalogue
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
@@ -32,17 +29,24 @@ from lowerscope.core.cli.recipe_options import (
     files_read,
     recipe_from,
 )
-from lowerscope.core.cli.run import add_run_options, run
+from lowerscope.core.cli.run import add_compare_options, add_run_options, compare, recipes_of, run
 from lowerscope.core.cli.schedule import add_schedule_options, schedule
-from lowerscope.core.cli.show import add_show_options, show
+from lowerscope.core.cli.show import (
+    add_passes_options,
+    add_show_options,
+    check_passes,
+    passes,
+    recipe_of_catalogue,
+    show,
+)
 from lowerscope.core.cli.tune import add_tune_options, tune
 from lowerscope.core.cli.why import add_why_options, why
 from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
-from lowerscope.core.files.console import ERROR, MATCH
-from lowerscope.core.files.directories import cache_folder
-from lowerscope.core.files.paths import check_not_read, user_path
+from lowerscope.core.files.console import ERROR, MATCH, say
+from lowerscope.core.files.paths import cache_folder, check_not_read, user_path
 from lowerscope.core.files.sources import samples, source_kind, source_path
+from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import TargetRecord, key_text, machine_text, remote_of
@@ -56,6 +60,72 @@ from lowerscope.core.sandbox import bubblewrap
 if TYPE_CHECKING:
     from lowerscope.core.export.folder import Painter
     from lowerscope.core.stages import Pipeline
+
+
+def add_export_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope export``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    width = max(len(each.name) for each in EXPORTS)
+    parser.epilog = "what can be exported:\n" + "\n".join(
+        f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS
+    )
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
+    parser.many(
+        "--what",
+        "LIST",
+        f"what to write, as listed below, or {ALL}; step:2, patch:2, function:NAME and "
+        f"schedule:NAME are one of them (default {','.join(DEFAULT)}); repeatable",
+    )
+    parser.text(
+        "--picture",
+        "LIST",
+        f"formats of graphs: {', '.join(PICTURES)} (default svg)",
+        default="svg",
+    )
+    parser.add_argument(
+        "--level",
+        choices=("fit", "all", "none"),
+        default="fit",
+        help="modules that are expanded in graphs: those that fit a pane (default), all, none",
+    )
+    parser.text(
+        "--part",
+        "NAME",
+        "of graphs: what is inside of a module, or a node with those that it is tied to",
+    )
+    parser.flag("--force", "overwrite files that are there")
+    add_recipe_options(parser)
+
+
+def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Write the files; return the exit code, 2 if a requested one is missing, and their paths."""
+    from lowerscope.core.export import folder
+
+    wanted = parse_wanted(options.what)
+    kinds = tuple(each.strip() for each in options.picture.split(","))
+    folder.check_kinds(kinds)
+    painted = options.painter and not set(kinds).isdisjoint(PAINTED)
+    written = folder.export(
+        pipeline,
+        recipe,
+        user_path(options.output),
+        force=options.force,
+        read=files_read(options, recipe),
+        wanted=wanted,
+        pictures=folder.Pictures(
+            kinds=kinds,
+            level=options.level,
+            part=options.part,
+            painter=options.painter() if painted else None,
+        ),
+    )
+    for reason in written.left_out:
+        say(f"note: not written: {reason}")
+    for note in written.notes:
+        say(f"note: {note}")
+    return MATCH if written.complete else ERROR, "\n".join(written.paths)
+
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),

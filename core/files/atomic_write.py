@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from lowerscope.core.files.directories import (
+from lowerscope.core.files.paths import (
     cache_folder,
     lock_file,
     open_directory,

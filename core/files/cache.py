@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from lowerscope.core.files.atomic_write import PREFIX, atomic_write
-from lowerscope.core.files.directories import cache_folder, fallback_of, lock_file, open_file
+from lowerscope.core.files.paths import cache_folder, fallback_of, lock_file, open_file
 
 LIMIT = 1_000_000_000
 """Size bound of the cache, in bytes."""

@@ -15,10 +15,10 @@ _NOT_IN_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def network(graph: GraphRecord, name: str) -> Any:
     """Return a graph as a `networkx.DiGraph`.
 
-    Nodes have ``label``, ``subtitle``, ``kind``, ``operator``, ``shape``, ``dtype``, ``strategy``
-    and ``group``, and ``x``, ``y``, ``width``, ``height`` in pixels. A shape is ``[1, 784]``. Edges
-    have ``label`` and ``kind``: ``"data"``, or ``"stub"`` if a stub at both ends replaces a long
-    line. Attributes without a value are absent.
+    Nodes have ``label``, ``description``, ``family``, ``kind``, ``operator``, ``shape``, ``dtype``,
+    ``strategy`` and ``group``, and ``x``, ``y``, ``width``, ``height`` in pixels. A shape is
+    ``[1, 784]``. Edges have ``label`` and ``kind``: ``"data"``, or ``"stub"`` if a stub at both
+    ends replaces a long line. Attributes without a value are absent.
     """
     import networkx
 
@@ -26,7 +26,8 @@ def network(graph: GraphRecord, name: str) -> Any:
     for box in graph.boxes:
         words = {
             "label": box.title,
-            "subtitle": box.subtitle,
+            "description": box.description,
+            "family": box.family,
             "kind": box.kind,
             "operator": box.operator,
             "shape": "" if box.shape is None else f"[{', '.join(map(str, box.shape))}]",
@@ -76,7 +77,7 @@ def dot_text(graph: GraphRecord, name: str) -> str:
         '  edge [fontname="Helvetica", fontsize=9];',
     ]
     for box in graph.boxes:
-        title = "\n".join(filter(None, (box.title, box.subtitle)))
+        title = "\n".join(filter(None, (box.title, box.description)))
         x, y = box.x + box.width / 2, graph.height - box.y - box.height / 2
         # Graphviz's y axis points up, and its sizes are in inches.
         place = f'pos="{x:.1f},{y:.1f}!", width={box.width / 72:.3f}, height={box.height / 72:.3f}'

@@ -9,8 +9,14 @@ import msgspec
 
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import InputSpec, Recipe
-from lowerscope.core.model.run_records import FAILING, OutputVerdict, RunRecord
-from lowerscope.core.model.time_records import SideTimes, is_reliable, told_apart
+from lowerscope.core.model.run_records import (
+    FAILING,
+    OutputVerdict,
+    RunRecord,
+    SideTimes,
+    is_reliable,
+    told_apart,
+)
 
 CallSide = Literal["read", "written"]
 Saved = Literal["tvm", "torch", "difference"]

@@ -24,6 +24,19 @@ STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
 STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
 STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
 
+FAMILY_NAMES = {
+    "dense": "Conv, dense",
+    "attention": "Attention",
+    "activation": "Activation",
+    "normalisation": "Normalisation",
+    "pooling": "Pooling",
+    "elementwise": "Elementwise",
+    "reduction": "Reduction",
+    "shape": "Shape, data",
+    "": "Other",
+}
+"""Names of operator families; an operator of none of them has the family ``""``."""
+
 
 GraphName = Literal["fx", "relax"]
 """A graph of FX nodes, or of the bindings of a Relax function."""
@@ -35,6 +48,19 @@ it. (The title of a region without an id is in its bottom left corner.)"""
 GROUPS = frozenset(("group", "fused"))
 """Kinds of boxes that can be expanded."""
 
+PILLS = frozenset(("input", "output"))
+"""Kinds of boxes that are one line: the title, and a word on the value."""
+
+HEADER, NAME_LINE, ROW, FOOT, PILL = 24.0, 26.0, 18.0, 5.0, 28.0
+"""Heights in a box: of the coloured header with the operator, of the title, of each row, and below
+the last row; and of a whole pill."""
+
+PADDING = 11.0
+"""Left and right of the text in a box; twice as much in a pill."""
+
+BADGE = 34.0
+"""Width of the badge in a header, with the gap before it."""
+
 CHEVRON = 16.0
 """Width of the chevron in a title bar, and in a box of one of the `GROUPS`."""
 
@@ -45,6 +71,13 @@ WHOLE = (1e9, 1e9)
 """Width and height that every graph fits: all modules and fused functions are expanded."""
 
 _BADGES = STRATEGY_LETTERS | STATUS_MARKS
+_HEADERS = {"group": "module", "fused": "fused function"}
+
+
+def described(operator: str, rows: tuple[tuple[str, str], ...]) -> str:
+    """Return ``Linear · weight 128×784, bias 128`` for an operator and the rows of its box."""
+    written = ", ".join(f"{name} {value}".rstrip() for name, value in rows)
+    return " · ".join(part for part in (operator, written) if part)
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -53,9 +86,7 @@ class Box(msgspec.Struct, frozen=True):
     # Unique in the graph. Passes reuse names, so after a pass it may be that of another binding
     # elsewhere; see `origins`.
     id: str
-    # title, subtitle: the two lines of text; a painter shortens them to fit
-    title: str
-    subtitle: str
+    title: str  # name of the node
     # ``input``, ``constant``, ``call`` or ``output``; ``group`` for a collapsed module, whose id is
     # ``module:layer1``; ``fused`` for the call of a fused function that can be expanded.
     kind: str
@@ -66,14 +97,19 @@ class Box(msgspec.Struct, frozen=True):
     y: float
     width: float
     height: float
+    # Name of the operator, function or module that is called; empty for inputs and outputs.
+    operator: str = ""
+    # Parameters and their shapes, options, the number of nodes inside: names, and values or ``""``.
+    rows: tuple[tuple[str, str], ...] = ()
+    # Family of the operator, one of the `FAMILY_NAMES`; of a group, that of its class, or else the
+    # weightiest inside.
+    family: str = ""
     # Entities without a box of their own: weights and scalars, and all that is in a group, a fused
     # function or a branch. Ids of the lowered module where there are `origins`.
     members: tuple[str, ...] = ()
     # The bindings of the lowered module that became the box, none for those that a pass made.
     # ``None`` for a box whose id is valid everywhere.
     origins: tuple[str, ...] | None = None
-    # Name of the operator, function or module that is called; empty for inputs and outputs.
-    operator: str = ""
     # shape, dtype: of a tensor; ``None`` and empty for other values
     shape: tuple[int | str, ...] | None = None
     dtype: str = ""
@@ -91,9 +127,19 @@ class Box(msgspec.Struct, frozen=True):
         return _BADGES.get(self.strategy, "")
 
     @property
+    def header(self) -> str:
+        """The text in the header: the operator, or the kind of a box without one."""
+        return self.operator or _HEADERS.get(self.kind, self.kind)
+
+    @property
+    def description(self) -> str:
+        """Operator and rows in a line."""
+        return described(self.operator, self.rows)
+
+    @property
     def words(self) -> tuple[str, ...]:
-        """The texts that a search looks through: title, subtitle, and the names of members."""
-        return (self.title, self.subtitle, *map(name_of, self.members))
+        """The texts that a search looks through: title, description, and names of members."""
+        return (self.title, self.description, *map(name_of, self.members))
 
 
 class Edge(msgspec.Struct, frozen=True):
@@ -124,7 +170,7 @@ class Port(msgspec.Struct, frozen=True):
 
 
 class Region(msgspec.Struct, frozen=True):
-    """A frame around boxes that belong together."""
+    """A frame around boxes that belong together, with the `group` and `family` of a `Box`."""
 
     title: str
     x: float
@@ -135,6 +181,8 @@ class Region(msgspec.Struct, frozen=True):
     # collapsed. Empty for a data-flow block.
     id: str = ""
     origins: tuple[str, ...] = ()  # those of the box of a fused function
+    group: str = ""
+    family: str = ""
 
 
 class GraphRecord(msgspec.Struct, frozen=True):
@@ -160,15 +208,15 @@ _AS_WIDE_AS = {"×": "+", "·": "."}
 class TextMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Advance widths in pixels of the characters 32 to 126 in the fonts of a graph box."""
 
-    title: tuple[float, ...]  # of the first line of a box: Inter, semibold, 13 px
-    quiet: tuple[float, ...]  # of the second line and of the labels of edges: Inter, regular, 11 px
+    title: tuple[float, ...]  # of titles: Inter, semibold, 13 px
+    quiet: tuple[float, ...]  # of headers, rows and labels: Inter, regular, 11 px
 
     def title_width(self, text: str) -> float:
         """Return the width of `text` in a title, in pixels."""
         return _width(text, self.title)
 
     def quiet_width(self, text: str) -> float:
-        """Return the width of `text` in a subtitle or a label, in pixels."""
+        """Return the width of `text` in a header, row or label, in pixels."""
         return _width(text, self.quiet)
 
 

@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal
 
@@ -358,7 +357,7 @@ def changed_words(old: str, new: str) -> tuple[tuple[Range, ...], tuple[Range, .
     a, b = _TOKEN.findall(old), _TOKEN.findall(new)
     if len(a) > _MOST_TOKENS or len(b) > _MOST_TOKENS:
         return _without_ends(old, new)
-    blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    blocks = [*_matching_words(a, b), (len(a), len(b), 0)]
     kept = sum(len("".join(a[i : i + size]).strip()) for i, _, size in blocks)
     if 2 * kept < _ALIKE_WORDS * (len(old.strip()) + len(new.strip())):
         return (), ()
@@ -371,6 +370,20 @@ def changed_words(old: str, new: str) -> tuple[tuple[Range, ...], tuple[Range, .
         _add(news, ends_b[j], ends_b[next_j], new)
         i, j = next_i + size, next_j + size
     return tuple(olds), tuple(news)
+
+
+def _matching_words(a: list[str], b: list[str]) -> list[Match]:
+    """Return the common words in runs; punctuation between changed words has changed with them."""
+    return [
+        (part.src_start, part.dest_start, part.src_end - part.src_start)
+        for part in Indel.opcodes(a, b)
+        if part.tag == "equal"
+        and (
+            part.src_start == part.dest_start == 0
+            or (part.src_end, part.dest_end) == (len(a), len(b))
+            or any(_WORD.match(word) for word in a[part.src_start : part.src_end])
+        )
+    ]
 
 
 def _add(ranges: list[Range], start: int, end: int, line: str) -> None:

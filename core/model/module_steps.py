@@ -19,6 +19,10 @@ Section = Literal["translate", "passes", "schedule", "build", "run"]
 schedule of a function, the passes of the build, or the calls of a run."""
 
 
+APART: tuple[Section, ...] = ("schedule", "run")
+"""Sections whose steps belong to the final module."""
+
+
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """Position in a section: after its first ``index`` steps; 0 is before the first.
 

@@ -32,7 +32,7 @@ from lowerscope.core.model.module_steps import (
     PassRecord,
 )
 from lowerscope.core.model.recipe import Recipe, WindowLayout
-from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord
+from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
@@ -54,7 +54,6 @@ from lowerscope.core.model.snapshot import (
     ValuesRecord,
     View,
 )
-from lowerscope.core.model.time_records import RunTimes
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
 from lowerscope.core.model.why import FusionAnswer
 
@@ -165,6 +164,22 @@ class TextQuery(Query[TextRecord], frozen=True):
     def child(self) -> Role:
         """The worker, which compiles, for compiled code."""
         return "worker" if self.view in ("bytecode", "llvm", "asm") else _built(self.moment)
+
+
+class FunctionTextsQuery(Query[tuple[TextRecord, ...]], frozen=True):
+    """The texts of several TensorIR functions; the reason as a comment where there is none."""
+
+    recipe: Recipe
+    names: tuple[str, ...]
+    view: View = "script"  # ``"script"``, ``"numpy"`` or ``"te"``.
+    moment: Moment | None = None
+    cached_first = True
+    lane = "light"
+    doing = "printing functions"
+
+    @property
+    def child(self) -> Role:
+        return _built(self.moment)
 
 
 class CatalogueQuery(Query[tuple[PassType, ...]], frozen=True):
@@ -300,6 +315,14 @@ class BuildStepsQuery(Query[tuple[PassRecord, ...]], frozen=True):
     recipe: Recipe
     runs_on = "worker"
     doing = "compiling the model"
+
+
+class TouchingStepsQuery(Query[tuple[int, ...]], frozen=True):
+    """The numbers of the passes that change something of some FX nodes or bindings."""
+
+    recipe: Recipe
+    entities: tuple[str, ...]
+    doing = "looking for the steps that change a node"
 
 
 # --- schedules -----------------------------------------------------------------------------------

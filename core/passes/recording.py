@@ -199,9 +199,15 @@ class _Instrument:
         self._recorder.leave(module)
 
 
-def pass_records(runs: Sequence[PassRun]) -> tuple[PassRecord, ...]:
+ScriptOf = Callable[[Any, str], str]
+"""Function that returns the script of a function under a name."""
+
+
+def pass_records(
+    runs: Sequence[PassRun], script: ScriptOf = function_script
+) -> tuple[PassRecord, ...]:
     """Return the records of passes in order, with the functions that each of them changed."""
-    changes = FunctionChanges()
+    changes = FunctionChanges(script)
     return tuple(
         record_of(run, number, label, *changes.of_modules(run.before, run.after))
         for number, (run, label) in enumerate(zip(runs, pass_labels(runs), strict=True), start=1)
@@ -248,7 +254,8 @@ def pass_labels(runs: Sequence[PassRun]) -> Iterator[str]:
 class FunctionChanges:
     """The functions that differ between modules, each printed once."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: ScriptOf = function_script) -> None:
+        self._script_of = script
         self._known: dict[int, tuple[tvm.IRModule, Mapping[str, Any]]] = {}
         # Keep a function with its script, so that its address is not reused.
         self._scripts: dict[tuple[int, str], tuple[Any, str]] = {}
@@ -281,7 +288,7 @@ class FunctionChanges:
     def _script(self, name: str, function: Any) -> str:
         key = (function.__chandle__(), name)
         if key not in self._scripts:
-            self._scripts[key] = (function, function_script(function, name))
+            self._scripts[key] = (function, self._script_of(function, name))
         return self._scripts[key][1]
 
     def _of(self, module: tvm.IRModule) -> Mapping[str, Any]:

@@ -14,8 +14,10 @@ import platform
 import re
 import shutil
 import socket
+import struct
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -25,10 +27,161 @@ import msgspec
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.sandbox import running_call
-from lowerscope.core.sandbox.call_filter import NO_SOCKET, call_filter
 from lowerscope.core.sandbox.memory_limit import task_limit
-from lowerscope.core.sandbox.policy import policy
 from lowerscope.core.sandbox.supervisor import SPARE_TASKS, Options
+from lowerscope.resources import SANDBOX
+
+# --- The policy, as ``resources/sandbox.toml`` says it ---
+
+
+class Files(msgspec.Struct, frozen=True):
+    """Folders: the one of temporary files, those that are empty, and those that stay in these."""
+
+    temporary: str
+    hidden: tuple[str, ...]
+    shown: tuple[str, ...]
+
+
+class Variables(msgspec.Struct, frozen=True):
+    """Environment variables that are unset."""
+
+    hidden: tuple[str, ...]
+
+
+class Sockets(msgspec.Struct, frozen=True):
+    """Families of sockets, and types of connected pairs, by their numbers."""
+
+    families: tuple[int, ...]
+    pairs: tuple[int, ...]
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """The numbers of an architecture and of its calls."""
+
+    architecture: int
+    socket: int
+    socketpair: int
+    ioctl: int
+    clone: int
+    refused: tuple[int, ...]
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """System calls; `refused` has the numbers of a call in the order of `machines`."""
+
+    newer: int
+    namespace_flags: int
+    typing_requests: tuple[int, ...]
+    machines: dict[str, Machine]
+    refused: dict[str, tuple[int, int]]
+
+    def refused_on(self, name: str) -> tuple[int, ...]:
+        """Return the numbers of all refused calls on a machine."""
+        place = list(self.machines).index(name)
+        return (*(each[place] for each in self.refused.values()), *self.machines[name].refused)
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """All of the policy."""
+
+    files: Files
+    variables: Variables
+    sockets: Sockets
+    calls: Calls
+
+
+@cache
+def policy() -> Policy:
+    """Return the policy; it is read once."""
+    return msgspec.toml.decode(SANDBOX.read_bytes(), type=Policy)
+
+
+# --- The filter of system calls ---
+#
+# A read-only file system does not keep a process from connecting to a socket in it, and the socket
+# of a terminal multiplexer, of a desktop or of a container service runs commands outside. So there
+# are only sockets of the network that the sandbox has, and connected pairs of this process's own.
+# Calls that make namespaces, that inspect other processes, that the kernel keeps outside of the
+# sandbox (keyrings) or that take memory nobody can count are as on a kernel without them, and so
+# are calls that are newer than this list.
+
+NO_SOCKET = errno.EAFNOSUPPORT
+"""Error of a socket of another family, as on a system without that family."""
+
+
+_UNIX = 1
+_TYPE = 0xF
+"""Bits of a socket's type that are not flags."""
+
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+"""Offsets of these fields in the data that a filter receives. Of arguments this is the lower half,
+which is all that the kernel reads of those that are filtered here."""
+
+_LOAD, _AND, _IF_EQUAL, _IF_FROM, _IF_BITS, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+
+
+def call_filter(machine: str | None = None) -> bytes:
+    """Return the filter for a machine, as its kernel reads it; empty for one that is not known."""
+    name = machine or platform.machine()
+    allowed, listed = policy().sockets, policy().calls
+    calls = listed.machines.get(name)
+    if calls is None:
+        return b""
+    allow = [_instruction(_RETURN, _ALLOW)]
+    unknown, refused = _fail(errno.ENOSYS), _fail(errno.EPERM)
+    no_socket = _fail(NO_SOCKET)
+    sockets = [_instruction(_LOAD, _FIRST), *_if_any(allowed.families, allow), *no_socket]
+    pairs = [
+        *(_instruction(_LOAD, _FIRST), *_unless_equal(_UNIX, no_socket)),
+        *(
+            _instruction(_LOAD, _SECOND),
+            _instruction(_AND, _TYPE),
+            *_if_any(allowed.pairs, allow),
+            *no_socket,
+        ),
+    ]
+    # Every branch ends with a return: the number has to be loaded again otherwise.
+    typing = [_instruction(_LOAD, _SECOND), *_if_any(listed.typing_requests, refused), *allow]
+    cloning = [_instruction(_LOAD, _FIRST), *_if(_IF_BITS, listed.namespace_flags, refused), *allow]
+    return b"".join(
+        (
+            _instruction(_LOAD, _ARCHITECTURE),
+            *_unless_equal(calls.architecture, unknown),
+            _instruction(_LOAD, _NUMBER),
+            # Another ABI of x86 has calls of still greater numbers.
+            *_if(_IF_FROM, listed.newer, unknown),
+            *_if_any(listed.refused_on(name), unknown),
+            *_if(_IF_EQUAL, calls.socket, sockets),
+            *_if(_IF_EQUAL, calls.socketpair, pairs),
+            *_if(_IF_EQUAL, calls.clone, cloning),
+            *_if(_IF_EQUAL, calls.ioctl, typing),
+            *allow,
+        )
+    )
+
+
+def _instruction(code: int, value: int, equal: int = 0, other: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, equal, other, value)
+
+
+def _fail(number: int) -> list[bytes]:
+    return [_instruction(_RETURN, _ERRNO | number)]
+
+
+def _if(code: int, value: int, then: list[bytes]) -> list[bytes]:
+    return [_instruction(code, value, 0, len(then)), *then]
+
+
+def _unless_equal(value: int, then: list[bytes]) -> list[bytes]:
+    return [_instruction(_IF_EQUAL, value, len(then), 0), *then]
+
+
+def _if_any(values: Iterable[int], then: list[bytes]) -> list[bytes]:
+    return [each for value in values for each in _if(_IF_EQUAL, value, then)]
+
+
+# --- The sandbox ---
 
 PROGRAM = "bwrap"
 
@@ -78,7 +231,7 @@ def enclosed(
 ) -> tuple[str, ...]:
     """Return the command that runs another one in a sandbox, and kills it on its own exit.
 
-    It starts `sandbox_supervisor`, which kills a sandbox that exceeds a limit.
+    It starts `core.sandbox.supervisor`, which kills a sandbox that exceeds a limit.
 
     Args:
         program: What `program` has returned.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import PurePath
@@ -16,7 +16,6 @@ from tvm import relax, tirx
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
 from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
-from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.line_difference import FunctionText, function_differences
 from lowerscope.core.model.module_steps import (
@@ -313,8 +312,7 @@ def _step(stages: Stages, side: ComparedModule) -> str:
 
 def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
     """Return the functions in listing order: ``main``, Relax, then TensorIR, in call order."""
-    called = [entity.partition(":")[2] for entity in calls_of(module)]
-    order = {name: place for place, name in enumerate(called)}
+    order = _call_order(stages, module)
     found = sorted(relax_functions(module), key=lambda each: order.get(each[0], -1))
     functions: dict[str, Any] = {str(name): function for name, function in found}
     kernels = {
@@ -327,22 +325,24 @@ def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
     return {
         str(name): FunctionText(
             "relax" if isinstance(function, relax.Function) else "tensorir",
-            _printed(stages, str(name), function),
+            stages.script_of(function, str(name)),
         )
         for name, function in functions.items()
     }
 
 
-def _printed(stages: Stages, name: str, function: Any) -> str:
-    """Return the script of a function, cached for all modules that share it."""
-    # Keep the function with its text, so that its address is not reused.
-    _, text = stages.keep(
-        "function text",
-        key_of("function text", function.__chandle__(), name),
-        lambda: (function, function_script(function, name)),
-        lambda kept: 2 * len(kept[1]),
+def _call_order(stages: Stages, module: tvm.IRModule) -> Mapping[str, int]:
+    """Return the places of the functions in the order of their first calls, cached."""
+    # Keep the module with it, so that its address is not reused.
+    _, order = stages.keep(
+        "call order",
+        key_of("call order", module.__chandle__()),
+        lambda: (
+            module,
+            {each.partition(":")[2]: place for place, each in enumerate(calls_of(module))},
+        ),
     )
-    return text
+    return order
 
 
 def constant_differences(

@@ -18,7 +18,7 @@ from lowerscope.core.build.build import (
 )
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
-from lowerscope.core.ir.script import NameOf, relax_text
+from lowerscope.core.ir.script import NameOf, function_script, relax_text
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
@@ -43,11 +43,11 @@ from lowerscope.core.model.snapshot import (
     SourceLine,
 )
 from lowerscope.core.passes.extension_files import notes_on
-from lowerscope.core.passes.recording import pass_records
+from lowerscope.core.passes.recording import ScriptOf, pass_records
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.compare.tensor_values import constant_records
+from lowerscope.core.sources.input_values import picture_of
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.pictures import picture_of
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.functions import function_records
@@ -181,6 +181,7 @@ def make_snapshot(
     metrics: TextMetrics,
     check: Callable[[], None],
     name_of: NameOf | None = None,
+    script: ScriptOf = function_script,
 ) -> Snapshot:
     """Assemble the records of a recipe.
 
@@ -188,6 +189,7 @@ def make_snapshot(
     `traced`, `lowered`: ``None`` for a source without torch.
     `check`: called between the parts; may raise to cancel.
     `name_of`: returns the names of constants.
+    `script`: returns the script of a function.
     """
     walked = transformed.walked
     bounds = walked.of(module)
@@ -219,7 +221,7 @@ def make_snapshot(
         relax=relax_text(module, bounds, name_of),
         functions=_functions(transformed, calls),
         translation=translation,
-        passes=pass_records(transformed.runs),
+        passes=pass_records(transformed.runs, script),
         fates=_fates(nodes, transformed.fates),
         links=tuple(_links(nodes, called, model, arguments)),
     )
@@ -419,6 +421,7 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
             metrics,
             job.check,
             names_of_constants(stages),
+            stages.script_of,
         )
         return add_externals(
             msgspec.structs.replace(made, constants=constant_records(stages)), stages

@@ -222,6 +222,41 @@ def stepping() -> Iterator[Figure]:
             steps.leave()
 
 
+@benchmark("differences")
+def differences() -> Iterator[Figure]:
+    """Measure steps in the mode Step, from the call until the difference has been painted.
+
+    Every pass of the pipeline, and every pass of TVM's build behind it, visited for the first time.
+    """
+    steps = find_pipeline("optimise-cpu").steps
+    with opened("sample:resnet18", steps=steps) as window:
+        stepping, page = window.features.stepping, window.panes.difference.page
+        window.panes.set_mode("step")
+        wait(window, lambda: page.is_current)
+        window.features.build.look(True)
+        wait(window, lambda: bool(stepping.lines("build")))
+        wait(window, lambda: is_idle(window))
+
+        def go(moment: Moment) -> None:
+            stepping.go(moment)
+            wait(window, lambda: page.is_current)
+            QApplication.processEvents()
+
+        for section in ("passes", "build"):
+            numbers = [line.number for line in stepping.dots(section)]
+            # The first one finds out what all share, such as the parameters' names.
+            go(Moment(section=section, index=0))
+            times = []
+            for number in numbers:
+                moment = Moment(section=section, index=number)
+                times.append(milliseconds(lambda moment=moment: go(moment)))  # type: ignore[misc]
+                wait(window, lambda: is_idle(window))
+            title = f"difference of the {len(times)} {section} of resnet18, first visit"
+            yield within(f"{title}, p95", [p95(times)], 100)
+            yield within(f"{title}, median", times, 100)
+        stepping.leave()
+
+
 @benchmark("schedule")
 def schedule() -> Iterator[Figure]:
     """Measure a primitive on the largest convolution of ResNet-18, until all views show it.

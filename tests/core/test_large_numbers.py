@@ -10,8 +10,7 @@ from lowerscope.app.panes.steps.option_values import option_value
 from lowerscope.core.engine.protocol import ProtocolError, to_raw
 from lowerscope.core.files.sources import check_input, parse_input
 from lowerscope.core.model.dimensions import parse_dimension
-from lowerscope.core.model.machines import tracker_address
-from lowerscope.core.model.memory_sizes import parse_bytes
+from lowerscope.core.model.machines import parse_bytes, tracker_address
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import PassOption
 

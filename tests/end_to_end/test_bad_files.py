@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.panes.sessions import sessions
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import load_session
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.diagonal import many
 from tests.end_to_end.driving import OpenWindow, wait_for_records

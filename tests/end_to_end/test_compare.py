@@ -103,13 +103,6 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     assert page.nodes.table.selected_keys() == [f"fx:{second}"]
     window.set_mode("explore")
     assert window.panes.fx.graph.canvas.selection() == {f"fx:{second}"}
-    relax = window.panes.relax.script.code
-    lines = relax.text().splitlines()
-    marked = [text for number, text in enumerate(lines) if relax.editor.is_selected(number)]
-    bindings = window.document.snapshot.nodes[f"fx:{second}"].bindings
-    assert [each.split()[0].rstrip(":") for each in marked] == [
-        each.rpartition("/")[2] for each in bindings
-    ]
     trigger(window, "previous-difference")
     assert window.document.selection.chosen == ("fx:relu",)
     page = compare_page(window)

@@ -71,7 +71,7 @@ def marked_boxes(window: MainWindow) -> set[str]:
     nodes = {node.id: node for node in canvas.graph().boxes}
     around = fused_around(canvas)
     return {
-        nodes[name].subtitle.split(" · ")[0]
+        nodes[name].rows[0][0].split(" · ")[0]
         if nodes[name].kind == "output"
         else around.get(name, nodes[name].title)
         for name in canvas.selection()
@@ -147,7 +147,7 @@ def test_a_fused_function_is_looked_into_and_compared(
     for name in ("FuseOps", "FuseTIR"):
         window.features.stepping.go(moment_of(window, name))
         look_at(qtbot, window, "graph")
-        fused = next(node for node in canvas.graph().boxes if "fused_matmul_add" in node.subtitle)
+        fused = next(node for node in canvas.graph().boxes if "fused_matmul_add" in node.operator)
         assert fused.kind == "fused"
         closed = {node.id for node in canvas.graph().boxes}
 
@@ -193,9 +193,9 @@ def test_a_fused_function_is_looked_into_and_compared(
     window.features.stepping.go(moment_of(window, "FuseOps"))
     window.commands.action("difference").trigger()
     qtbot.waitUntil(lambda: view.new_label.whole().endswith("FuseOps"), timeout=PATIENCE)
-    view.columns.setFocus()
-    qtbot.keyClick(view.columns, Qt.Key.Key_Right)
-    qtbot.keyClick(view.columns, Qt.Key.Key_Right)
+    view.kinds.setFocus()
+    qtbot.keyClick(view.kinds, Qt.Key.Key_Right)
+    qtbot.keyClick(view.kinds, Qt.Key.Key_Right)
     page = view.graph
     qtbot.waitUntil(lambda: page.record is not None, timeout=PATIENCE)
     assert page.record is not None
@@ -231,7 +231,7 @@ def test_boxes_of_a_step_have_the_figures_of_the_calls_that_they_became(
         fused = [node for node in canvas.graph().boxes if node.kind == "fused"]
         for node, call in zip(fused, record.calls, strict=True):
             # In the order of the calls, of the functions that they call.
-            assert call.function in node.subtitle
+            assert call.function in node.operator
             canvas.show_card(node.id)
             rows = dict(canvas.card.text().rows)
             assert rows["time"].startswith(shades(canvas)[node.id])

@@ -84,7 +84,7 @@ def test_a_module_is_looked_into_collapsed_and_lowered(
     click_chevron(qtbot, canvas, ATTENTION)
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
     assert "softmax" in titles(canvas)
-    assert group.subtitle == f"Attention · {len(canvas.graph().boxes) - others} nodes"
+    assert group.description == f"Attention · {len(canvas.graph().boxes) - others} nodes"
 
     # Which modules are expanded has nothing to do with the recipe.
     window.commands.action("library").trigger()
@@ -131,8 +131,8 @@ def test_a_module_is_looked_into_collapsed_and_lowered(
 
     choose(page, ATTENTION, "Expand")
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
-    choose(page, "", "Colours", "By kind")
-    assert canvas.colouring() == "kind"
+    choose(page, "", "Colours", "By strategy")
+    assert canvas.colouring() == "strategy"
     choose(page, "", "Fit")
     assert canvas.node_rect("fx:output").bottom() < canvas.zoom_control.y()
 

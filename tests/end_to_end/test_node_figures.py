@@ -26,16 +26,9 @@ def shifted(builder, node, x):
 
 def shades(canvas: GraphCanvas) -> dict[str, str]:
     """The figures that are written in the boxes."""
-    painter = canvas._painter.nodes
-    return {node.id: text for node in canvas.graph().boxes if (text := painter._badge_of(node))}
-
-
-def details(window: MainWindow) -> dict[str, str]:
-    table = window.panes.details.table
-    model = table.model()
-    return {
-        model.index(row, 0).data(): model.index(row, 1).data() for row in range(model.rowCount())
-    }
+    colours = canvas._colours()
+    shown = {node.id: colours.shade(node.id) for node in canvas.graph().boxes}
+    return {name: shade.text for name, shade in shown.items() if shade is not None}
 
 
 def trigger(window: MainWindow, key: str) -> None:
@@ -75,7 +68,7 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
     assert set(shades(canvas)) == {"fx:linear0", "fx:relu", "fx:linear1"}
 
     window.document.select(("fx:relu",))
-    facts = details(window)
+    facts = window.panes.details.facts()
     assert facts["time"].startswith(duration_text(times["fx:relu"]))
     assert facts["time"].endswith("%")
     assert facts["error"].endswith("relative")

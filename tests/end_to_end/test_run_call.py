@@ -21,7 +21,7 @@ SPEC = "sample:fashion_mlp"
 def step_to(qtbot: QtBot, window: MainWindow, number: int) -> RunStep:
     """Click the dot of a call, and wait for its values."""
     window.set_mode("step")
-    slider, page = window.panes.timeline.slider, window.panes.call
+    slider, page = window.panes.pipeline.slider, window.panes.call
     qtbot.mouseClick(slider, LEFT, pos=slider.dot_centre(number).toPoint())
 
     def there() -> None:

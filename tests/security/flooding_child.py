@@ -120,7 +120,16 @@ def snapshot(name: str) -> Snapshot:
         label=title,
     )
     box = Box(
-        id="", title=title, subtitle=title, kind="call", strategy="", x=0, y=0, width=120, height=46
+        id="",
+        title=title,
+        operator=title,
+        rows=((title, title),),
+        kind="call",
+        strategy="",
+        x=0,
+        y=0,
+        width=120,
+        height=46,
     )
     boxes = [msgspec.structs.replace(box, id=each, y=80.0 * y) for y, each in enumerate(ids)]
     boxes[-1] = msgspec.structs.replace(boxes[-1], width=size, height=size)

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.engine.file_broker import HandingOver
 from lowerscope.core.model.artifacts import announced, parse_wanted
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.sandbox.output import Takes, only
+from lowerscope.core.sandbox.folder import Takes, only
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from tvm.rpc import base
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent
-from lowerscope.core.remote import tracker as trackers
-from lowerscope.core.remote.tracker import Tracker
+from lowerscope.core.remote import session as trackers
+from lowerscope.core.remote.session import Tracker
 
 MAGIC = struct.pack("<i", base.RPC_TRACKER_MAGIC)
 KEY = "board"

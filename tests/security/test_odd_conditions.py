@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.files.directories import cache_folder
+from lowerscope.core.files.paths import cache_folder
 from tests.app.engine import practice_window
 
 

@@ -23,16 +23,16 @@ from tvm.script import from_source
 
 from lowerscope.app.panes.sessions.trust import code_of
 from lowerscope.core.cli.main import recipe_of_command
-from lowerscope.core.files.archives import read_archive
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.pipelines_and_schedules import load_preset, load_schedules
-from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.files.sessions import load_session, read_archive
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe
+from lowerscope.core.sources.array_files import load_arrays
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays
-from lowerscope.core.sources.pickles import load_arrays
 from lowerscope.core.stages import Pipeline
 
 
@@ -232,7 +232,7 @@ def test_pipes_and_devices_are_not_waited_for(tmp_path: Path, pipeline: Pipeline
             path.write_text(json.dumps({"recipe": recipe}))
             session = load_session(path, Hashes())
             for file in code_of(session.recipe):
-                assert Hashes().of(file) == ""
+                assert Hashes().of(Path(file)) == ""
             said = trouble_with(pipeline, session.recipe)
             assert said.where.startswith(str(tmp_path / name))
             assert "cannot be opened (it is no plain file)" in said.what

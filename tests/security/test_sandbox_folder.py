@@ -11,7 +11,7 @@ import pytest
 
 from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.files.cache import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
-from lowerscope.core.files.directories import (
+from lowerscope.core.files.paths import (
     cache_folder,
     open_directory,
     open_file,

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from lowerscope.core.sandbox import bubblewrap, running_call
-from lowerscope.core.sandbox.call_filter import call_filter
+from lowerscope.core.sandbox.bubblewrap import call_filter
 from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox

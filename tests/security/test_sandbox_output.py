@@ -13,8 +13,7 @@ from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.sandbox.folder import SandboxFolder
-from lowerscope.core.sandbox.output import SandboxOutput, only
+from lowerscope.core.sandbox.folder import SandboxFolder, SandboxOutput, only
 
 
 @pytest.fixture

@@ -24,9 +24,8 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension, Source
 from lowerscope.core.model.tuning_records import TuneOptions
 from lowerscope.core.passes.extension_files import load_extension
-from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.loading import open_model
-from lowerscope.core.sources.user_code import run_file
+from lowerscope.core.sources.user_code import Environment, run_file
 from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import LEAVES_A_TRACE, asks, question
@@ -195,7 +194,7 @@ def test_an_encoding_hides_nothing(qtbot: QtBot, tmp_path: Path, how: str) -> No
     environment = Environment(path)
     with environment.loading():
         assert run_file(environment).HIDDEN == 1
-    dialog = RunCodeDialog([str(path)], ())
+    dialog = RunCodeDialog([str(path)], (), "")
     qtbot.addWidget(dialog)
     view = dialog.files.widget(0)
     assert isinstance(view, CodeView)

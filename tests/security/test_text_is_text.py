@@ -24,7 +24,8 @@ from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, literal
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import save_session
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem

@@ -9,20 +9,14 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import single_shot
+from lowerscope.app.kit.canvas.colouring import FIGURES, CanvasFigures, Colouring, Colours
+from lowerscope.app.kit.canvas.detail import BLOCK_SCALE, Block
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.graph_painting import GraphPainter, Marks, paint_frames
-from lowerscope.app.kit.canvas.overlays import (
-    FIGURES,
-    CanvasFigures,
-    Colouring,
-    Legend,
-    Minimap,
-    ZoomControl,
-    present,
-)
+from lowerscope.app.kit.canvas.overlays import LEGEND_LINE, Legend, Minimap, ZoomControl
 from lowerscope.app.kit.canvas.viewport import PanningArea, Scene, TileCache
 from lowerscope.app.kit.pane_messages import EmptyState
-from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.graph import STRATEGY_NAMES, GraphRecord
 
 # --- Animation from one state of a graph to another ---
 
@@ -72,7 +66,7 @@ class Motion(QObject):
         self._animation.finished.connect(self.stop)
 
     def start(self, before: State, after: State, shift: QPointF) -> None:
-        """Animate from one state to another.
+        """Animate from one state to another, unless they are large.
 
         Args:
             before, after: The states.
@@ -123,7 +117,7 @@ class Motion(QObject):
 
     def _paint_ground(self, painter: QPainter, state: State, area: QRectF, zoom: float) -> None:
         if painter.opacity() > 0:
-            paint_frames(painter, state.index, area, zoom)
+            paint_frames(painter, state.index.graph.regions, area, zoom)
             state.painter.paint_edges(painter, area, zoom)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
@@ -175,10 +169,14 @@ def _in_middle(rect: QRectF, of: QRectF) -> QRectF:
 _SMALL = 400
 _SETTLED_MS = 120
 _GAP = 8
-# Greatest share of the viewport's width for the overview.
+_FOOTER = 36
+"""Height of the strip below the graph, with legend and zoom control, where these fit beside each
+other."""
+
+# Greatest share of the height for the overview, and the least width of a graph that has one beside
+# it; in a narrower pane, scroll bars show the position.
 _MINIMAP_SHARE = 0.4
-# In a narrower viewport the overview would cover the text of boxes; scroll bars show the position.
-_LEAST_BESIDE_MINIMAP = 300
+_LEAST_BESIDE_MINIMAP = 480
 
 
 class CanvasDrawing(PanningArea):
@@ -192,31 +190,18 @@ class CanvasDrawing(PanningArea):
         self._motion = Motion(self)
         self._motion.moved.connect(self.viewport().update)
         self._selection: frozenset[str] = frozenset()
-        self._colouring: Colouring = "strategy"
+        self._colouring: Colouring = "family"
         self._figures: Mapping[Colouring, CanvasFigures] = {}
+        self._strategies: Mapping[str, str] = STRATEGY_NAMES
         self._labels = True
         self._wants_minimap = True
         self._settled = True
-        self._legend_words: dict[Colouring, dict[str, str]] = {
-            "strategy": {
-                "te": self.tr("TE"),
-                "high-level": self.tr("High-level"),
-                "library": self.tr("Library"),
-            },
-            "kind": {
-                "input": self.tr("Input"),
-                "constant": self.tr("Constant"),
-                "call": self.tr("Call"),
-                "group": self.tr("Module"),
-                "output": self.tr("Output"),
-            },
-        }
-        # Overlays of the drawing; ``empty`` replaces it.
+        # What stands beside the drawing; ``empty`` replaces it.
         self.empty = EmptyState("", "", self.viewport())
-        self.legend = Legend(self.viewport())
-        self.minimap = Minimap(self.viewport())
+        self.legend = Legend(self)
+        self.minimap = Minimap(self)
         self.minimap.moved.connect(self.centre_on)
-        self.zoom_control = ZoomControl(self.viewport())
+        self.zoom_control = ZoomControl(self)
         self.zoom_control.zoomed.connect(self.zoom_by)
         self.zoom_control.reset.connect(self.reset_zoom)
         self.zoom_control.fitted.connect(self.fit)
@@ -253,18 +238,17 @@ class CanvasDrawing(PanningArea):
             corner = before.index.place(anchor) if anchor else None
             keep_view = bool(anchor) or not before.index.nodes
         self.empty.setVisible(not there)
-        self.zoom_control.setVisible(there)
-        self.minimap.show_graph(self._index, self._colouring, self._shown_figures().shades)
         self._tiles.clear()
         self._motion.stop()
+        self._show_colours()
         self.look_at(self._index.bounds(), None if keep_view else self._middle())
         place = self._index.place(anchor)
         if keep_view and corner is not None and place is not None:
             self._hold(corner, place, origin, at)
         if keep_view and before.index.nodes and self.isVisible():
             shift = (origin - self.view.origin) / self.view.zoom
-            self._motion.start(before, State(self._index, self._painter), shift)
-        self._show_legend()
+            if self.view.zoom >= BLOCK_SCALE:
+                self._motion.start(before, State(self._index, self._painter), shift)
 
     def _seen_of_both(self, before: State) -> str:
         """Return the topmost visible node that both graphs have, with the same text."""
@@ -309,7 +293,7 @@ class CanvasDrawing(PanningArea):
         return self._colouring
 
     def set_colouring(self, colouring: Colouring) -> None:
-        """Colour nodes by strategy, by kind or by a value."""
+        """Colour nodes by operator family, by strategy or by a value."""
         self._colouring = colouring
         self._recolour()
 
@@ -325,27 +309,33 @@ class CanvasDrawing(PanningArea):
         figures = self._figures.get(colouring)
         return figures is not None and bool(figures.shades)
 
-    def _shown_figures(self) -> CanvasFigures:
-        return self._figures.get(self._colouring, CanvasFigures())
+    def _colours(self) -> Colours:
+        nothing = CanvasFigures(legend=(("none", self.tr("nothing measured yet")),))
+        figures = self._figures.get(self._colouring, nothing)
+        return Colours(self._colouring, figures, self._strategies)
 
     def _new_painter(self) -> GraphPainter:
-        shades = self._shown_figures().shades
-        return GraphPainter(self._index, self._labels, self._colouring, shades)
+        return GraphPainter(self._index, self._labels, self._colours())
 
     def _recolour(self) -> None:
-        self._painter = self._new_painter()
-        self.minimap.show_graph(self._index, self._colouring, self._shown_figures().shades)
-        self._show_legend()
+        self._painter.set_colours(self._colours())
+        self._show_colours()
         self._redraw()
 
+    def _show_colours(self) -> None:
+        colours = self._colours()
+        self.minimap.show_graph(self._index, colours)
+        self.legend.set_entries(colours.legend(self._index.graph.boxes), colours)
+        self._place_overlays()
+
     def switch_colouring(self) -> None:
-        """Switch from strategies to kinds or back, or from values to strategies."""
-        self.set_colouring("kind" if self._colouring == "strategy" else "strategy")
+        """Switch from families to strategies or back, or from values to families."""
+        self.set_colouring("strategy" if self._colouring == "family" else "family")
 
     def set_legend(self, words: Mapping[str, str]) -> None:
-        """Set the legend of strategies; those that no node has are left out."""
-        self._legend_words["strategy"] = dict(words)
-        self._show_legend()
+        """Set the names of strategies, or of the statuses in a difference, which colours show."""
+        self._strategies = words
+        self._recolour()
 
     def labels(self) -> bool:
         """Return whether all edges have labels."""
@@ -364,6 +354,10 @@ class CanvasDrawing(PanningArea):
         """Switch the overview of graphs larger than the view on or off."""
         self._wants_minimap = not self._wants_minimap
         self._place_overlays()
+
+    def block_at(self, place: QPointF) -> Block | None:
+        """Return the block in the place of nodes at a position in the viewport."""
+        return self._painter.detail.at(self.view.zoom).at(self.view.to_graph(place))
 
     def picture(self, *, seen: bool) -> tuple[GraphPainter, QRectF]:
         """Return a painter of the graph in its current state, and its area or the visible part."""
@@ -425,8 +419,7 @@ class CanvasDrawing(PanningArea):
         self.zoom_control.show_zoom(self.view.zoom)
         seen = self.view.to_graph_area(QRectF(self.viewport().rect()))
         self.minimap.show_seen(seen)
-        is_larger = not seen.adjusted(-1, -1, 1, 1).contains(self._index.bounds())
-        if self._minimap_fits(is_larger) != self.minimap.isVisibleTo(self.viewport()):
+        if self._minimap_fits() != self.minimap.isVisibleTo(self):
             self._place_overlays()
 
     def _middle(self) -> float:
@@ -441,56 +434,57 @@ class CanvasDrawing(PanningArea):
         self._tiles.clear()
         self.viewport().update()
 
-    # Overlays
+    # What stands beside the drawing
 
-    def _show_legend(self) -> None:
-        if self._colouring in FIGURES:
-            words = self._shown_figures().legend or (("none", self.tr("nothing measured yet")),)
-            self.legend.set_entries(words, self._colouring)
-            self._place_overlays()
-            return
-        there = present(self._index.graph.boxes, self._colouring)
-        known = self._legend_words[self._colouring]
-        self.legend.set_entries(
-            [(key, word) for key, word in known.items() if key in there], self._colouring
-        )
-        self._place_overlays()
-
-    def _minimap_fits(self, is_larger: bool) -> bool:
-        size, area = self.minimap.sizeHint(), self.viewport().size()
+    def _minimap_fits(self) -> bool:
+        """Return whether there is an overview: where not all of the graph is seen."""
+        size, area = self.minimap.sizeHint(), self.contentsRect().size()
+        whole = self.viewport().size()
+        if self.minimap.isVisibleTo(self):
+            # Without the overview, the graph would have its room as well.
+            whole += QSize(self.minimap.width() + _GAP, 0)
+        seen = self.view.to_graph_area(QRectF(QPointF(), whole.toSizeF()))
         return (
             self._wants_minimap
-            and is_larger
+            and not seen.adjusted(-1, -1, 1, 1).contains(self._index.bounds())
             and size.width() > 0
             and area.width() >= _LEAST_BESIDE_MINIMAP
-            and size.width() <= area.width() * _MINIMAP_SHARE
             and size.height() <= area.height() * _MINIMAP_SHARE
         )
 
     def _place_overlays(self) -> None:
-        area = self.viewport().rect()
-        self.empty.setGeometry(area)
-        size = self.zoom_control.sizeHint()
-        right, bottom = area.width() - size.width() - _GAP, area.height() - size.height() - _GAP
-        self.zoom_control.setGeometry(right, bottom, size.width(), size.height())
-        legend = self.legend.sizeHint()
-        middle = bottom + (size.height() - legend.height()) // 2
-        # If there is no room beside the buttons, the legend is above them.
-        beside = _GAP + legend.width() < right
-        at = middle if beside else bottom - legend.height() - 4
-        room = area.width() - 2 * _GAP
-        self.legend.setGeometry(_GAP, at, min(legend.width(), room), legend.height())
-        self.legend.setVisible(bool(self.legend.words()))
-        seen = self.view.to_graph_area(QRectF(area))
-        is_larger = not seen.adjusted(-1, -1, 1, 1).contains(self._index.bounds())
-        self.minimap.setVisible(self._minimap_fits(is_larger))
-        map_size = self.minimap.sizeHint()
+        """Place the footer and the overview, outside of the viewport: they cover no node."""
+        zoom, overview = self.zoom_control.sizeHint(), self.minimap.sizeHint()
+        beside = self.width() - zoom.width() - 3 * _GAP
+        is_beside = self.legend.lines(beside) <= 1
+        width = beside if is_beside else self.width() - 2 * _GAP
+        height = LEGEND_LINE * self.legend.lines(width)
+        footer = _FOOTER if is_beside else _FOOTER + height
+        fits = self._minimap_fits()
+        there = bool(self._index.graph.boxes)
+        self.minimap.setVisible(fits)
+        right = overview.width() + _GAP if fits else 0
+        self.setViewportMargins(0, self._header(), right, footer if there else 0)
+        area = self.viewport().geometry()
+        top = area.bottom() + 1
+        self.empty.setGeometry(self.viewport().rect())
+        self.zoom_control.setVisible(there)
+        self.legend.setVisible(there and bool(self.legend.words()))
+        at = top + footer - _FOOTER + (_FOOTER - zoom.height()) // 2
+        left = area.right() + right + 1 - zoom.width() - _GAP
+        self.zoom_control.setGeometry(left, at, zoom.width(), zoom.height())
+        line = top + (_FOOTER - LEGEND_LINE) // 2 if is_beside else top + _GAP // 2
+        self.legend.setGeometry(_GAP, line, width, height)
         self.minimap.setGeometry(
-            area.width() - map_size.width() - _GAP,
-            (bottom if beside else at) - map_size.height() - _GAP,
-            map_size.width(),
-            map_size.height(),
+            area.right() + 1,
+            area.bottom() - overview.height() - _GAP,
+            overview.width(),
+            overview.height(),
         )
+
+    def _header(self) -> int:
+        """Return the height of what stands above the drawing."""
+        return 0
 
     # Painting
 
@@ -532,7 +526,12 @@ class CanvasDrawing(PanningArea):
             self._motion.paint(painter, area, self.view.zoom)
         else:
             self._paint_still(painter, area, event.rect() == self.viewport().rect())
+        if self._index.nodes:
+            # The border of the footer.
+            painter.resetTransform()
+            rect = self.viewport().rect()
+            painter.fillRect(0, rect.bottom(), rect.width(), 1, QColor(theme.current().line))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
         self._place_overlays()
+        super().resizeEvent(event)

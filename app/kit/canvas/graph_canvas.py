@@ -16,6 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.kit.canvas.detail import BLOCK_SCALE, DETAIL_SCALE
 from lowerscope.app.kit.canvas.drawing import CanvasDrawing
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex, Way, described
 from lowerscope.app.kit.canvas.graph_painting import Marks
@@ -148,13 +149,15 @@ class GraphCanvas(CanvasDrawing):
     the middle button or the space bar, pans; a double click on the background or F shows all of it,
     Z the selection; ``+``, ``-`` and ``0`` zoom; the arrows follow the edges; ``/`` searches; I
     opens the card of a node, B flags it. A chevron, a double click, Enter, the space bar, ``+`` and
-    ``-`` expand a group and collapse a frame.
+    ``-`` expand a group and collapse a frame. Far out, a click on a block selects what it stands
+    for, and a double click zooms there.
     """
 
     # A node became current, by click or keyboard; or the title of a frame.
     node_clicked = Signal(str, object)
     node_hovered = Signal(str)  # The node under the mouse, or ``""``.
-    ends_wanted = Signal(tuple)  # A port was clicked: the nodes at its other ends.
+    # A port was clicked: the nodes at its other ends; or a block: those that it stands for.
+    ends_wanted = Signal(tuple)
     background_clicked = Signal()  # The background was clicked, without dragging.
     # A group is to be expanded, or a frame collapsed; the argument is its id.
     expand_wanted = Signal(str)
@@ -233,7 +236,8 @@ class GraphCanvas(CanvasDrawing):
 
     def is_ground(self, place: QPointF) -> bool:
         """Return whether nothing at a position in the viewport can be clicked."""
-        return not self._thing_at(place) and self._port_at(place) is None
+        is_block = self.block_at(place) is not None
+        return not is_block and not self._thing_at(place) and self._port_at(place) is None
 
     def _describe(self) -> None:
         text = described(self._index, self._walked, self._selection, self._flags)
@@ -265,10 +269,12 @@ class GraphCanvas(CanvasDrawing):
         self.viewport().update()
 
     def _place_find_bar(self) -> None:
+        self._place_overlays()
+        self.search.bar.setGeometry(0, 0, self.width(), self._header())
+
+    def _header(self) -> int:
         bar = self.search.bar
-        height = bar.sizeHint().height() if self.search.is_open() else 0
-        self.setViewportMargins(0, height, 0, 0)
-        bar.setGeometry(0, 0, self.width(), height)
+        return bar.sizeHint().height() if self.search.is_open() else 0
 
     # Expand and collapse
 
@@ -294,12 +300,20 @@ class GraphCanvas(CanvasDrawing):
     # Mouse and keyboard
 
     def _thing_at(self, place: QPointF) -> str:
-        """Return the node at a position in the viewport, or the frame whose title is there."""
+        """Return the node, or the frame whose title or block is at a position in the viewport."""
+        block = self.block_at(place)
+        if block is not None:
+            return block.frame or (block.boxes[0] if len(block.boxes) == 1 else "")
         at = self.view.to_graph(place)
         return self._index.at(at) or self._index.bar_at(at)
 
     def _port_at(self, place: QPointF) -> Port | None:
-        return self._index.port_at(self.view.to_graph(place))
+        is_drawn = self.view.zoom >= BLOCK_SCALE
+        return self._index.port_at(self.view.to_graph(place)) if is_drawn else None
+
+    def _is_chevron(self, place: QPointF) -> bool:
+        is_drawn = self.view.zoom >= DETAIL_SCALE
+        return is_drawn and self._index.chevron_at(self.view.to_graph(place))
 
     def _hover(self, name: str, port: Port | None = None) -> None:
         if port != self._port:
@@ -370,8 +384,8 @@ class GraphCanvas(CanvasDrawing):
         press, self._press = self._press, None
         if press is None or event.button() != Qt.MouseButton.LeftButton:
             return
-        name, port = self._thing_at(press), self._port_at(press)
-        if self._index.chevron_at(self.view.to_graph(press)):
+        name, port, block = self._thing_at(press), self._port_at(press), self.block_at(press)
+        if self._is_chevron(press):
             self._folded_at = press
             self.fold(name)
         elif port is not None:
@@ -380,6 +394,8 @@ class GraphCanvas(CanvasDrawing):
             self.reveal(port.others[0])
         elif name:
             self._click(name, event.modifiers())
+        elif block is not None:
+            self.ends_wanted.emit(block.boxes)
         else:
             self._walked = ""
             self.background_clicked.emit()
@@ -387,11 +403,13 @@ class GraphCanvas(CanvasDrawing):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:
             return
-        name = self._thing_at(event.position())
-        if self._index.chevron_at(self.view.to_graph(event.position())):
+        name, block = self._thing_at(event.position()), self.block_at(event.position())
+        if self._is_chevron(event.position()):
             # Its first click has already expanded or collapsed it.
             return
-        if name:
+        if block is not None:
+            self.fit_to(block.rect.adjusted(-24, -24, 24, 24))
+        elif name:
             self._folded_at = event.position()
             self.fold(name)
         elif self.is_ground(event.position()):

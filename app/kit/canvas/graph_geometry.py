@@ -1,10 +1,10 @@
 """Geometry of a graph: places of its parts, neighbours, and paths of edges with their labels."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice, pairwise
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF
 from PySide6.QtGui import QPainterPath
@@ -15,13 +15,64 @@ from lowerscope.core.model.graph import CHEVRON, GROUPS, TITLE_BAR, Edge, GraphR
 Way = Literal["up", "down", "left", "right", "first", "last"]
 """A step of keyboard navigation."""
 
+Key = TypeVar("Key", str, int)
+
+_MOST_CELLS = 200_000
+"""Bound on the cells of all areas; those of a layout are in one or two each."""
+
+
+class Places(Generic[Key]):
+    """Spatial index of areas by their keys.
+
+    Args:
+        rects: The areas, which are not modified.
+        cell: Side of the cells of the index, a few times that of an area.
+    """
+
+    def __init__(self, rects: Mapping[Key, QRectF], cell: float) -> None:
+        self.rects: Mapping[Key, QRectF] = rects  # The areas by their keys.
+        self._cell = cell
+        self._cells: dict[tuple[int, int], list[Key]] = {}
+        room = _MOST_CELLS
+        for key, rect in rects.items():
+            for at in islice(self._cells_of(rect), room):
+                self._cells.setdefault(at, []).append(key)
+                room -= 1
+
+    def at(self, point: QPointF) -> Key | None:
+        """Return the uppermost area at a position."""
+        cell = (int(point.x() // self._cell), int(point.y() // self._cell))
+        keys = reversed(self._cells.get(cell, []))
+        return next((key for key in keys if self.rects[key].contains(point)), None)
+
+    def inside(self, area: QRectF) -> list[Key]:
+        """Return the areas that overlap another, each once, in their order within a cell."""
+        found: dict[Key, None] = {}
+        for cell in self._cells_of(area, is_query=True):
+            for key in self._cells.get(cell, ()):
+                if key not in found and self.rects[key].intersects(area):
+                    found[key] = None
+        return list(found)
+
+    def _cells_of(self, area: QRectF, is_query: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield the cells that an area overlaps; of a huge query, only those that have items."""
+        left, right = int(area.left() // self._cell), int(area.right() // self._cell)
+        top, bottom = int(area.top() // self._cell), int(area.bottom() // self._cell)
+        if is_query and (right - left + 1) * (bottom - top + 1) > 64:
+            for x, y in self._cells:
+                if left <= x <= right and top <= y <= bottom:
+                    yield x, y
+            return
+        for x in range(left, right + 1):
+            for y in range(top, bottom + 1):
+                yield x, y
+
+
 _CELL = 512.0
-MOST_CELLS = 200_000
-"""Bound on the cells of all nodes, and of all edges; boxes of a layout are in one or two each."""
 
 # Nodes whose centres are less apart than this are in one layer.
 _LAYER = 8.0
-_CHEVRON_LEFT = 10.0
+_CHEVRON_LEFT = 6.0
 
 
 class GraphIndex:
@@ -41,12 +92,11 @@ class GraphIndex:
         }
         # The areas of the regions that can be collapsed, by their ids; outer ones first.
         self.frames = {region.id: region_rect(region) for region in graph.regions if region.id}
-        self._cells: dict[tuple[int, int], list[str]] = {}
-        room = MOST_CELLS
-        for name, rect in self.rects.items():
-            for cell in islice(cells_of(rect), room):
-                self._cells.setdefault(cell, []).append(name)
-                room -= 1
+        self._around = {
+            **{node.id: node.group for node in graph.boxes},
+            **{region.id: region.group for region in graph.regions if region.id},
+        }
+        self._places = Places(self.rects, _CELL)
 
     def bounds(self) -> QRectF:
         """Return the bounds of the whole drawing."""
@@ -54,20 +104,11 @@ class GraphIndex:
 
     def at(self, point: QPointF) -> str:
         """Return the node at a position, or ``""``."""
-        cell = (int(point.x() // _CELL), int(point.y() // _CELL))
-        for name in reversed(self._cells.get(cell, [])):
-            if self.rects[name].contains(point):
-                return name
-        return ""
+        return self._places.at(point) or ""
 
     def inside(self, area: QRectF) -> list[str]:
-        """Return the nodes that overlap an area, each once, in the graph's order within a cell."""
-        found: dict[str, None] = {}
-        for cell in cells_of(area, self._cells):
-            for name in self._cells.get(cell, ()):
-                if name not in found and self.rects[name].intersects(area):
-                    found[name] = None
-        return list(found)
+        """Return the nodes that overlap an area."""
+        return self._places.inside(area)
 
     def bar_at(self, point: QPointF) -> str:
         """Return the frame whose title bar is at a position, or ``""``."""
@@ -86,14 +127,10 @@ class GraphIndex:
 
     def frames_around(self, name: str) -> list[str]:
         """Return the frames around a node or another frame, innermost first."""
-        rect = self.place(name)
-        if rect is None:
-            return []
-        return [
-            each
-            for each in reversed(self.frames)
-            if each != name and self.frames[each].contains(rect)
-        ]
+        frames = []
+        while (name := self._around.get(name, "")) in self.frames and name not in frames:
+            frames.append(name)
+        return frames
 
     def port_at(self, point: QPointF) -> Port | None:
         """Return the port at a position."""
@@ -197,22 +234,6 @@ class GraphIndex:
         return {name: i for i, layer in enumerate(self._layers) for name in layer}
 
 
-def cells_of(
-    area: QRectF, known: Iterable[tuple[int, int]] | None = None
-) -> Iterator[tuple[int, int]]:
-    """Return the grid cells that an area overlaps; of a huge area, only those that have items."""
-    left, right = int(area.left() // _CELL), int(area.right() // _CELL)
-    top, bottom = int(area.top() // _CELL), int(area.bottom() // _CELL)
-    if known is not None and (right - left + 1) * (bottom - top + 1) > 64:
-        for x, y in known:
-            if left <= x <= right and top <= y <= bottom:
-                yield x, y
-        return
-    for x in range(left, right + 1):
-        for y in range(top, bottom + 1):
-            yield x, y
-
-
 def region_rect(region: Region) -> QRectF:
     """Return the area of a frame, in whole pixels."""
     return QRectF(round(region.x), round(region.y), round(region.width), round(region.height))
@@ -230,7 +251,8 @@ def title_bar(frame: QRectF) -> QRectF:
 
 def chevron(place: QRectF) -> QRectF:
     """Return the area of the chevron in a group, or in the title bar of a frame."""
-    return QRectF(place.left() + _CHEVRON_LEFT, place.center().y() - 8, CHEVRON, 16)
+    bar = min(place.height(), TITLE_BAR)
+    return QRectF(place.left() + _CHEVRON_LEFT, place.top() + bar / 2 - 8, CHEVRON, 16)
 
 
 def described(
@@ -240,7 +262,7 @@ def described(
     here = index.nodes.get(walked)
     if here is not None:
         flag = QCoreApplication.translate("GraphCanvas", "flagged") if walked in flags else ""
-        text = ", ".join(each for each in (here.title, here.subtitle, flag) if each)
+        text = ", ".join(each for each in (here.title, here.description, flag) if each)
     else:
         count = QCoreApplication.translate("GraphCanvas", "{0} nodes, {1} edges")
         text = count.format(len(index.nodes), len(index.graph.edges))
@@ -261,35 +283,19 @@ _BUNCH_CELL = 400.0
 _LARGE_CELL = 1600.0
 
 
-class Bunch:
-    """Edges that start in one cell, and are drawn by one call."""
-
-    def __init__(self) -> None:
-        self.edges: list[int] = []  # Their indices.
-        self.left: float = math.inf  # The extent of them and their labels.
-        self.top: float = math.inf
-        self.right: float = -math.inf
-        self.bottom: float = -math.inf
-
-    def add(self, number: int, edge: Edge) -> None:
-        """Add an edge by its index."""
-        self.edges.append(number)
-        xs, ys = [x for x, _ in edge.points], [y for _, y in edge.points]
-        beside = _LABEL_GAP + _WIDEST_LETTER * len(edge.label)
-        if edge.label_at is not None:
-            xs.append(edge.label_at[0])
-        self.left = min(self.left, min(xs) - beside)
-        self.right = max(self.right, max(xs) + beside)
-        self.top = min(self.top, *ys)
-        self.bottom = max(self.bottom, *ys)
-
-    def cells(self) -> Iterator[tuple[int, int]]:
-        """Return the large cells that it overlaps."""
-        return _cells(self.left, self.top, self.right, self.bottom)
+def _extent(edge: Edge) -> tuple[float, float, float, float]:
+    """Return the left, top, right and bottom of an edge and its label."""
+    xs, ys = [x for x, _ in edge.points], [y for _, y in edge.points]
+    beside = _LABEL_GAP + _WIDEST_LETTER * len(edge.label)
+    if edge.label_at is not None:
+        xs.append(edge.label_at[0])
+    return min(xs) - beside, min(ys), max(xs) + beside, max(ys)
 
 
 class EdgePaths:
     """The paths of a graph's edges, created when they are first visible.
+
+    They are drawn in bunches of those that start in one cell, each bunch by one call.
 
     Args:
         index: The graph and the positions of its nodes.
@@ -308,12 +314,10 @@ class EdgePaths:
         # on all its edges, and is labelled once.
         placed: dict[tuple[str, str], int] = {}
         others: dict[tuple[str, str], int] = {}
-        bunches: dict[tuple[int, int], Bunch] = {}
+        bunches: dict[tuple[int, int], list[int]] = {}
         for number, edge in enumerate(self._edges):
             x, y = edge.points[0]
-            bunches.setdefault((int(x // _BUNCH_CELL), int(y // _BUNCH_CELL)), Bunch()).add(
-                number, edge
-            )
+            bunches.setdefault((int(x // _BUNCH_CELL), int(y // _BUNCH_CELL)), []).append(number)
             self._at.setdefault(edge.source, []).append(number)
             self._at.setdefault(edge.target, []).append(number)
             if edge.label:
@@ -322,44 +326,35 @@ class EdgePaths:
         self._labelled_for = {**others, **placed}
         self._labelled = frozenset(self._labelled_for.values())
         self._bunches = list(bunches.values())
-        # Spatial index, so that a small area is not tested against every bunch.
-        self._cells: dict[tuple[int, int], list[Bunch]] = {}
-        room = MOST_CELLS
-        for bunch in self._bunches:
-            for cell in islice(bunch.cells(), room):
-                self._cells.setdefault(cell, []).append(bunch)
-                room -= 1
+        self._places = Places(
+            {number: self._area(bunch) for number, bunch in enumerate(self._bunches)}, _LARGE_CELL
+        )
 
-    def inside(self, area: QRectF) -> list[Bunch]:
-        """Return the bunches that overlap an area."""
-        left, top, right, bottom = area.left(), area.top(), area.right(), area.bottom()
-        cells = list(_cells(left, top, right, bottom)) if area.width() < 20 * _LARGE_CELL else []
-        near: Iterable[Bunch] = self._bunches
-        if 0 < len(cells) < len(self._cells):
-            near = dict.fromkeys(each for at in cells for each in self._cells.get(at, ()))
-        return [
-            bunch
-            for bunch in near
-            if bunch.left < right
-            and bunch.right > left
-            and bunch.top < bottom
-            and bunch.bottom > top
-        ]
+    def _area(self, bunch: list[int]) -> QRectF:
+        extents = [_extent(self._edges[number]) for number in bunch]
+        left, top, right, bottom = zip(*extents, strict=True)
+        # An edge that runs straight down has an extent as well.
+        area = QRectF(QPointF(min(left), min(top)), QPointF(max(right), max(bottom)))
+        return area.adjusted(-1, -1, 1, 1)
 
-    def drawn(self, bunch: Bunch) -> tuple[QPainterPath, QPainterPath]:
+    def inside(self, area: QRectF) -> list[int]:
+        """Return the bunches that overlap an area, by their numbers."""
+        return self._places.inside(area)
+
+    def drawn(self, bunch: int) -> tuple[QPainterPath, QPainterPath]:
         """Return the lines and arrows of a bunch, each as one path."""
-        found = self._drawn.get(id(bunch))
+        found = self._drawn.get(bunch)
         if found is None:
-            found = self._drawn[id(bunch)] = self.together(bunch.edges)
+            found = self._drawn[bunch] = self.together(self._bunches[bunch])
         return found
 
-    def straight(self, bunch: Bunch) -> list[QLineF]:
+    def straight(self, bunch: int) -> list[QLineF]:
         """Return the lines of a bunch without curves, for a small scale."""
-        found = self._straight.get(id(bunch))
+        found = self._straight.get(bunch)
         if found is None:
-            found = self._straight[id(bunch)] = [
+            found = self._straight[bunch] = [
                 QLineF(*a, *b)
-                for number in bunch.edges
+                for number in self._bunches[bunch]
                 for a, b in pairwise(self._edges[number].points)
             ]
         return found
@@ -378,9 +373,9 @@ class EdgePaths:
             arrows.addPath(arrow)
         return lines, arrows
 
-    def labels(self, bunch: Bunch, area: QRectF) -> list[tuple[str, QRectF]]:
+    def labels(self, bunch: int, area: QRectF) -> list[tuple[str, QRectF]]:
         """Return the labels of a bunch that overlap an area, with their positions."""
-        labelled = [number for number in bunch.edges if number in self._labelled]
+        labelled = [number for number in self._bunches[bunch] if number in self._labelled]
         return [each for each in self.labels_of(labelled) if each[1].intersects(area)]
 
     def labels_of(self, numbers: Iterable[int]) -> list[tuple[str, QRectF]]:
@@ -430,7 +425,7 @@ class EdgePaths:
         if any(other.intersects(place) for other in self._labels.values()):
             return False
         for bunch in self.inside(place):
-            for number in bunch.edges:
+            for number in self._bunches[bunch]:
                 line, _ = self._path(number)
                 if (
                     number != own
@@ -439,12 +434,6 @@ class EdgePaths:
                 ):
                     return False
         return True
-
-
-def _cells(left: float, top: float, right: float, bottom: float) -> Iterator[tuple[int, int]]:
-    for x in range(int(left // _LARGE_CELL), int(right // _LARGE_CELL) + 1):
-        for y in range(int(top // _LARGE_CELL), int(bottom // _LARGE_CELL) + 1):
-            yield x, y
 
 
 def label_points(edge: Edge) -> list[QPointF]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from types import MappingProxyType
+from typing import NamedTuple
 
 from PySide6.QtCore import QLineF, QMarginsF, QPointF, QRect, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import (
@@ -25,6 +27,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.canvas.colouring import Colours
+from lowerscope.app.kit.canvas.detail import BLOCK_SCALE, DETAIL_SCALE, Block, Detail
 from lowerscope.app.kit.canvas.graph_geometry import (
     LABEL_PIXELS,
     EdgePaths,
@@ -34,109 +38,188 @@ from lowerscope.app.kit.canvas.graph_geometry import (
     region_rect,
     title_bar,
 )
-from lowerscope.app.kit.canvas.overlays import (
-    FIGURES,
-    STATUSES,
-    CanvasShade,
-    Colouring,
-    node_colour,
-    shade_colour,
-    shade_ground,
-    status_ground,
-)
-from lowerscope.app.kit.theme import Theme, current
+from lowerscope.app.kit.theme import current, strategy_colour
 from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics, ui_font
 from lowerscope.core.model import graph
-from lowerscope.core.model.graph import CHEVRON, GROUPS, TITLE_BAR, Box, GraphRecord, Port, Region
+from lowerscope.core.model.graph import (
+    CHEVRON,
+    GROUPS,
+    HEADER,
+    NAME_LINE,
+    PADDING,
+    PILLS,
+    ROW,
+    TITLE_BAR,
+    Box,
+    GraphRecord,
+    Port,
+    Region,
+)
 
-#: Below this scale only titles are drawn: other text would be unreadable.
-TEXT_SCALE = 0.5
+# --- Text, in sizes that stay readable at any scale ---
 
-_TITLE_PIXELS = 11.0
-_RADIUS = 8.0
-_LEFT = 12.0
-_BASE = 8.0
+_TITLE, _SMALL, _BADGE = 13.0, 11.0, 10.0
+_LEAST_TITLE, _LEAST_SMALL = 10.5, 9.5
+_NAMES = (28.0, 22.0, 18.0, 15.0, 12.5, 10.5, 9.5)
+"""Sizes in pixels of the name of a block, as far as there is room."""
+
 _CAPITAL = 0.364
+_MOST_CUT = 20_000
+
+_RIGHT, _MIDDLE = Qt.TextElideMode.ElideRight, Qt.TextElideMode.ElideMiddle
+
+
+class Type:
+    """A font, with its texts as they are cut to the room that they have."""
+
+    def __init__(self, pixels: float, weight: QFont.Weight) -> None:
+        self.pixels = pixels
+        self.font = ui_font(pixels, weight)
+        self._metrics = TextMetrics(self.font)
+        self._widths: dict[str, float] = {}
+        self._cut: dict[tuple[str, int], str] = {}
+
+    def width(self, text: str) -> float:
+        """Return the width of a text."""
+        found = self._widths.get(text)
+        if found is None:
+            if len(self._widths) > _MOST_CUT:
+                self._widths.clear()
+            found = self._widths[text] = self._metrics.horizontalAdvance(text)
+        return found
+
+    def cut(self, text: str, room: float, mode: Qt.TextElideMode = _RIGHT) -> str:
+        """Return a text that fits, at least its first letter."""
+        if self.width(text) <= room:
+            return text[:SHOWN_CHARACTERS]
+        key = text, int(room)
+        found = self._cut.get(key)
+        if found is None:
+            if len(self._cut) > _MOST_CUT:
+                self._cut.clear()
+            found = self._metrics.elidedText(text, mode, max(0.0, room))
+            found = self._cut[key] = text[:1] if found in ("", "…") else found
+        return found
+
+    def draw(
+        self, painter: QPainter, left: float, middle: float, text: str, colour: QColor
+    ) -> None:
+        """Draw a text with its capitals centred on a line."""
+        painter.setFont(self.font)
+        painter.setPen(colour)
+        painter.drawText(QPointF(left, round(middle + self.pixels * _CAPITAL)), text)
+
+
+@cache
+def _type(pixels: float, bold: bool) -> Type:
+    return Type(pixels, QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
+
+
+def type_of(pixels: float, least: float = 0.0, *, bold: bool = False) -> Type:
+    """Return a typeface of a size, in steps of half a pixel, that is no smaller than another."""
+    return _type(max(least, round(2 * pixels) / 2), bold)
+
+
+Place = Callable[[QRectF], QRectF]
+"""Converts a graph's area to the coordinates of a painter."""
+
+
+@contextmanager
+def _sheet(painter: QPainter, zoom: float) -> Iterator[tuple[Place, float]]:
+    """Paint boxes in pixels where they are small, so that text has its own size.
+
+    Yields the places of the graph's areas, and the size of a graph's pixel.
+    """
+    if zoom >= DETAIL_SCALE:
+        yield QRectF, 1.0
+        return
+    transform = painter.worldTransform()
+    painter.save()
+    painter.resetTransform()
+    yield lambda rect: QRectF(transform.mapRect(rect).toRect()), zoom
+    painter.restore()
+
+
+# --- Frames and ports ---
+
+_RADIUS = 8.0
 
 
 def paint_frames(
-    painter: QPainter, index: GraphIndex, area: QRectF, zoom: float, marked: Collection[str] = ()
+    painter: QPainter,
+    regions: Iterable[Region],
+    area: QRectF,
+    zoom: float,
+    marked: Collection[str] = (),
 ) -> None:
     """Paint the frames that overlap an area; with ``marked``, only these, as under the mouse."""
-    for region in index.graph.regions:
-        if marked and region.id not in marked:
-            continue
-        frame = region_rect(region)
-        if frame.intersects(area):
-            if region.id:
-                _paint_module(painter, region, frame, zoom, bool(marked))
-            else:
-                _paint_block(painter, region, frame, zoom)
+    with _sheet(painter, zoom) as (place, scale):
+        for region in regions:
+            frame = region_rect(region)
+            if frame.intersects(area) and (not marked or region.id in marked):
+                paint = _paint_module if region.id else _paint_block
+                paint(painter, region, place(frame), scale, bool(marked))
 
 
 def _paint_module(
-    painter: QPainter, region: Region, frame: QRectF, zoom: float, marked: bool
+    painter: QPainter, region: Region, frame: QRectF, scale: float, marked: bool
 ) -> None:
     """Paint an expanded module: a bar with a chevron and its title, and a frame."""
     theme = current()
     outline = frame.adjusted(0.5, 0.5, -0.5, -0.5)
-    path = QPainterPath()
-    path.addRoundedRect(outline, _RADIUS, _RADIUS)
-    painter.save()
-    painter.setClipRect(title_bar(frame), Qt.ClipOperation.IntersectClip)
-    painter.fillPath(path, QColor(theme.hover if marked else theme.ground))
-    painter.restore()
+    bar = QRectF(frame.left(), frame.top(), frame.width(), TITLE_BAR * scale)
+    radius = _RADIUS * scale
+    painter.fillPath(_top(bar, radius), QColor(theme.hover if marked else theme.ground))
+    colour = QColor(theme.accent if marked else theme.node_line)
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    colour = theme.accent if marked else theme.node_line
-    painter.setPen(QPen(QColor(colour), max(1.0, 1 / zoom)))
-    painter.drawPath(path)
-    if zoom < TEXT_SCALE:
-        return
-    bar = title_bar(frame)
-    painter.setPen(QPen(QColor(colour), 1))
+    painter.setPen(QPen(colour, 1))
+    painter.drawRoundedRect(outline, radius, radius)
     painter.drawLine(bar.bottomLeft() + QPointF(1, -0.5), bar.bottomRight() + QPointF(-1, -0.5))
-    paint_chevron(painter, chevron(bar), is_open=True)
-    _paint_title(painter, region.title, bar, chevron(bar).left() + CHEVRON + 2)
+    left = bar.left() + PADDING * scale
+    if scale >= DETAIL_SCALE:
+        paint_chevron(painter, chevron(bar), is_open=True)
+        left = chevron(bar).right() + 4
+    _paint_title(painter, region.title, bar, left, scale)
 
 
-def paint_pinned_titles(painter: QPainter, index: GraphIndex, area: QRectF, zoom: float) -> None:
+def paint_pinned_titles(
+    painter: QPainter, regions: Iterable[Region], area: QRectF, zoom: float
+) -> None:
     """Paint the titles of frames that begin left of an area at its left edge."""
-    for region in index.graph.regions if zoom >= TEXT_SCALE else ():
+    for region in regions if zoom >= DETAIL_SCALE else ():
         bar = title_bar(region_rect(region))
-        left = area.left() + _LEFT
+        left = area.left() + PADDING
         if region.id and bar.intersects(area) and chevron(bar).left() < area.left():
-            width = TextMetrics(ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)).horizontalAdvance(
-                region.title
-            )
+            width = type_of(_SMALL, bold=True).width(region.title)
             # A title that is partly visible must not shine through.
-            ground = QRectF(area.left(), bar.top() + 1, CHEVRON + width + 2 * _LEFT, TITLE_BAR - 3)
+            ground = QRectF(area.left(), bar.top() + 1, CHEVRON + width + 2 * PADDING, bar.height())
+            ground.setHeight(bar.height() - 3)
             painter.fillRect(ground & bar, QColor(current().ground))
-            _paint_title(painter, region.title, bar, left)
+            _paint_title(painter, region.title, bar, left, 1.0)
 
 
-def _paint_title(painter: QPainter, words: str, bar: QRectF, left: float) -> None:
-    room = bar.right() - left - 6
+def _paint_title(painter: QPainter, words: str, bar: QRectF, left: float, scale: float) -> None:
+    room = bar.right() - left - 6 * scale
     if room > 0:
-        font = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
-        title = TextMetrics(font).elidedText(words, Qt.TextElideMode.ElideMiddle, room)
-        painter.setFont(font)
-        painter.setPen(QColor(current().quiet))
-        painter.drawText(QPointF(left, round(bar.center().y() + _TITLE_PIXELS * _CAPITAL)), title)
+        kind = type_of(_SMALL * scale, _LEAST_SMALL, bold=True)
+        text = kind.cut(words, room, _MIDDLE)
+        kind.draw(painter, left, bar.center().y(), text, QColor(current().quiet))
 
 
-def _paint_block(painter: QPainter, region: Region, frame: QRectF, zoom: float) -> None:
+def _paint_block(
+    painter: QPainter, region: Region, frame: QRectF, scale: float, marked: bool
+) -> None:
     """Paint a data-flow block: a dashed frame, with its title at the foot."""
     theme = current()
-    pen = QPen(QColor(theme.faint), max(1.0, 1 / zoom))
+    pen = QPen(QColor(theme.faint), 1)
     pen.setDashPattern([4.0, 3.0])
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(pen)
-    painter.drawRoundedRect(frame.adjusted(0.5, 0.5, -0.5, -0.5), _RADIUS, _RADIUS)
-    if zoom >= TEXT_SCALE:
-        painter.setFont(ui_font(_TITLE_PIXELS))
-        painter.setPen(QColor(theme.quiet))
-        corner = QPointF(frame.left() + _LEFT, frame.bottom() - _BASE)
-        painter.drawText(corner, region.title[:SHOWN_CHARACTERS])
+    painter.drawRoundedRect(frame.adjusted(0.5, 0.5, -0.5, -0.5), _RADIUS * scale, _RADIUS * scale)
+    kind = type_of(_SMALL * scale, _LEAST_SMALL)
+    text = kind.cut(region.title, frame.width() - 2 * PADDING * scale)
+    left, middle = frame.left() + PADDING * scale, frame.bottom() - 13 * scale
+    kind.draw(painter, left, middle, text, QColor(theme.quiet))
 
 
 def paint_chevron(painter: QPainter, place: QRectF, is_open: bool) -> None:
@@ -169,27 +252,24 @@ def paint_ports(
 ) -> None:
     """Paint the ports that overlap an area; marked ones in the accent colour."""
     theme = current()
-    font = ui_font(_TITLE_PIXELS)
-    metrics = TextMetrics(font)
-    painter.setFont(font)
-    for port in ports:
-        rect = port_rect(port)
-        if not rect.intersects(area):
-            continue
-        painter.setBrush(QColor(theme.accent_ground if marked else theme.panel))
-        painter.setPen(QPen(QColor(theme.accent if marked else theme.edge), max(1.0, 0.8 / zoom)))
-        half = rect.height() / 2
-        if port.box in index.rects:
-            painter.drawLine(_stem(rect, index.rects[port.box], port.side == "in"))
-        painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), half, half)
-        if zoom >= TEXT_SCALE:
-            painter.setPen(QColor(theme.accent if marked else theme.quiet))
-            room = rect.width() - 2 * min(half, 6.0)
-            text = metrics.elidedText(port.label, Qt.TextElideMode.ElideRight, room + 1)
-            left = rect.center().x() - metrics.horizontalAdvance(text) / 2
-            painter.drawText(
-                QPointF(round(left), round(rect.center().y() + _TITLE_PIXELS * _CAPITAL)), text
-            )
+    line, ground = (theme.accent, theme.accent_ground) if marked else (theme.edge, theme.panel)
+    with _sheet(painter, zoom) as (place, scale):
+        kind = type_of(_SMALL * scale, _LEAST_SMALL)
+        for port in ports:
+            if not port_rect(port).intersects(area):
+                continue
+            rect = place(port_rect(port))
+            painter.setBrush(QColor(ground))
+            painter.setPen(QPen(QColor(line), 1))
+            half = rect.height() / 2
+            if port.box in index.rects:
+                painter.drawLine(_stem(rect, place(index.rects[port.box]), port.side == "in"))
+            painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), half, half)
+            if rect.height() > kind.pixels:
+                text = kind.cut(port.label, rect.width() - 2 * min(half, 6.0) + 1)
+                left = round(rect.center().x() - kind.width(text) / 2)
+                colour = QColor(theme.accent if marked else theme.quiet)
+                kind.draw(painter, left, rect.center().y(), text, colour)
 
 
 def _stem(stub: QRectF, node: QRectF, is_above: bool) -> QLineF:
@@ -200,296 +280,255 @@ def _stem(stub: QRectF, node: QRectF, is_above: bool) -> QLineF:
     return QLineF(x, node.bottom(), x, stub.top())
 
 
-RADIUS = 5.0
-BAR = 4.0
-_NODE_LEFT = 14.0
-_RIGHT = 9.0
-_NODE_TITLE_PIXELS = 13.0
-_SUBTITLE_PIXELS = 11.0
-_BADGE_PIXELS = 10.5
-_TITLE_STEP = 14.0
+# --- Nodes, and the blocks in their place ---
 
-# Below this scale nodes have no title either, and neither have those of large graphs: thousands are
-# in view.
-_TITLE_SCALE = 0.25
-_MOST_TITLES = 400
-_SMALL_PIXELS = 9.5
-# Below this scale nodes have no outline.
-_OUTLINE_SCALE = 0.1
+RADIUS = 5.0
+
+
+@dataclass(frozen=True)
+class Outline:
+    """Outline of a node."""
+
+    colour: str
+    width: int = 1
+    halo: bool = False
+
+
+class Label(NamedTuple):
+    """A name in a drawing, with the area of the box or block that it is in."""
+
+    text: str
+    pixels: float
+    rect: QRectF
 
 
 class NodePainter:
-    """Painter of nodes, with their text where it is readable.
+    """Painter of nodes and blocks.
 
     Args:
         index: The graph.
-        colouring: The property that colours show.
-        shades: Values to show, by node.
+        colours: The colours of nodes.
     """
 
-    def __init__(
-        self, index: GraphIndex, colouring: Colouring, shades: Mapping[str, CanvasShade]
-    ) -> None:
+    def __init__(self, index: GraphIndex, colours: Colours) -> None:
         self._index = index
-        self._colouring = colouring
-        self._shades = shades
-        self._words: dict[str, tuple[str, str]] = {}
-        self._title = ui_font(_NODE_TITLE_PIXELS, QFont.Weight.DemiBold)
-        self._subtitle = ui_font(_SUBTITLE_PIXELS)
-        self._badge = ui_font(_BADGE_PIXELS, QFont.Weight.DemiBold)
-        self._title_metrics = TextMetrics(self._title)
-        self._subtitle_metrics = TextMetrics(self._subtitle)
-        self._badge_metrics = TextMetrics(self._badge)
-        self._badge_widths: dict[str, float] = {}
+        self._colours = colours
 
-    def paint(self, painter: QPainter, names: Collection[str], zoom: float) -> None:
-        """Paint unmarked nodes."""
-        if zoom < TEXT_SCALE:
-            self._paint_blocks(painter, names, zoom, current().node)
-            self._paint_titles(painter, names, zoom)
-            return
-        for name in names:
-            self.paint_at(painter, self._index.nodes[name], self._index.rects[name], zoom)
-
-    def paint_at(self, painter: QPainter, node: Box, rect: QRectF, zoom: float) -> None:
-        """Paint a node at this position, while it is animated."""
-        theme = current()
-        if zoom < TEXT_SCALE:
-            painter.fillRect(rect, QColor(theme.node_line))
-        else:
-            ground = self._ground(theme, node)
-            self._paint_body(painter, node, rect, ground, QPen(QColor(theme.node_line), 1))
-
-    def paint_marked(
+    def paint(
         self,
         painter: QPainter,
         names: Collection[str],
+        blocks: Collection[Block],
         zoom: float,
-        marks: Marks,
-        lit: frozenset[str],
-    ) -> None:
-        """Paint nodes with their marks; ``lit`` are those at the ends of the hovered port."""
-        theme = current()
-        selected = [name for name in names if name in marks.selection]
-        found = [name for name in names if name in marks.found]
-        if zoom < TEXT_SCALE:
-            self._paint_blocks(painter, selected, zoom, theme.accent_ground)
-            for some, colour in ((selected, theme.accent), (found, theme.text)):
-                painter.setPen(_cosmetic(colour, 2.0))
-                painter.drawLines(
-                    [side for each in some for side in sides(self._index.rects[each])]
-                )
-            self._paint_titles(painter, names, zoom)
-            return
-        for name in names:
-            rect, node = self._index.rects[name], self._index.nodes[name]
-            if name in marks.selection:
-                self._paint_body(
-                    painter, node, rect, theme.accent_ground, QPen(QColor(theme.accent), 2)
-                )
-            else:
-                here = name == marks.hovered or name in lit
-                line = theme.accent if here else theme.node_line
-                ground = self._ground(theme, node)
-                self._paint_body(painter, node, rect, ground, QPen(QColor(line), 1))
-        for name in found:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.text), 2))
-            rect = self._index.rects[name].adjusted(-3, -3, 3, 3)
-            painter.drawRoundedRect(rect, RADIUS + 3, RADIUS + 3)
-        if marks.walked in names:
-            self.paint_focus(painter, self._index.rects[marks.walked])
-
-    def paint_focus(self, painter: QPainter, rect: QRectF) -> None:
-        """Paint the focus ring around the keyboard's node."""
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(QColor(current().accent), 1, Qt.PenStyle.DotLine))
-        painter.drawRoundedRect(rect.adjusted(-3.5, -3.5, 3.5, 3.5), RADIUS + 3, RADIUS + 3)
-
-    def _paint_blocks(
-        self, painter: QPainter, names: Collection[str], zoom: float, ground: str
-    ) -> None:
-        """Paint nodes without text: all of one colour by one call."""
-        theme = current()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        bodies = [self._index.rects[name] for name in names]
-        width = max(BAR, 3 / zoom)
-        bars: dict[tuple[str, str], list[QRectF]] = {}
-        for name, rect in zip(names, bodies, strict=True):
-            node = self._index.nodes[name]
-            bar = QRectF(rect.left(), rect.top(), width, rect.height())
-            bars.setdefault((node.strategy, node.kind), []).append(bar)
-        outlined = zoom >= _OUTLINE_SCALE
-        painter.setPen(QPen(QColor(theme.node_line), 0) if outlined else Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(ground if outlined else theme.node_line))
-        painter.drawRects(bodies)
-        for status in {strategy for strategy, _ in bars} & STATUSES:
-            painter.setBrush(QColor(status_ground(theme, status)))
-            painter.drawRects(
-                [self._index.rects[each] for each in names if self._status_is(each, status)]
-            )
-        painter.setPen(Qt.PenStyle.NoPen)
-        if self._colouring in FIGURES:
-            self._paint_shades(painter, names)
-        else:
-            for (strategy, role), rects in bars.items():
-                painter.setBrush(QColor(node_colour(theme, strategy, role, self._colouring)))
-                painter.drawRects(rects)
+        outline: Outline | None = None,
+    ) -> list[Label]:
+        """Paint nodes and blocks, by default without marks; return their names."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        line = outline or Outline(current().node_line)
+        with _sheet(painter, zoom) as (place, scale):
+            labels = [
+                self._paint_node(
+                    painter, self._index.nodes[name], place(self._index.rects[name]), scale, line
+                )
+                for name in names
+            ]
+            return labels + [
+                self._paint_block(painter, each, place(each.rect), line) for each in blocks
+            ]
 
-    def _paint_titles(self, painter: QPainter, names: Collection[str], zoom: float) -> None:
-        """Paint titles enlarged, where all else is too small: those that fit as a whole."""
-        if not names or zoom < _TITLE_SCALE or len(self._index.nodes) > _MOST_TITLES:
-            return
-        lowest = min(self._index.rects[name].height() for name in names)
-        pixels = min(_SMALL_PIXELS / zoom, 0.7 * lowest)
-        font = ui_font(_NODE_TITLE_PIXELS, QFont.Weight.DemiBold)
-        font.setPixelSize(round(pixels))
-        metrics = TextMetrics(font)
-        painter.setFont(font)
-        painter.setPen(QColor(current().text))
-        for name in names:
-            rect, title = self._index.rects[name], self._index.nodes[name].title
-            left = max(BAR, 3 / zoom) + 2 / zoom
-            if left + metrics.horizontalAdvance(title) + 2 / zoom <= rect.width():
-                base = rect.center().y() + pixels * _CAPITAL
-                painter.drawText(QPointF(rect.left() + left, base), title)
+    def paint_at(self, painter: QPainter, node: Box, rect: QRectF, zoom: float) -> None:
+        """Paint a node at this position, while it is animated."""
+        with _sheet(painter, zoom) as (place, scale):
+            self._paint_node(painter, node, place(rect), scale, Outline(current().node_line))
 
-    def _paint_shades(self, painter: QPainter, names: Collection[str]) -> None:
-        """Paint nodes without text that have values: all of one colour by one call."""
+    def _paint_node(
+        self, painter: QPainter, node: Box, rect: QRectF, scale: float, outline: Outline
+    ) -> Label:
         theme = current()
-        grounds: dict[str, list[QRectF]] = {}
-        for name in names:
-            shade = self._shades.get(name)
-            if shade is not None:
-                # At this size, a wrong one has to stand out.
-                ground = theme.wrong if shade.wrong else shade_ground(theme, shade, self._colouring)
-                grounds.setdefault(ground, []).append(self._index.rects[name])
-        for ground, rects in grounds.items():
-            painter.setBrush(QColor(ground))
-            painter.drawRects(rects)
-
-    def _ground(self, theme: Theme, node: Box) -> str:
-        shade = self._shades.get(node.id)
-        if shade is None:
-            return status_ground(theme, node.strategy)
-        return shade_ground(theme, shade, self._colouring)
-
-    def _status_is(self, name: str, status: str) -> bool:
-        return self._index.nodes[name].strategy == status
-
-    def _paint_body(
-        self, painter: QPainter, node: Box, rect: QRectF, ground: str, pen: QPen
-    ) -> None:
-        theme = current()
-        shade = self._shades.get(node.id)
-        if self._colouring in FIGURES:
-            colour = QColor(shade_colour(theme, shade, self._colouring))
-        else:
-            colour = QColor(node_colour(theme, node.strategy, node.kind, self._colouring))
-        inset = 0.5 if pen.width() == 1 else 0.0
-        outline = rect.adjusted(inset, inset, -inset, -inset)
-        painter.setBrush(QColor(ground))
-        painter.setPen(pen)
+        ink = self._colours.ink(theme, node)
+        pill = node.kind in PILLS
+        header = 0.0 if pill else min(HEADER * scale, rect.height())
+        # Without room for the operator above the name, its colour is that of the whole.
+        is_plain = not pill and header < _LEAST_SMALL + 1
+        inset = 0.5 if outline.width == 1 else 0.0
+        edge = rect.adjusted(inset, inset, -inset, -inset)
+        radius = rect.height() / 2 if pill else RADIUS * max(scale, 0.5)
+        if outline.halo:
+            _paint_halo(painter, rect, radius)
+        painter.setBrush(QColor(ink.header if is_plain else ink.body))
+        painter.setPen(QPen(QColor(outline.colour), outline.width))
         if node.kind in GROUPS:
             # Drawn as a stack of cards, since it has contents.
-            painter.drawRoundedRect(outline.translated(3, 3), RADIUS, RADIUS)
-        painter.drawRoundedRect(outline, RADIUS, RADIUS)
+            painter.drawRoundedRect(edge.translated(3 * scale, 3 * scale), radius, radius)
+        painter.drawRoundedRect(edge, radius, radius)
+        shade = self._colours.shade(node.id)
         if shade is not None and shade.wrong:
             hatch = QColor(theme.wrong)
             hatch.setAlphaF(0.35)
             painter.setBrush(QBrush(hatch, Qt.BrushStyle.BDiagPattern))
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.drawRoundedRect(outline, RADIUS, RADIUS)
-        painter.fillPath(_bar_path(rect), colour)
-        self._paint_words(painter, node, rect, colour)
+            painter.drawRoundedRect(edge, radius, radius)
+        if pill:
+            return self._paint_pill(painter, node, rect, scale)
+        if not is_plain:
+            bar = QRectF(rect.left() + 1, rect.top() + 1, rect.width() - 2, header - 1)
+            painter.fillPath(_top(bar, radius - 1), QColor(ink.header))
+            if scale >= DETAIL_SCALE:
+                painter.setPen(QPen(QColor(theme.node_line), 1))
+                painter.drawLine(
+                    bar.bottomLeft() + QPointF(0, -0.5), bar.bottomRight() + QPointF(0, -0.5)
+                )
+            self._paint_header(painter, node, bar, scale, QColor(ink.text))
+        return self._paint_name(painter, node, rect, scale, 0.0 if is_plain else header)
 
-    def _paint_words(self, painter: QPainter, node: Box, rect: QRectF, colour: QColor) -> None:
+    def _paint_pill(self, painter: QPainter, node: Box, rect: QRectF, scale: float) -> Label:
         theme = current()
-        title, subtitle = self._words_of(node)
-        left = rect.left() + _left(node)
-        if node.kind in GROUPS:
-            paint_chevron(painter, chevron(rect), is_open=False)
-        # Capitals are 0.727 em high: their middle, not the line's, is centred.
-        middle = rect.center().y()
-        base = middle + _NODE_TITLE_PIXELS * _CAPITAL
-        if subtitle:
-            base -= _TITLE_STEP / 2 - 0.5
-            painter.setFont(self._subtitle)
-            # Secondary text is unreadable on a coloured background.
-            painter.setPen(QColor(theme.text if node.id in self._shades else theme.quiet))
-            painter.drawText(QPointF(left, round(base + _TITLE_STEP - 0.5)), subtitle)
-        painter.setFont(self._title)
-        painter.setPen(QColor(theme.text))
-        painter.drawText(QPointF(left, round(base)), title)
-        badge = self._badge_of(node)
-        if badge:
-            painter.setFont(self._badge)
-            painter.setPen(self._badge_colour(node, colour))
-            width = self._badge_width(badge)
-            # Values are wider than letters: beside the title they leave the other line its room.
-            line = base if self._colouring in FIGURES else middle + _BADGE_PIXELS * _CAPITAL
-            painter.drawText(QPointF(rect.right() - _RIGHT - width, round(line)), badge)
+        title = type_of(_TITLE * scale, _LEAST_TITLE, bold=True)
+        quiet = type_of(_SMALL * scale, _LEAST_SMALL)
+        room = rect.width() - 2 * PADDING * scale
+        name = title.cut(node.title, max(room, rect.width() - 8), _MIDDLE)
+        middle, gap = rect.center().y(), 6.0 * scale
+        rest = quiet.cut(node.rows[0][0], room - title.width(name) - gap) if node.rows else ""
+        if len(rest) < 2 or scale < DETAIL_SCALE:
+            rest = ""
+        width = title.width(name) + (gap + quiet.width(rest) if rest else 0.0)
+        left = round(rect.center().x() - width / 2)
+        title.draw(painter, left, middle, name, QColor(theme.text))
+        if rest:
+            quiet.draw(painter, left + title.width(name) + gap, middle, rest, QColor(theme.quiet))
+        return Label(name, title.pixels, rect)
 
-    def _badge_of(self, node: Box) -> str:
-        """Return the value of a node where values are shown; else its badge."""
-        if self._colouring not in FIGURES:
-            return node.badge
-        shade = self._shades.get(node.id)
-        return "" if shade is None else shade.text
+    def _paint_header(
+        self, painter: QPainter, node: Box, bar: QRectF, scale: float, colour: QColor
+    ) -> None:
+        kind = type_of(_SMALL * scale, _LEAST_SMALL)
+        left, right = bar.left() + PADDING * max(scale, 0.5) - 1, bar.right() - 5 * scale
+        if node.kind in GROUPS and scale >= DETAIL_SCALE:
+            paint_chevron(painter, chevron(bar), is_open=False)
+            left = chevron(bar).right() + 2
+        if node.badge:
+            width = self._paint_badge(painter, node, bar, right, scale)
+            right -= width + 4 * scale
+        if right - left > 2 * kind.pixels:
+            kind.draw(painter, left, bar.center().y(), kind.cut(node.header, right - left), colour)
 
-    def _badge_colour(self, node: Box, bar: QColor) -> QColor:
-        shade = self._shades.get(node.id)
-        if self._colouring == "strategy" or (shade is not None and shade.wrong):
-            return bar
-        return QColor(current().quiet if shade is None else current().text)
-
-    def _badge_width(self, badge: str) -> float:
-        width = self._badge_widths.get(badge)
-        if width is None:
-            width = self._badge_widths[badge] = self._badge_metrics.horizontalAdvance(badge)
+    def _paint_badge(
+        self, painter: QPainter, node: Box, bar: QRectF, right: float, scale: float
+    ) -> float:
+        """Paint the strategy of a node at the right of its header; return the width."""
+        theme = current()
+        kind = type_of(_BADGE * scale, _LEAST_SMALL, bold=True)
+        colour = QColor(strategy_colour(theme, node.strategy))
+        width = kind.width(node.badge)
+        if scale < DETAIL_SCALE:
+            if width > bar.width() / 3:
+                return 0.0
+            kind.draw(painter, right - width, bar.center().y(), node.badge, colour)
+            return width
+        width += 9
+        place = QRectF(round(right - width), round(bar.center().y()) - 8, width, 15)
+        painter.setPen(QPen(colour, 1))
+        painter.setBrush(QColor(theme.panel))
+        painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
+        kind.draw(painter, place.left() + 4.5, place.center().y(), node.badge, colour)
         return width
 
-    def _words_of(self, node: Box) -> tuple[str, str]:
-        words = self._words.get(node.id)
-        if words is None:
-            room = self._index.rects[node.id].width() - _left(node) - _RIGHT
-            badge = self._badge_of(node)
-            beside = room - self._badge_width(badge) - 6 if badge else room
-            below = room if self._colouring in FIGURES else beside
-            right = Qt.TextElideMode.ElideRight
-            words = (
-                self._title_metrics.elidedText(node.title, right, beside),
-                self._subtitle_metrics.elidedText(node.subtitle, right, below),
-            )
-            self._words[node.id] = words
-        return words
+    def _paint_name(
+        self, painter: QPainter, node: Box, rect: QRectF, scale: float, header: float
+    ) -> Label:
+        """Paint the name of a node below its header, its value beside it, and the rows."""
+        theme = current()
+        kind = type_of(_TITLE * scale, _LEAST_TITLE, bold=True)
+        left = rect.left() + PADDING * max(scale, 0.3)
+        right = rect.right() - PADDING * max(scale, 0.3)
+        is_whole = scale >= DETAIL_SCALE
+        line = NAME_LINE * scale if is_whole and node.rows else rect.height() - header
+        middle = rect.top() + header + min(line, rect.height() - header) / 2
+        room = right - left
+        shade = self._colours.shade(node.id)
+        if shade is not None and is_whole:
+            value = type_of(_SMALL, bold=True)
+            width = value.width(shade.text)
+            colour = QColor(theme.wrong if shade.wrong else theme.text)
+            value.draw(painter, right - width, middle, shade.text, colour)
+            room -= width + 6
+        name = kind.cut(node.title, room, _MIDDLE)
+        kind.draw(painter, left, middle, name, QColor(theme.text))
+        if is_whole:
+            self._paint_rows(painter, node, QRectF(left, middle + NAME_LINE / 2, right - left, 0))
+        return Label(name, kind.pixels, rect)
+
+    def _paint_rows(self, painter: QPainter, node: Box, below: QRectF) -> None:
+        theme = current()
+        kind = type_of(_SMALL)
+        # Secondary text is unreadable on a coloured background.
+        shaded = self._colours.shade(node.id) is not None
+        quiet, text = QColor(theme.text if shaded else theme.quiet), QColor(theme.text)
+        for number, (name, value) in enumerate(node.rows):
+            middle = below.top() + ROW * (number + 0.5) - 1
+            value = kind.cut(value, below.width() * 0.8)
+            name = kind.cut(name, below.width() - (kind.width(value) + 8 if value else 0))
+            kind.draw(painter, below.left(), middle, name, quiet)
+            if value:
+                kind.draw(painter, below.right() - kind.width(value), middle, value, text)
+
+    def _paint_block(
+        self, painter: QPainter, block: Block, rect: QRectF, outline: Outline
+    ) -> Label:
+        """Paint a block with its name, as large as there is room."""
+        theme = current()
+        nodes = [self._index.nodes[name] for name in block.boxes]
+        if outline.halo:
+            _paint_halo(painter, rect, 3)
+        painter.setBrush(QColor(self._colours.block(theme, nodes, block.family)))
+        painter.setPen(QPen(QColor(outline.colour if outline.halo else theme.panel), outline.width))
+        painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
+        title, _, rest = block.title.partition(" · ") if block.frame else (block.title, "", "")
+        if rest and rect.height() < 3 * _NAMES[-2]:
+            title, rest = block.title, ""
+        room, middle, centre = rect.width() - 6, rect.center().y(), rect.center().x()
+        sizes = [each for each in _NAMES if each * 1.2 <= max(rect.height() / 2, 12.0)]
+        kinds = [type_of(each, bold=True) for each in sizes]
+        kind = next((each for each in kinds if each.width(title) <= room), kinds[-1])
+        text = kind.cut(title, room, _MIDDLE if block.frame else _RIGHT)
+        if rest:
+            # The class of a module, below its name.
+            small = type_of(_SMALL)
+            middle -= small.pixels * 0.7
+            class_name = small.cut(rest, room)
+            below = middle + kind.pixels / 2 + small.pixels
+            left = round(centre - small.width(class_name) / 2)
+            small.draw(painter, left, below, class_name, QColor(theme.text))
+        left = round(centre - kind.width(text) / 2)
+        kind.draw(painter, left, middle, text, QColor(theme.text))
+        return Label(text, kind.pixels, rect)
 
 
-def sides(rect: QRectF) -> list[QLineF]:
-    """Return the four sides of a rectangle."""
-    corners = (rect.topLeft(), rect.topRight(), rect.bottomRight(), rect.bottomLeft())
-    return [QLineF(corners[i], corners[(i + 1) % 4]) for i in range(4)]
+def _paint_halo(painter: QPainter, rect: QRectF, radius: float) -> None:
+    halo = QColor(current().accent)
+    halo.setAlphaF(0.25)
+    painter.setBrush(halo)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.drawRoundedRect(rect.adjusted(-3, -3, 3, 3), radius + 3, radius + 3)
 
 
-def _left(node: Box) -> float:
-    return _NODE_LEFT + (CHEVRON if node.kind in GROUPS else 0.0)
+def _paint_ring(painter: QPainter, rect: QRectF, pen: QPen) -> None:
+    """Paint an outline around a node."""
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(pen)
+    painter.drawRoundedRect(rect.adjusted(-3.5, -3.5, 3.5, 3.5), RADIUS + 3, RADIUS + 3)
 
 
-def _cosmetic(colour: str, width: float) -> QPen:
-    pen = QPen(QColor(colour), width)
-    pen.setCosmetic(True)
-    return pen
-
-
-def _bar_path(rect: QRectF) -> QPainterPath:
-    """Return the path of the bar at a node's left side, with the node's own corners."""
+def _top(bar: QRectF, radius: float) -> QPainterPath:
+    """Return the path of a bar whose upper corners are round."""
     path = QPainterPath()
-    left, top, bottom = rect.left(), rect.top(), rect.bottom()
-    path.moveTo(left + BAR, top)
-    path.quadTo(left, top, left, top + BAR)
-    path.lineTo(left, bottom - BAR)
-    path.quadTo(left, bottom, left + BAR, bottom)
+    left, top, right, bottom = bar.left(), bar.top(), bar.right(), bar.bottom()
+    path.moveTo(left, bottom)
+    path.lineTo(left, top + radius)
+    path.quadTo(left, top, left + radius, top)
+    path.lineTo(right - radius, top)
+    path.quadTo(right, top, right, top + radius)
+    path.lineTo(right, bottom)
     path.closeSubpath()
     return path
 
@@ -533,36 +572,38 @@ class GraphPainter:
 
     Args:
         index: The graph.
-
-    Attributes:
-        colouring: The property that the colours of nodes show.
-        shades: Values to show, by node.
+        colours: The colours of nodes.
     """
 
     def __init__(
-        self,
-        index: GraphIndex,
-        labels: bool = True,
-        colouring: Colouring = "strategy",
-        shades: Mapping[str, CanvasShade] = MappingProxyType({}),
+        self, index: GraphIndex, labels: bool = True, colours: Colours | None = None
     ) -> None:
         self.labels = labels  # Whether all edges have labels; those of marked nodes always have.
+        self.detail = Detail(index)
         self._index = index
         self._edges = EdgePaths(index)
-        self.nodes = NodePainter(index, colouring, shades)
-        self._label = ui_font(LABEL_PIXELS)
-        self._descent = TextMetrics(self._label).descent()
+        self._label = type_of(LABEL_PIXELS)
         # Cached path of the edges of marked nodes, until the marks change.
         self._marked: tuple[frozenset[str], list[int], QPainterPath, QPainterPath] | None = None
+        self.set_colours(colours or Colours())
 
-    def paint(self, painter: QPainter, area: QRectF, zoom: float) -> None:
-        """Paint an area without marks; the painter's coordinates are the graph's."""
+    def set_colours(self, colours: Colours) -> None:
+        """Paint nodes in other colours."""
+        self.nodes = NodePainter(self._index, colours)
+
+    def paint(self, painter: QPainter, area: QRectF, zoom: float) -> list[Label]:
+        """Paint an area without marks; return the names of its boxes and blocks.
+
+        The painter's coordinates are the graph's.
+        """
+        level = self.detail.at(zoom)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        paint_frames(painter, self._index, area, zoom)
+        paint_frames(painter, level.frames, area, zoom)
         self.paint_edges(painter, area, zoom)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        paint_ports(painter, self._index, self._index.graph.ports, area, zoom)
-        self.nodes.paint(painter, self._index.inside(area), zoom)
+        if zoom >= BLOCK_SCALE:
+            paint_ports(painter, self._index, self._index.graph.ports, area, zoom)
+        return self.nodes.paint(painter, level.boxes_in(area), level.blocks_in(area), zoom)
 
     def paint_edges(self, painter: QPainter, area: QRectF, zoom: float) -> None:
         """Paint the edges in an area, and their labels."""
@@ -579,30 +620,60 @@ class GraphPainter:
             for bunch in bunches:
                 _stroke(painter, self._edges.drawn(bunch), colour, 1.0, zoom)
         painter.translate(-0.5, 0.0)
-        if self.labels and zoom >= TEXT_SCALE:
+        if self.labels and zoom >= DETAIL_SCALE:
             for bunch in bunches:
                 self._paint_labels(painter, self._edges.labels(bunch, area))
 
     def paint_marks(self, painter: QPainter, area: QRectF, zoom: float, marks: Marks) -> None:
         """Paint the marks over the graph."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        index = self._index
+        index, level = self._index, self.detail.at(zoom)
         if marks.hovered in index.frames:
-            paint_frames(painter, index, area, zoom, (marks.hovered,))
-        paint_pinned_titles(painter, index, area, zoom)
+            paint_frames(painter, level.frames, area, zoom, (marks.hovered,))
+        paint_pinned_titles(painter, level.frames, area, zoom)
         self._paint_marked_edges(painter, area, zoom, marks)
         lit: list[str] = []
         if marks.port is not None:
             lit = [name for name in (marks.port.box, *marks.port.others) if name in index.nodes]
             ports = (marks.port, *index.ends(marks.port))
             paint_ports(painter, index, ports, area, zoom, marked=True)
-        names = {*marks.selection, *marks.found, *lit, marks.hovered, marks.walked}
-        seen = self._seen(names & index.nodes.keys(), area)
-        self.nodes.paint_marked(painter, seen, zoom, marks, frozenset(lit))
-        if marks.walked in index.frames:
-            self.nodes.paint_focus(painter, index.frames[marks.walked])
+        theme = current()
+        selected = Outline(theme.accent, 2, halo=True)
+        for names, outline in (
+            ({marks.hovered, *lit} - marks.selection, Outline(theme.accent)),
+            (marks.selection, selected),
+        ):
+            boxes, blocks = self._drawn(names, area, zoom)
+            self.nodes.paint(painter, boxes, blocks, zoom, outline)
+        with _sheet(painter, zoom) as (place, _):
+            for rect in self._rects(marks.found, area, zoom):
+                _paint_ring(painter, place(rect), QPen(QColor(theme.text), 2))
+            for rect in self._rects({marks.walked}, area, zoom):
+                _paint_ring(
+                    painter, place(rect), QPen(QColor(theme.accent), 1, Qt.PenStyle.DotLine)
+                )
         flagged = self._seen(marks.flags & index.nodes.keys(), area)
         paint_flags(painter, [index.rects[name] for name in flagged], zoom)
+
+    def _drawn(
+        self, names: Collection[str], area: QRectF, zoom: float
+    ) -> tuple[list[str], list[Block]]:
+        """Return the boxes and blocks in an area that some nodes are, or are in."""
+        level = self.detail.at(zoom)
+        blocks = level.blocks_of(names) if level.blocks else []
+        inside = {name for block in blocks for name in block.boxes}
+        boxes = self._seen({*names} & self._index.nodes.keys() - inside, area)
+        return boxes, [block for block in blocks if block.rect.intersects(area)]
+
+    def _rects(self, names: Collection[str], area: QRectF, zoom: float) -> list[QRectF]:
+        """Return the areas of the boxes, blocks and frames that some names stand for."""
+        boxes, blocks = self._drawn(names, area, zoom)
+        frames = {*names} & self._index.frames.keys() - {block.frame for block in blocks}
+        return [
+            *(self._index.rects[name] for name in boxes),
+            *(block.rect for block in blocks),
+            *(self._index.frames[name] for name in frames),
+        ]
 
     def _paint_marked_edges(
         self, painter: QPainter, area: QRectF, zoom: float, marks: Marks
@@ -626,19 +697,17 @@ class GraphPainter:
     def _paint_marked_labels(
         self, painter: QPainter, numbers: Collection[int], area: QRectF, zoom: float
     ) -> None:
-        if zoom >= TEXT_SCALE:
+        if zoom >= DETAIL_SCALE:
             labels = self._edges.labels_of(numbers)
             self._paint_labels(painter, [each for each in labels if each[1].intersects(area)])
 
     def _paint_labels(self, painter: QPainter, labels: Iterable[tuple[str, QRectF]]) -> None:
         theme = current()
-        painter.setFont(self._label)
-        painter.setPen(QColor(theme.quiet))
-        ground = QColor(theme.panel)
+        ground, colour = QColor(theme.panel), QColor(theme.quiet)
         for text, place in labels:
             painter.fillRect(place, ground)
-            corner = QPointF(place.left() + 2, place.bottom() - self._descent)
-            painter.drawText(corner, text[:SHOWN_CHARACTERS])
+            text = text[:SHOWN_CHARACTERS]
+            self._label.draw(painter, place.left() + 2, place.center().y(), text, colour)
 
     def _seen(self, names: Collection[str], area: QRectF) -> list[str]:
         if len(names) > 100:

@@ -1,8 +1,6 @@
-"""Overlays of a graph: the zoom control, the legend of colours, and the minimap."""
+"""Controls beside a graph: the zoom control, the legend of colours, and the minimap."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QLinearGradient, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
@@ -10,103 +8,17 @@ from PySide6.QtWidgets import QFrame, QToolButton, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton
+from lowerscope.app.kit.canvas.colouring import Colours
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.viewport import ZOOM_STEP
 from lowerscope.app.kit.layouts import row_of
-from lowerscope.app.kit.theme import Theme, kind_colour, strategy_colour
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
-from lowerscope.core.model.graph import Box
-
-# --- Colours of nodes, by strategy, kind, or a value such as a time ---
-
-Colouring = Literal["strategy", "kind", "time", "error"]
-"""Property of nodes that colours show; the last two show the values of `CanvasShade`."""
-
-FIGURES: tuple[Colouring, ...] = ("time", "error")
-"""Colourings that show values."""
-
-
-@dataclass(frozen=True)
-class CanvasShade:
-    """A value of a node that its colour shows."""
-
-    level: float  # From 0, the least in the graph, to 1, the greatest.
-    text: str  # The value as text, in place of the badge.
-    wrong: bool = False  # Whether the value is wrong, whatever the level.
-
-
-@dataclass(frozen=True)
-class CanvasFigures:
-    """Values of nodes by id, and a legend: ``"ramp"`` or ``"wrong"``, and its text."""
-
-    shades: Mapping[str, CanvasShade] = field(default_factory=dict)
-    legend: tuple[tuple[str, str], ...] = ()
-
-
-_GROUNDS = {"added": "right_ground", "removed": "wrong_ground", "changed": "changed"}
-
-STATUSES = frozenset(_GROUNDS)
-"""Strategies that are the status of a node in a difference."""
-
-
-def node_colour(theme: Theme, strategy: str, role: str, colouring: Colouring) -> str:
-    """Return the colour of the bar of a node with a strategy, or none, and a role."""
-    if colouring == "strategy" and strategy:
-        return strategy_colour(theme, strategy)
-    if colouring == "strategy":
-        return theme.faint if role == "constant" else theme.neutral
-    return kind_colour(theme, role)
-
-
-def status_ground(theme: Theme, status: str) -> str:
-    """Return the background of a node with a status in a difference, or of any other node."""
-    name = _GROUNDS.get(status)
-    ground: str = theme.node if name is None else getattr(theme, name)
-    return ground
-
-
-def shade_colour(theme: Theme, shade: CanvasShade | None, colouring: Colouring) -> str:
-    """Return the colour of the bar of a node with a value, or without one."""
-    if shade is None:
-        return theme.faint
-    if shade.wrong:
-        return theme.wrong
-    return theme.heat if colouring == "time" else theme.neutral
-
-
-def shade_ground(theme: Theme, shade: CanvasShade, colouring: Colouring) -> str:
-    """Return the background of a node with a value: darker for more, or lighter in a dark theme."""
-    if shade.wrong:
-        return theme.wrong_ground
-    return ramp(theme, shade.level, colouring)
-
-
-def ramp(theme: Theme, level: float, colouring: Colouring) -> str:
-    """Return the background for a level from 0 to 1."""
-    least = QColor(theme.node)
-    most = QColor(theme.heat_ground if colouring == "time" else theme.error_ground)
-    parts = zip(least.getRgb()[:3], most.getRgb()[:3], strict=True)  # type: ignore[index]
-    return QColor(*(round(a + (b - a) * level) for a, b in parts)).name()
-
-
-def legend_colour(theme: Theme, key: str, colouring: Colouring) -> str:
-    """Return the colour of a strategy or a kind, or of wrong values."""
-    if key == "wrong":
-        return theme.wrong
-    if colouring == "strategy":
-        return strategy_colour(theme, key)
-    return kind_colour(theme, key)
-
-
-def present(nodes: Iterable[Box], colouring: Colouring) -> set[str]:
-    """Return the strategies or kinds that at least one node has."""
-    if colouring == "strategy":
-        return {node.strategy for node in nodes if node.strategy}
-    # Fused nodes are calls, and have their colour.
-    return {"call" if node.kind == "fused" else node.kind for node in nodes}
-
 
 _LEGEND_PIXELS = 11.0
+LEGEND_LINE = 18
+"""Height of a line of the legend."""
+
+_MARK, _BETWEEN = 14.0, 12.0
 
 
 class ZoomControl(QFrame):
@@ -151,59 +63,61 @@ class ZoomControl(QFrame):
 
 
 class Legend(QWidget):
-    """A coloured bar and a label for each strategy, kind or range; transparent to the mouse."""
+    """A coloured mark and a label for each family, strategy or range, in one or more lines."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._entries: tuple[tuple[str, str], ...] = ()
-        self._colouring: Colouring = "strategy"
+        self._colours = Colours()
         self._font = ui_font(_LEGEND_PIXELS)
+        self._metrics = TextMetrics(self._font)
         theme.notifier().changed.connect(self.update)
 
-    def set_entries(self, entries: Sequence[tuple[str, str]], colouring: Colouring) -> None:
-        """Show these pairs of a strategy or kind and a label."""
-        self._entries, self._colouring = tuple(entries), colouring
+    def set_entries(self, entries: Sequence[tuple[str, str]], colours: Colours) -> None:
+        """Show these pairs of a key and a label."""
+        self._entries, self._colours = tuple(entries), colours
         self.setAccessibleName(", ".join(word for _, word in entries))
         self.setVisible(bool(entries))
-        self.resize(self.sizeHint())
         self.update()
 
     def words(self) -> list[str]:
         """Return the labels."""
         return [word for _, word in self._entries]
 
-    def sizeHint(self) -> QSize:
-        metrics = TextMetrics(self._font)
-        width = sum(metrics.horizontalAdvance(word) + 20 for _, word in self._entries)
-        return QSize(round(width) + 4, 24)
+    def lines(self, width: float) -> int:
+        """Return the number of lines that the labels take in a width."""
+        return 1 + max((line for line, *_ in self._places(width)), default=-1)
+
+    def _places(self, width: float) -> Iterator[tuple[int, float, str, str]]:
+        """Yield the line of each entry, its left end, its key, and its label as it fits."""
+        line, x = 0, 0.0
+        for key, word in self._entries:
+            needed = _MARK + self._metrics.horizontalAdvance(word)
+            if x and x + needed > width:
+                line, x = line + 1, 0.0
+            right = Qt.TextElideMode.ElideRight
+            yield line, x, key, self._metrics.elidedText(word, right, width - x - _MARK + 1)
+            x += needed + _BETWEEN
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        # Framed like the zoom control, so that the drawing is seen to continue behind it.
-        painter.setPen(QColor(colours.line))
-        painter.setBrush(QColor(colours.panel))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
-        metrics = TextMetrics(self._font)
         painter.setFont(self._font)
-        x = 8.0
-        base = self.height() / 2 + _LEGEND_PIXELS * 0.364
-        for key, word in self._entries:
-            bar = QRectF(x, self.height() / 2 - 6, 4, 12)
+        for line, x, key, word in self._places(self.width()):
+            middle = LEGEND_LINE * (line + 0.5)
+            mark = QRectF(x, middle - 4.5, 9, 9)
+            painter.setPen(Qt.PenStyle.NoPen)
             if key == "ramp":
-                shades = QLinearGradient(bar.bottomLeft(), bar.topLeft())
+                shades = QLinearGradient(mark.bottomLeft(), mark.topLeft())
                 for level in (0.0, 1.0):
-                    shades.setColorAt(level, QColor(ramp(colours, level, self._colouring)))
-                painter.fillRect(bar, shades)
+                    shades.setColorAt(level, QColor(self._colours.ramp(colours, level)))
+                painter.setBrush(shades)
             else:
-                painter.fillRect(bar, QColor(legend_colour(colours, key, self._colouring)))
+                painter.setBrush(QColor(self._colours.legend_colour(colours, key)))
+            painter.drawRoundedRect(mark, 2, 2)
             painter.setPen(QColor(colours.quiet))
-            room = self.width() - x - 8
-            shown = metrics.elidedText(word, Qt.TextElideMode.ElideRight, room)
-            painter.drawText(QPointF(x + 8, base), shown)
-            x += metrics.horizontalAdvance(word) + 20
+            painter.drawText(QPointF(x + _MARK, middle + _LEGEND_PIXELS * 0.364), word)
 
 
 _WIDEST, _HIGHEST = 168.0, 150.0
@@ -223,8 +137,7 @@ class Minimap(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._index: GraphIndex | None = None
-        self._colouring: Colouring = "strategy"
-        self._shades: Mapping[str, CanvasShade] = {}
+        self._colours = Colours()
         self._seen = QRectF()
         self._grip: QPointF | None = None
         self._picture = QPixmap()
@@ -236,11 +149,9 @@ class Minimap(QWidget):
         theme.notifier().changed.connect(self._redraw)
         self.hide()
 
-    def show_graph(
-        self, index: GraphIndex, colouring: Colouring, shades: Mapping[str, CanvasShade]
-    ) -> None:
+    def show_graph(self, index: GraphIndex, colours: Colours) -> None:
         """Show another graph, or the same one in other colours."""
-        self._index, self._colouring, self._shades = index, colouring, shades
+        self._index, self._colours = index, colours
         self._redraw()
 
     def show_seen(self, seen: QRectF) -> None:
@@ -282,29 +193,18 @@ class Minimap(QWidget):
         scale, corner = self._scale()
         painter = QPainter(picture)
         painter.setPen(Qt.PenStyle.NoPen)
-        blocks: dict[tuple[str, str, str], list[QRectF]] = {}
+        places: dict[str, list[QRectF]] = {}
         for name, rect in self._index.rects.items():
-            node = self._index.nodes[name]
             place = QRectF(corner + rect.topLeft() * scale, rect.size() * scale)
             place.setWidth(max(1.5, place.width()))
             place.setHeight(max(1.0, place.height()))
-            ground = self._ground(colours, name)
-            blocks.setdefault((ground, node.strategy, node.kind), []).append(place)
-        for (ground, strategy, role), places in blocks.items():
-            colour = ground or node_colour(colours, strategy, role, self._colouring)
+            colour = self._colours.mark(colours, self._index.nodes[name])
+            places.setdefault(colour, []).append(place)
+        for colour, rects in places.items():
             painter.setBrush(QColor(colour))
-            painter.drawRects(places)
+            painter.drawRects(rects)
         painter.end()
         return picture
-
-    def _ground(self, colours: Theme, name: str) -> str:
-        """Return the colour of a node's value, or ``""`` where values are not shown."""
-        if self._colouring not in FIGURES:
-            return ""
-        shade = self._shades.get(name)
-        if shade is None:
-            return colours.node_line
-        return colours.wrong if shade.wrong else shade_ground(colours, shade, self._colouring)
 
     # Qt
 

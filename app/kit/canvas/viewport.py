@@ -36,7 +36,7 @@ BUDGET_MS = 4.0
 """Time in a frame for drawing missing tiles."""
 
 OVERVIEW = 0.08
-"""Below this scale, tiles of half of it, a quarter … are scaled down."""
+"""Below this scale, tiles of half of it, a quarter … are scaled down while zooming."""
 
 CROWDED = 0.15
 """Below this scale tiles are small."""
@@ -215,10 +215,10 @@ def _side(level: float) -> int:
 
 def _level(zoom: float, settled: bool) -> float:
     """Return the scale of the tiles for a scale of the view."""
-    if zoom < OVERVIEW:
-        return float(OVERVIEW * 2.0 ** math.ceil(math.log2(zoom / OVERVIEW)))
     if settled:
         return zoom
+    if zoom < OVERVIEW:
+        return float(OVERVIEW * 2.0 ** math.ceil(math.log2(zoom / OVERVIEW)))
     return float(2.0 ** (round(math.log2(zoom) * _STEPS) / _STEPS))
 
 
@@ -230,18 +230,17 @@ def _inside(area: QRectF, side: float) -> list[tuple[int, int]]:
 
 # --- Pan and zoom of a drawing, without Qt widgets ---
 
-#: Least scale; a graph that does not fit at it can be made smaller still, down to the other.
+#: Least scale; a graph that does not fit at it can be made smaller still.
 SMALLEST = 0.05
-LEAST = 0.01
 LARGEST = 4.0
 #: Least scale at which a graph is opened to fit the width.
 READABLE = 0.85
+#: Least scale at which it is opened to fit as a whole.
+OVERVIEW_SCALE = 0.65
 
 # At least this many pixels of the drawing stay visible.
 _KEPT = 48.0
-_ROOM = 16.0
-# Room below the drawing for the overlay buttons.
-_FOOT = 48.0
+_ROOM = 8.0
 
 
 class CanvasView:
@@ -253,9 +252,10 @@ class CanvasView:
         self._bounds = QRectF()
         self._size = QSizeF()
         self._middle = 0.0
-        # Whether the view has not been moved since ``go_home``: then it follows the viewport's
-        # size.
+        # Whether the view has not been moved since ``go_home`` or ``fit``: then it follows the
+        # viewport's size.
         self.at_home = True
+        self._is_fitted = False
 
     def set_bounds(self, bounds: QRectF) -> None:
         """Set the extent of the drawing."""
@@ -264,15 +264,31 @@ class CanvasView:
 
     def resize(self, size: QSizeF) -> None:
         """Set the size of the viewport, in pixels."""
+        was_whole = self._is_whole()
         self._size = size
-        if self.at_home:
+        if self._is_fitted or (was_whole and not self.at_home and not self._is_whole()):
+            self.fit()
+        elif self.at_home:
             self.go_home(self._middle)
         else:
             self._clamp()
 
+    def _is_whole(self) -> bool:
+        """Return whether all of the drawing is visible."""
+        shown = self.to_viewport(self._bounds)
+        return QRectF(QPointF(-1, -1), self._size + QSizeF(2, 2)).contains(shown)
+
     def go_home(self, middle: float) -> None:
-        """Show the top of the drawing, with all its width or with ``middle`` in the middle."""
+        """Show all of the drawing, or its top where that would be too small to read.
+
+        Args:
+            middle: The x that is centred if not all of the width fits.
+        """
         self._middle = middle
+        if self._fitting_zoom(self._bounds) >= OVERVIEW_SCALE:
+            self.fit()
+            self.at_home, self._is_fitted = True, False
+            return
         width = self._bounds.width()
         share = self._size.width() / width if width and self._size.width() else 1.0
         # If it would not fit all the same, text keeps its full size.
@@ -283,29 +299,33 @@ class CanvasView:
             round(self._size.width() / 2 - x * self.zoom), round(-self._bounds.top() * self.zoom)
         )
         self._clamp()
-        self.at_home = True
+        self.at_home, self._is_fitted = True, False
 
     def fit(self) -> None:
         """Fit all of the drawing into the view, centred, never larger than 100 %."""
         self.fit_to(self._bounds)
+        self._is_fitted = True
 
     def fit_to(self, area: QRectF) -> None:
         """Fit this part of the drawing into the view, centred, never larger than 100 %."""
         if area.isEmpty():
             return
-        width, height = self._size.width() - 2 * _ROOM, self._size.height() - _ROOM - _FOOT
-        share = min(width / area.width(), height / area.height())
-        self.zoom = max(self.smallest(), min(1.0, share))
-        middle = QPointF(self._size.width() / 2, _ROOM + height / 2)
+        self.zoom = max(self.smallest(), self._fitting_zoom(area))
+        middle = QPointF(self._size.width() / 2, self._size.height() / 2)
         self.move_to(middle - area.center() * self.zoom)
+
+    def _fitting_zoom(self, area: QRectF) -> float:
+        """Return the scale at which a part of the drawing fits, at most 100 %."""
+        if area.isEmpty() or self._size.isEmpty():
+            return 1.0
+        width, height = self._size.width() - 2 * _ROOM, self._size.height() - 2 * _ROOM
+        return min(1.0, max(1.0, width) / area.width(), max(1.0, height) / area.height())
 
     def smallest(self) -> float:
         """Return the least scale, at which all of a large drawing fits."""
         if self._bounds.isEmpty() or self._size.isEmpty():
             return SMALLEST
-        across = self._size.width() / self._bounds.width()
-        down = self._size.height() / self._bounds.height()
-        return max(LEAST, min(SMALLEST, 0.9 * across, 0.9 * down))
+        return min(SMALLEST, 0.9 * self._fitting_zoom(self._bounds))
 
     def zoom_to(self, zoom: float, anchor: QPointF) -> None:
         """Change the scale; the point at ``anchor`` in the viewport stays fixed."""
@@ -315,7 +335,7 @@ class CanvasView:
 
     def move_to(self, origin: QPointF) -> None:
         """Move the drawing's origin to a position in the viewport, as far as some stays visible."""
-        self.at_home = False
+        self.at_home = self._is_fitted = False
         # Whole pixels: pictures of parts of the drawing are placed side by side.
         self.origin = QPointF(origin.toPoint())
         self._clamp()
@@ -327,7 +347,6 @@ class CanvasView:
     def origin_to_show(self, rect: QRectF) -> QPointF:
         """Return the origin that makes this part of the drawing visible with the least movement."""
         seen = self.to_viewport(rect).adjusted(-_ROOM, -_ROOM, _ROOM, _ROOM)
-        seen.setBottom(seen.bottom() + _FOOT - _ROOM)
         dx = _least_shift(seen.left(), seen.right(), self._size.width())
         dy = _least_shift(seen.top(), seen.bottom(), self._size.height())
         return self.origin + QPointF(dx, dy)
@@ -350,7 +369,7 @@ class CanvasView:
         shown = self.to_viewport(self._bounds)
         return (
             _range(self.origin.x(), shown.left(), shown.right(), self._size.width()),
-            _range(self.origin.y(), shown.top(), shown.bottom() + _FOOT, self._size.height()),
+            _range(self.origin.y(), shown.top(), shown.bottom(), self._size.height()),
         )
 
     def _clamp(self) -> None:

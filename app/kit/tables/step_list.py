@@ -162,7 +162,7 @@ class StepList(PaintedTree):
         if row is not None:
             self.folded.emit(key, not row.unfolded)
 
-    def depth(self, row: StepRow) -> int:
+    def depth_of(self, row: StepRow) -> int:
         """Return how many steps a row is inside of."""
         depth, above = 0, self.row(row.parent)
         while above is not None and above.kind == "step":
@@ -389,7 +389,7 @@ class _StepDelegate(WholeWords):
             painter.setBrush(QColor(colours.stop))
             painter.drawEllipse(QPointF(6.5, area.top() + 11), 3, 3)
             painter.restore()
-        shift = _INDENT * self._steps.depth(row)
+        shift = _INDENT * self._steps.depth_of(row)
         upper = QRectF(area.left() + shift, area.top() + 2, area.width() - shift, 18)
         lower = QRectF(upper.left(), area.top() + 18, upper.width(), 15)
         if row.on is not None and (hovered or not row.on):

@@ -14,8 +14,8 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps, can_break
 from lowerscope.app.document.selection import EXTENDING
+from lowerscope.app.kit.canvas.colouring import FIGURES, Colouring
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.kit.canvas.overlays import FIGURES, Colouring
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.common.descriptions import RANDOM, Facts, find_node, line_text, names_of
@@ -25,6 +25,7 @@ from lowerscope.app.panes.common.node_figures import (
     run_facts,
     why_no_figures,
 )
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import (
     FITS,
     STRATEGY_NAMES,
@@ -65,7 +66,8 @@ def card_text(document: Document, box: Box) -> CardText:
     functions = (*_of_kind(linked, "tir"), *_of_kind(linked, "ext")) if box.origins is None else ()
     described = [
         ("from", _other_name(box)),
-        ("value", box.subtitle),
+        ("operator", box.description),
+        ("value", "" if box.shape is None else f"{shape_text(box.shape)} {box.dtype}"),
         ("holds", names_of(box.members, most=6)),
         ("strategy", STRATEGY_NAMES.get(box.strategy, "")),
         ("FX nodes", names_of(_of_kind(linked, "fx"))),
@@ -106,7 +108,7 @@ def _node_facts(node: FxNode) -> list[tuple[str, str]]:
 def _group_facts(box: Box) -> Facts:
     facts = [
         ("module", module_path(box.id)),
-        ("kind", box.subtitle),
+        ("kind", box.description),
         ("strategy", STRATEGY_NAMES.get(box.strategy, "")),
         ("inside", names_of(box.members, most=6)),
     ]
@@ -230,8 +232,8 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
     colours = menu.addMenu(tr("Colours"))
     colours.setToolTipsVisible(True)
     words: dict[Colouring, str] = {
+        "family": tr("By operator family\tC"),
         "strategy": tr("By strategy\tC"),
-        "kind": tr("By kind\tC"),
         "time": tr("By time"),
         "error": tr("By error"),
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.kit.canvas.overlays import CanvasFigures, CanvasShade, Colouring
+from lowerscope.app.kit.canvas.colouring import CanvasFigures, CanvasShade, Colouring
 from lowerscope.app.panes.common.descriptions import Facts, names_of
 from lowerscope.app.panes.common.dlpack_text import hand_over_text
 from lowerscope.core.model.formatting import duration_text, error_text, share_text

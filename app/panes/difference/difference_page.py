@@ -276,7 +276,9 @@ def diff_part(
     same = function.status == "same"
     new = (function.old if same else function.new).split("\n")
     new = new if function.status != "removed" else []
-    runs, foreign, sources = [], [], Counter[str]()
+    runs: list[DiffRun] = []
+    foreign: list[int] = []
+    sources = Counter[str]()
     own = len(old) + len(function.constants)
     old_lines: list[str] = []
     for run in function.runs:

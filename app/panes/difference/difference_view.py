@@ -62,7 +62,7 @@ class DifferenceView(QWidget):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.page)
         self.pages.addWidget(self.graph)
-        self.earlier = IconButton("up", self.tr("Previous step (Ctrl+F10)"))
+        self.earlier = IconButton("up", self.tr("Previous step (F7)"))
         self.later = IconButton("down", self.tr("Next step (F10)"))
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")

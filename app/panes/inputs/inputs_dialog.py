@@ -403,6 +403,11 @@ def _mark(row: InputRow, wrong: bool, *, of_model: bool = False) -> None:
         mark_wrong(field, wrong and not named and not shaped)
 
 
+def _extents(text: str) -> str:
+    """Return the extents of a written shape as the command line has them."""
+    return ",".join(part.strip() for part in text.replace("×", ",").split(",") if part.strip())
+
+
 def _spec_of(row: InputRow) -> InputSpec | None:
     """Parse a row with the parser of the command line's option, for the same errors.
 
@@ -410,11 +415,11 @@ def _spec_of(row: InputRow) -> InputSpec | None:
     """
     if row.known and row.texts() == row.before:
         return row.said
-    shape = ",".join(part for part in row.shape.text().replace("×", ",").split(",") if part.strip())
+    shape = _extents(row.shape.text())
     file = row.file.text().strip()
     if file:
         picture = Path(file).suffix.lower() in IMAGES
-        if shape and (picture or row.shape.text().strip() != row.before[0]):
+        if shape and (picture or shape != _extents(row.before[0])):
             # A picture is resized to fit; for other files, this is their shape according to the
             # user.
             spec = parse_input(f"{row.name}={shape}")

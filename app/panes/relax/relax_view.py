@@ -177,7 +177,7 @@ class RelaxView(Pane):
         self.metadata.show_text_of("", self._stepping.moment)
         if any(each.id == MAIN for each in snapshot.functions):
             self.numpy.show_text_of("main", self._stepping.moment)
-            self.bytecode.show_text_of("main")
+            self.bytecode.show_text_of("main", self._stepping.moment)
         self._show_context()
         self._show_footer()
 
@@ -195,6 +195,7 @@ class RelaxView(Pane):
             self.metadata.show_text_of("", moment)
             if any(each.id == MAIN for each in snapshot.functions):
                 self.numpy.show_text_of("main", moment)
+                self.bytecode.show_text_of("main", moment)
             self._show_context()
 
     def _show_call(self) -> None:

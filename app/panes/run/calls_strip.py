@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.charts.plots import Group, Piece, RunChart, Span
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
-from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.descriptions import names_of
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
+from lowerscope.app.kit.theme import family_colour
+from lowerscope.app.panes.common.descriptions import families_of, names_of
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.formatting import bytes_text, duration_text, shape_text, share_text
+from lowerscope.core.model.graph import FAMILY_NAMES
 from lowerscope.core.model.run_records import CallRun, MemoryRecord, RunRecord, Storage
 from lowerscope.core.model.snapshot import Snapshot
 
@@ -25,19 +28,9 @@ def selected_with(call: CallRun) -> tuple[str, ...]:
     return call.nodes or ((call.entity,) if call.entity else ())
 
 
-def strategy_of(snapshot: Snapshot, nodes: Iterable[str]) -> str:
-    """Return the strategy of some nodes; empty if they have none or several."""
-    found = {
-        node.strategy
-        for each in nodes
-        if (node := snapshot.nodes.get(each)) is not None and node.strategy
-    }
-    return next(iter(found)) if len(found) == 1 else ""
-
-
 def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
     """Return the calls of a run as spans, with the memory allocated during each."""
-    live = record.memory.live
+    live, families = record.memory.live, families_of(snapshot)
     whole = sum(each.milliseconds for each in record.calls) or 1.0
     return tuple(
         Span(
@@ -45,7 +38,8 @@ def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
             length=call.milliseconds,
             title=call.function,
             tooltip="\n".join(_call_lines(call, index, whole, live)),
-            role=strategy_of(snapshot, call.nodes),
+            # A fused function has the family of the first, which is that of the heaviest as a rule.
+            family=next(filter(None, map(families.get, call.nodes)), ""),
             amount=live[index] if index < len(live) else 0.0,
         )
         for index, call in enumerate(record.calls)
@@ -150,10 +144,12 @@ class CallsStrip(SeenPage):
         larger.clicked.connect(self._zoom_in)
         whole.clicked.connect(self.chart.show_all)
         title = Label(self.tr("Calls"), role="title")
+        self.legend = MarkupLabel(role="quiet")
         head = row_of(
             None,
             title,
             (self.summary, 1),
+            self.legend,
             smaller,
             whole,
             larger,
@@ -165,12 +161,14 @@ class CallsStrip(SeenPage):
         self.chart.chosen.connect(self._select_call)
         document.on(("snapshot", "run", "running"), self.show_if_seen)
         document.on(("selection", "snapshot"), self._show_selection)
+        theme.notifier().changed.connect(self.show_if_seen)
 
     def show_content(self) -> None:
         snapshot, record = self._document.snapshot, self._runs.newest
         if snapshot is None or record is None or not record.calls:
             self.chart.set_run(())
             self.chart.set_empty(self.tr("No call was timed."))
+            self.legend.setText("")
             self.summary.set_whole("")
             return
         count, whole = len(record.calls), sum(each.milliseconds for each in record.calls)
@@ -183,7 +181,20 @@ class CallsStrip(SeenPage):
         peak = record.memory.peak
         most = self.tr("memory alive, at most {0}").format(bytes_text(peak)) if peak else ""
         groups = groups_of(snapshot, record)
-        self.chart.set_run(spans_of(snapshot, record), pieces, most, groups)
+        spans = spans_of(snapshot, record)
+        self.chart.set_run(spans, pieces, most, groups)
+        colours, families = theme.current(), {each.family for each in spans}
+        entry = '<span style="color:{0}">■</span> {1}'
+        self.legend.setText(
+            join_markup(
+                " &nbsp; ",
+                [
+                    markup(entry, family_colour(colours, family), title)
+                    for family, title in FAMILY_NAMES.items()
+                    if family in families
+                ],
+            )
+        )
         self._show_selection()
 
     def _show_selection(self) -> None:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from lowerscope.app.document.document import Document
-from lowerscope.core.model.run_records import NodeRun
+from lowerscope.core.model.run_records import NodeRun, RunRecord
 
 
 def starts_here(run: NodeRun) -> bool:
@@ -21,16 +21,16 @@ def is_inherited(run: NodeRun) -> bool:
 
 def differing(document: Document) -> tuple[str, ...]:
     """Return the ids of the nodes that differed in the last run, in the graph's order."""
-    return tuple(run.id for run in _nodes(document) if run.matches is False)
+    return tuple(run.id for run in fx_runs(document.run_record) if run.matches is False)
 
 
 def starting(document: Document) -> tuple[str, ...]:
     """Return the ids of the nodes that start a difference, in the graph's order."""
-    return tuple(run.id for run in _nodes(document) if starts_here(run))
+    return tuple(run.id for run in fx_runs(document.run_record) if starts_here(run))
 
 
-def _nodes(document: Document) -> Iterator[NodeRun]:
-    record = document.run_record
+def fx_runs(record: RunRecord | None) -> Iterator[NodeRun]:
+    """Yield the results of FX nodes, without those of bindings."""
     yield from (each for each in (record.nodes if record else ()) if each.id.startswith("fx:"))
 
 

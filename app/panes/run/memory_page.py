@@ -18,7 +18,7 @@ from lowerscope.core.model.formatting import bytes_text, shape_text
 from lowerscope.core.model.run_records import NOT_THERE, MemoryRecord, RunRecord
 
 
-def tensor_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
+def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
     """Yield a row for each tensor that a run allocates; those of the largest storage first."""
     storages = sorted(memory.storages, key=lambda each: -each.size)
     for number, storage in enumerate(storages, start=1):
@@ -84,4 +84,4 @@ class MemoryPage(SeenPage):
             self.table.set_empty(self.tr("It ran on {0}").format(record.ran_on), self.tr(NOT_THERE))
         else:
             self.table.set_empty(self.tr("No memory is allocated"), record.memory.reason)
-        self.table.set_rows(tuple(tensor_rows(record.memory, record)))
+        self.table.set_rows(tuple(memory_rows(record.memory, record)))

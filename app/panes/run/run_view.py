@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Pill
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import plain
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import Pane
@@ -84,12 +85,16 @@ class RunView(Pane):
     def current(self) -> str:
         return self._key
 
-    def add_action(self, action: QAction) -> None:
-        """Add a button for a command, with its text, at the right end of the header."""
-        action.setIconText(plain(action.text()))
-        button = self.add_button(action)
-        button.setProperty("framed", True)
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    def add_command(self, word: str, action: QAction) -> None:
+        """Add a button for a command at the right end of the header."""
+        button = push_button(word, act=action.trigger)
+        button.setToolTip(
+            f"{plain(action.text())} ({action.shortcut().toString()})".removesuffix(" ()")
+        )
+        button.setAccessibleName(plain(action.text()))
+        button.setEnabled(action.isEnabled())
+        action.enabledChanged.connect(button.setEnabled)
+        self.add_corner(button)
 
     # Content
 

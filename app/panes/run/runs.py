@@ -14,13 +14,12 @@ from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
 from lowerscope.app.panes.run.run_variants import RunVariants
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import RunPart, RunRecord
+from lowerscope.core.model.run_records import Measuring, RunPart, RunRecord, is_disturbed
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.time_records import Measuring, is_disturbed
 
 
 @dataclass(frozen=True)
@@ -98,11 +97,11 @@ class Runs(QObject):
             return ""
         before = self._last[0]
         if self.running:
-            return self.tr("Of the run before: the next one is in progress.")
+            return self.tr("This is the run before; the next one is in progress.")
         if run_of(before) == run_of(recipe):
             return self.tr("The files have changed since this run. Run it again (F5).")
         old, new = variant_names((before, recipe))
-        return self.tr("Of {0}; {1} has not run yet (F5).").format(old, new)
+        return self.tr("This is the run of {0}. {1} has not run yet (F5).").format(old, new)
 
     def run(self, *, quick: bool = False) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle.

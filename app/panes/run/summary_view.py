@@ -23,7 +23,7 @@ from lowerscope.app.kit.plain_text import (
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.app.panes.common.prediction import show_prediction, verdict_state
-from lowerscope.app.panes.run.differences import starts_here
+from lowerscope.app.panes.run.differences import fx_runs, starts_here
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.nodes_table import operator_of
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
@@ -125,7 +125,7 @@ class FirstDifference(Section):
             found.append(self.tr("Changed by {0}").format(", ".join(made.passes)))
         if made.schedules:
             found.append(self.tr("Scheduled: {0}").format("; ".join(made.schedules)))
-        starts = [each.id for each in record.nodes if starts_here(each)]
+        starts = [each.id for each in fx_runs(record) if starts_here(each)]
         operators = {operator_of(node) for each in starts if (node := self._node(each)) is not None}
         if len(starts) > 1 and len(operators) == 1:
             text = self.tr("All {0} nodes that start a difference are {1}.")
@@ -183,7 +183,7 @@ class Times(Section):
 
 
 class SummaryView(QScrollArea):
-    """What the last run has shown, also if the recipe has changed since."""
+    """The outcome of the last run, also if the recipe has changed since."""
 
     def __init__(
         self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
@@ -287,6 +287,8 @@ class SummaryView(QScrollArea):
         reason, failed = record.reason, self._faults.failed
         if failed is not None:
             role, mark, words, reason = "wrong", "✕ ", self.tr("The last run failed"), failed.line()
+        elif self._runs.outdated:
+            role = "plain"
         text = markup(
             '<span style="font-weight:600">{0}</span>', f"{mark}{words[:1].upper()}{words[1:]}"
         )

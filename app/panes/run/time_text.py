@@ -16,7 +16,7 @@ from lowerscope.core.model.formatting import (
     duration_text,
     ratio_text,
 )
-from lowerscope.core.model.time_records import FEW, RunTimes, SideTimes, is_reliable, times_as_fast
+from lowerscope.core.model.run_records import FEW, RunTimes, SideTimes, is_reliable, times_as_fast
 
 
 def tr(text: str) -> str:

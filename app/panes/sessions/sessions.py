@@ -24,9 +24,9 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.background import when_done
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.console import say
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.sessions import (
     SUFFIX,
-    Hashes,
     Session,
     changed_since,
     load_session,

@@ -72,7 +72,7 @@ class PipelineView(Pane):
             self.tr("Filter by the name of a pass, or of a function that it changed"),
         )
         self.filter.textChanged.connect(self._filter)
-        self.back = IconButton("left", self.tr("Previous step (Ctrl+F10)"))
+        self.back = IconButton("left", self.tr("Previous step (F7)"))
         self.on = IconButton("right", self.tr("Next step (F10)"))
         self.play = push_button(self.tr("Play"))
         self.slider = StepSlider(self.tr("Step"))

@@ -12,8 +12,16 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from lowerscope.core.model.graph import (
+    BADGE,
     CHEVRON,
+    FOOT,
     GROUPS,
+    HEADER,
+    NAME_LINE,
+    PADDING,
+    PILL,
+    PILLS,
+    ROW,
     Box,
     Edge,
     GraphRecord,
@@ -22,6 +30,7 @@ from lowerscope.core.model.graph import (
     TextMetrics,
     cut_to,
 )
+from lowerscope.core.views.graph.families import family_of, weightiest
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,
     Block,
@@ -42,11 +51,15 @@ from lowerscope.core.views.graph.layout.route import NodeSize
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A group that is expanded, or a data-flow block: boxes by number, and frames, in order."""
+    """A group that is expanded, or a data-flow block: boxes by number, and frames, in order.
+
+    `kind`: the class of a module, or the call of a fused function.
+    """
 
     id: str
     title: str
     items: tuple[FrameItem, ...]
+    kind: str = ""
 
 
 FrameItem: TypeAlias = "int | Frame"
@@ -117,8 +130,9 @@ class _Left:
             elif isinstance(item, Block):
                 result.append(Frame("", item.title, self.add(item.items)))
             elif item.id in self.expanded:
-                title = _named(item.title, self._kind(item))
-                result.append(Frame(item.id, title, self.add(item.items)))
+                kind = self._kind(item)
+                title = _named(item.title, kind)
+                result.append(Frame(item.id, title, self.add(item.items), kind))
             else:
                 for box in item.boxes():
                     self.of[box] = len(self.boxes)
@@ -128,8 +142,7 @@ class _Left:
 
     def _kind(self, group: Group) -> str:
         call = self.calls.get(group.id)
-        # The calls, without the constants beside them.
-        return self.kinds.get(group.path, "") if call is None else call.subtitle.split(" · ")[0]
+        return self.kinds.get(group.path, "") if call is None else call.operator
 
     def _group_box(self, group: Group) -> BoxText:
         if group.id in self.calls:
@@ -139,10 +152,10 @@ class _Left:
         return BoxText(
             id=group.id,
             title=group.title,
-            subtitle=_named(self.kinds.get(group.path, ""), f"{len(inside)} {self.unit}"),
             kind="group",
-            operator=self.kinds.get(group.path, ""),
             strategy=strategies.pop() if len(strategies) == 1 else "",
+            operator=self.kinds.get(group.path, ""),
+            rows=((f"{len(inside)} {self.unit}", ""),),
             members=tuple(dict.fromkeys(each for box in inside for each in _held(box))),
         )
 
@@ -168,7 +181,7 @@ def _named(one: str, two: str) -> str:
 _READABLE = 0.5
 """The zoom below which the text in a box is illegible."""
 
-_ROW = 80.0
+_BETWEEN = 44.0
 _COLUMN = 180.0
 _FRAME = 60.0
 
@@ -202,11 +215,12 @@ def _rough_size(left: Collapsed, frames: int) -> tuple[float, float]:
     for source, below in enumerate(targets):
         for target in below:
             row[target] = max(row[target], row[source] + 1)
-    in_row: dict[int, int] = {}
-    for each in row:
-        in_row[each] = in_row.get(each, 0) + 1
-    rows, columns = len(in_row), max(in_row.values(), default=0)
-    return columns * _COLUMN, rows * _ROW + frames * _FRAME
+    columns = Counter(row)
+    heights: dict[int, float] = {}
+    for each, box in zip(row, left.boxes, strict=True):
+        heights[each] = max(heights.get(each, 0.0), _height(box))
+    height = sum(heights.values()) + _BETWEEN * len(heights) + _FRAME * frames
+    return max(columns.values(), default=0) * _COLUMN, height
 
 
 _MANY = 3
@@ -363,16 +377,11 @@ def _rows(boxes: Sequence[BoxText], flows: Sequence[Flow]) -> dict[str, int]:
     return row
 
 
-HEIGHT = 36.0
-"""Height of every box, in pixels: two lines of text."""
-
-_LEAST_WIDTH = 136.0
-_WIDEST_SUBTITLE = 300.0
+_LEAST_WIDTH = 160.0
+_LEAST_PILL = 96.0
+_WIDEST_ROW = 300.0
 _WIDEST_TITLE = 420.0
-_LEFT = 14.0
-_RIGHT = 12.0
-_STRATEGY = 32.0
-_BESIDE = 12.0
+_BETWEEN_WORDS = 12.0
 
 
 @contextmanager
@@ -398,8 +407,8 @@ def graph_record(
 ) -> GraphRecord:
     """Lay out boxes and the values that flow between them.
 
-    Subtitles that are very long are cut, and end in ``…``; titles are kept, and have to be cut to
-    the width of the box where they are drawn. Two boxes have one edge at most. Where
+    Rows that are very long are cut, and end in ``…``; titles are kept, and have to be cut to the
+    width of the box where they are drawn. Two boxes have one edge at most. Where
     a value is used in many places far from it, stubs at both ends take the place of edges.
 
     `boxes`, `flows`: the graph, every box after those that it reads.
@@ -424,20 +433,22 @@ def graph_record(
         None if blocks is None else _bands_of(left, blocks),
     )
     groups = dict(_groups_of(left.items))
+    families = _families(left, [family_of(box.operator) for box in boxes])
     drawn = tuple(
         Box(
             id=box.id,
             title=box.title,
-            subtitle=box.subtitle,
             kind=box.kind,
             strategy=box.strategy,
             x=placed.corners[box.id][0],
             y=placed.corners[box.id][1],
             width=widths[box.id],
-            height=HEIGHT,
+            height=_height(box),
+            operator=box.operator,
+            rows=box.rows,
+            family=families[index],
             members=box.members,
             origins=box.origins,
-            operator=box.operator,
             shape=box.shape,
             dtype=box.dtype,
             group=groups[index],
@@ -463,8 +474,12 @@ def graph_record(
             height=height,
             id=frame.id,
             origins=(calls[frame.id].origins or ()) if frame.id in calls else (),
+            group=around,
+            family=_frame_family(frame, families),
         )
-        for frame, (x, y, width, height) in zip(_frames_in(left.items), placed.frames, strict=True)
+        for (frame, around), (x, y, width, height) in zip(
+            _frames_in(left.items), placed.frames, strict=True
+        )
     )
     return GraphRecord(
         boxes=drawn,
@@ -496,7 +511,7 @@ def _expanded(
 
 def _size(box: BoxText, width: float, stubs: Stubs) -> NodeSize:
     left, right, above = stubs.room(box.id, width)
-    return NodeSize(box.id, width, HEIGHT, left, right, above, box.kind == "constant")
+    return NodeSize(box.id, width, _height(box), left, right, above, box.kind == "constant")
 
 
 def _layout_item(item: FrameItem, metrics: TextMetrics) -> LayoutItem:
@@ -505,18 +520,39 @@ def _layout_item(item: FrameItem, metrics: TextMetrics) -> LayoutItem:
     inside = tuple(_layout_item(each, metrics) for each in item.items)
     width = (
         min(metrics.quiet_width(item.title), _WIDEST_TITLE)
-        + 2 * _BESIDE
+        + 2 * _BETWEEN_WORDS
         + (CHEVRON if item.id else 0.0)
     )
     return Subgraph(width, inside, bar=bool(item.id))
 
 
-def _frames_in(items: Sequence[FrameItem]) -> Iterator[Frame]:
-    """Yield all frames, outer ones before those inside of them."""
+def _frames_in(items: Sequence[FrameItem], group: str = "") -> Iterator[tuple[Frame, str]]:
+    """Yield all frames, outer ones first, with the id or the title of the frame around each."""
     for item in items:
         if isinstance(item, Frame):
-            yield item
-            yield from _frames_in(item.items)
+            yield item, group
+            yield from _frames_in(item.items, item.id or item.title)
+
+
+def _families(left: Collapsed, whole: Sequence[str]) -> list[str]:
+    """Return the family of each box; ``whole`` are those of the boxes of the whole graph."""
+    inside: dict[int, list[str]] = {}
+    for index, box in enumerate(left.of):
+        if left.boxes[box].kind in GROUPS:
+            inside.setdefault(box, []).append(whole[index])
+    return [
+        family_of(box.operator) or weightiest(inside.get(index, ()))
+        for index, box in enumerate(left.boxes)
+    ]
+
+
+def _frame_family(frame: Frame, families: Sequence[str]) -> str:
+    """Return the family of an expanded group: that of its class, or else the weightiest inside."""
+    inside = (
+        families[each] if isinstance(each, int) else _frame_family(each, families)
+        for each in frame.items
+    )
+    return family_of(frame.kind) or weightiest(inside)
 
 
 def _groups_of(items: Sequence[FrameItem], group: str = "") -> Iterator[tuple[int, str]]:
@@ -539,16 +575,36 @@ def _bands_of(left: Collapsed, blocks: Blocks) -> list[int]:
 
 
 def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:
-    subtitle = cut_to(box.subtitle, _WIDEST_SUBTITLE, metrics.quiet_width)
-    if subtitle == box.subtitle:
+    """Cut the texts of rows that are wider than any box."""
+    if all(metrics.quiet_width(name + value) <= _WIDEST_ROW for name, value in box.rows):
         return box
-    return replace(box, subtitle=subtitle.removesuffix("…").rstrip(" ,·") + "…")
+    rows = []
+    for name, value in box.rows:
+        name = cut_to(name, _WIDEST_ROW, metrics.quiet_width)
+        room = max(_WIDEST_ROW - metrics.quiet_width(name), _WIDEST_ROW / 4)
+        rows.append((name, cut_to(value, room, metrics.quiet_width)))
+    return replace(box, rows=tuple(rows))
 
 
 def _width(box: BoxText, metrics: TextMetrics) -> float:
+    """Return the width of a box, an even number: edges meet it in the middle of a pixel."""
     title = min(metrics.title_width(box.title), _WIDEST_TITLE)
-    text = max(title, metrics.quiet_width(box.subtitle))
-    wanted = _LEFT + text + (_STRATEGY if box.strategy else _RIGHT)
-    wanted += CHEVRON if box.kind in GROUPS else 0.0
-    # An even number of pixels, so that the middle, where edges meet the box, is a whole one.
-    return max(_LEAST_WIDTH, 2.0 * math.ceil(wanted / 2))
+    rows = [
+        metrics.quiet_width(name) + (metrics.quiet_width(value) + _BETWEEN_WORDS if value else 0.0)
+        for name, value in box.rows
+    ]
+    if box.kind in PILLS:
+        text = title + sum(_BETWEEN_WORDS / 2 + row for row in rows) + 2 * PADDING
+        least = _LEAST_PILL
+    else:
+        header = min(metrics.quiet_width(box.operator), _WIDEST_ROW)
+        header += (BADGE if box.strategy else 0.0) + (CHEVRON if box.kind in GROUPS else 0.0)
+        text = max(title, header, *rows)
+        least = _LEAST_WIDTH
+    return max(least, 2.0 * math.ceil(text / 2 + PADDING))
+
+
+def _height(box: BoxText) -> float:
+    if box.kind in PILLS:
+        return PILL
+    return HEADER + NAME_LINE + (ROW * len(box.rows) + FOOT if box.rows else 0.0)

@@ -10,7 +10,7 @@ from lowerscope.core.model.graph import GraphRecord, TextMetrics
 from lowerscope.core.model.line_difference import matching_lines
 from lowerscope.core.model.module_steps import NodeDifference, Status
 from lowerscope.core.views.graph.boxes import graph_record
-from lowerscope.core.views.graph.hierarchy import BoxText, Flow
+from lowerscope.core.views.graph.hierarchy import BoxText, Flow, Rows
 
 _CALL = re.compile(r"^(?:R\.(?:\w+\.)*|call_tir |call )(\w+?)\d*(?= |$)")
 
@@ -64,14 +64,14 @@ def _side_by_side(
     types_old, types_new = _types(old), _types(new)
 
     def whole(box: BoxText, _types: Mapping[str, str]) -> str:
-        return f"{box.kind}|{box.title}|{box.subtitle}"
+        return f"{box.kind}|{box.title}|{box.description}"
 
     def content(box: BoxText, types: Mapping[str, str]) -> str:
-        return f"{box.kind}|{box.subtitle}|{types.get(box.id, '')}"
+        return f"{box.kind}|{box.description}|{types.get(box.id, '')}"
 
     def called(box: BoxText, types: Mapping[str, str]) -> str:
         # An operator, and the function that it was legalised into.
-        plain = _CALL.sub(r"\1", box.subtitle)
+        plain = _CALL.sub(r"\1", box.description)
         return f"{plain}|{types.get(box.id, '')}"
 
     def name(box: BoxText, types: Mapping[str, str]) -> str:
@@ -129,12 +129,12 @@ def _joined(old: BoxText | None, new: BoxText | None) -> tuple[BoxText, NodeDiff
         assert there is not None
         status: Status = "added" if old is None else "removed"
         entity = there.id if old is None else _GONE + there.id
-        name, subtitle = there.title, there.subtitle
+        name, operator, rows = there.title, there.operator, there.rows
     else:
         there, entity = new, new.id
-        status = "same" if old.subtitle == new.subtitle else "changed"
-        name = new.title if old.title == new.title else f"{old.title} → {new.title}"
-        subtitle = new.subtitle if status == "same" else f"{old.subtitle} → {new.subtitle}"
+        status = "same" if old.description == new.description else "changed"
+        name, operator = _both(old.title, new.title), _both(old.operator, new.operator)
+        rows = _both_rows(old.rows, new.rows)
     sides = [box for box in (new, old) if box is not None]
     box = replace(
         there,
@@ -142,7 +142,8 @@ def _joined(old: BoxText | None, new: BoxText | None) -> tuple[BoxText, NodeDiff
         origins=tuple(dict.fromkeys(each for box in sides for each in box.origins or ())),
         id=entity,
         title=name,
-        subtitle=subtitle,
+        operator=operator,
+        rows=rows,
         strategy="" if status == "same" else status,
     )
     node = NodeDifference(
@@ -151,7 +152,19 @@ def _joined(old: BoxText | None, new: BoxText | None) -> tuple[BoxText, NodeDiff
         old="" if old is None else old.id,
         new="" if new is None else new.id,
         name=name,
-        before="" if old is None else old.subtitle,
-        after="" if new is None else new.subtitle,
+        before="" if old is None else old.description,
+        after="" if new is None else new.description,
     )
     return box, node
+
+
+def _both(old: str, new: str) -> str:
+    return new if old == new else f"{old} → {new}"
+
+
+def _both_rows(old: Rows, new: Rows) -> Rows:
+    """Return the rows that both have, then those that are gone, and those that are new."""
+    common = tuple(row for row in new if row in old)
+    gone = tuple((f"− {name}", value) for name, value in old if (name, value) not in new)
+    added = tuple((f"+ {name}", value) for name, value in new if (name, value) not in old)
+    return (*common, *gone, *added)

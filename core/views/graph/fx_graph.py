@@ -20,6 +20,7 @@ from lowerscope.core.views.graph.hierarchy import (
     Flow,
     Modules,
     Opening,
+    Rows,
     short_dtypes,
     tensor_label,
 )
@@ -68,7 +69,8 @@ def operator_name(target: Any) -> str:
     schema = getattr(target, "_schema", None)
     if schema is not None:
         return str(schema.name).rpartition("::")[2]
-    return str(getattr(target, "__name__", target))
+    # Objects that can be called have no name of their own.
+    return str(getattr(target, "__name__", type(target).__name__))
 
 
 # Modules
@@ -86,11 +88,11 @@ def _conv(module: Any) -> tuple[str, str]:
 
 
 def _channels(module: Any) -> tuple[str, str]:
-    return "", str(module.num_features)
+    return str(module.num_features), ""
 
 
 def _layer_norm(module: Any) -> tuple[str, str]:
-    return "", shape_text(module.normalized_shape, "")
+    return shape_text(module.normalized_shape, ""), ""
 
 
 def _pool(module: Any) -> tuple[str, str]:
@@ -116,7 +118,7 @@ _MODULES: dict[str, Callable[[Any], tuple[str, str]]] = {
     **{f"InstanceNorm{n}d": _channels for n in (1, 2, 3)},
     "LayerNorm": _layer_norm,
     "RMSNorm": _layer_norm,
-    "GroupNorm": lambda module: ("", f"{module.num_channels}, groups {module.num_groups}"),
+    "GroupNorm": lambda module: (str(module.num_channels), f"groups {module.num_groups}"),
     "Embedding": lambda module: (f"{module.num_embeddings}×{module.embedding_dim}", ""),
     **{f"{kind}Pool{n}d": _pool for kind in ("Max", "Avg") for n in (1, 2, 3)},
     **{f"Adaptive{kind}Pool{n}d": _adaptive_pool for kind in ("Max", "Avg") for n in (1, 2, 3)},
@@ -202,12 +204,12 @@ def _between(name: str, weight: Sequence[int | str] | None) -> Label:
 
 def _batch_norm_call(name: str, node: Node, values: Values) -> Label:
     data = _shape_of(_argument(node, 0, "input"), values)
-    return Label(name, options=str(data[1]) if data is not None and len(data) > 1 else "")
+    return Label(name, str(data[1]) if data is not None and len(data) > 1 else "")
 
 
 def _layer_norm_call(name: str, node: Node, values: Values) -> Label:
     shape = _argument(node, 1, "normalized_shape")
-    return Label(name, options=shape_text(shape, "") if isinstance(shape, (tuple, list)) else "")
+    return Label(name, shape_text(shape, "") if isinstance(shape, (tuple, list)) else "")
 
 
 def _embedding_call(name: str, node: Node, values: Values) -> Label:
@@ -304,7 +306,7 @@ _SHAPE_QUERIES = frozenset(
     {"size", "shape", "dim", "ndim", "numel", "nelement", "len", "dtype", "device"}
     | {"sym_size", "sym_numel", "sym_stride"}
 )
-_SHORT = {"weight": "w", "bias": "b", "running_mean": "mean", "running_var": "var"}
+_SHORT = {"running_mean": "mean", "running_var": "var"}
 
 
 def fx_graph(
@@ -319,8 +321,8 @@ def fx_graph(
     """Lay out the graph of `graph_module`; the id of a box is that of its node.
 
     Weights and scalars have no box: a ``get_attr`` node, and a node that queries the shape of a
-    value or computes with it, is named in the subtitles of the nodes that use it, and is a member
-    of their boxes. Results always have a box. Nodes that depend on constants alone are of the kind
+    value or computes with it, is named in the rows of the nodes that use it, and is a member of
+    their boxes. Results always have a box. Nodes that depend on constants alone are of the kind
     ``constant``.
     """
     records = {record.name: record for record in nodes}
@@ -344,7 +346,7 @@ def fx_graph(
             BoxText(
                 id=record.id,
                 title=record.title,
-                subtitle=_subtitle(node, record, graph_module, values, folded),
+                rows=_rows(node, record, graph_module, values, folded),
                 kind=_kind(node, node in constant),
                 strategy=record.strategy,
                 members=tuple(records[each.name].id for each in _inside(node, folded)),
@@ -411,54 +413,34 @@ def _kind(node: Node, constant: bool) -> str:
     return "constant" if constant else "call"
 
 
-def _subtitle(
+def _rows(
     node: Node, record: FxNode, graph_module: GraphModule, values: Values, folded: set[Node]
-) -> str:
-    if node.op == "output":
-        return short_dtypes(record.type)
+) -> Rows:
+    """Return the weights of a node, or else their sizes, then its options and scalars."""
+    if node.op in ("placeholder", "output"):
+        return ((short_dtypes(record.type) if node.op == "output" else "input", ""),)
     label = label_of(node, graph_module, values)
-    scalars = [
-        each.name for each in node.all_input_nodes if each in folded and each.op != "get_attr"
-    ]
-    return " · ".join(
-        part
-        for part in (_described(node, label, graph_module, values, folded), ", ".join(scalars))
-        if part
-    )
-
-
-def _described(
-    node: Node, label: Label, graph_module: GraphModule, values: Values, folded: set[Node]
-) -> str:
-    """Return the label of a node, with its weights."""
+    used = [each for each in node.all_input_nodes if each in folded]
+    weights: Iterable[tuple[str, Iterable[object]]]
     if node.op == "call_module":
         module = graph_module.get_submodule(str(node.target))
-        shapes = [
+        weights = [
             (name, tuple(parameter.shape))
             for name, parameter in module.named_parameters(recurse=False)
         ]
-        return _with_weights(label, shapes) if label.sizes else str(label)
-    shapes = [
-        (str(each.target).rpartition(".")[2], _shape(each, values))
-        for each in node.all_input_nodes
-        if each in folded and each.op == "get_attr"
-    ]
-    return _with_weights(label, shapes) if label.sizes or not label.options else str(label)
-
-
-def _with_weights(label: Label, shapes: Sequence[tuple[str, Iterable[object]]]) -> str:
-    """Return ``Linear · w 128×784, b 128``: the weights in the place of their sizes."""
-    if not shapes:
-        return str(label)
-    groups: list[tuple[list[str], str]] = []
-    for name, shape in shapes:
-        written = shape_text(shape)
-        if groups and groups[-1][1] == written:
-            groups[-1][0].append(_SHORT.get(name, name))
-        else:
-            groups.append(([_SHORT.get(name, name)], written))
-    weights = ", ".join(f"{', '.join(names)} {written}" for names, written in groups)
-    return str(Label(label.name, weights, label.options))
+    else:
+        weights = [
+            (str(each.target).rpartition(".")[2], _shape(each, values))
+            for each in used
+            if each.op == "get_attr"
+        ]
+    names: dict[str, list[str]] = {}
+    for name, shape in weights:
+        names.setdefault(shape_text(shape), []).append(_SHORT.get(name, name))
+    rows = [(", ".join(same), written) for written, same in names.items()]
+    scalars = ", ".join(each.name for each in used if each.op != "get_attr")
+    texts = ("" if rows else label.sizes, label.options, scalars)
+    return (*rows, *((text, "") for text in texts if text))
 
 
 def _shape(node: Node, values: Values) -> tuple[Any, ...]:

@@ -19,7 +19,10 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.graph import FITS, WHOLE, Box, Edge, GraphRecord, Port, Region
+from lowerscope.core.model.graph import FITS, WHOLE, Box, Edge, GraphRecord, Port, Region, described
+
+Rows: TypeAlias = tuple[tuple[str, str], ...]
+"""Rows of a box, as in `core.model.graph.Box`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,12 @@ class BoxText:
 
     id: str
     title: str
-    subtitle: str
     kind: str
     strategy: str = ""
+    operator: str = ""
+    rows: Rows = ()
     members: tuple[str, ...] = ()
     origins: tuple[str, ...] | None = None
-    operator: str = ""
     shape: tuple[int | str, ...] | None = None
     dtype: str = ""
 
@@ -41,6 +44,11 @@ class BoxText:
     def entities(self) -> tuple[str, ...]:
         """Entities of the box, as `core.model.graph.Box.entities`."""
         return (self.id,) if self.origins is None else self.origins
+
+    @property
+    def description(self) -> str:
+        """Operator and rows in a line, as `core.model.graph.Box.description`."""
+        return described(self.operator, self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from lowerscope.core.views.graph.hierarchy import (
     Inside,
     Modules,
     Opening,
+    Rows,
     spread,
     tensor_label,
 )
@@ -384,8 +385,8 @@ class _FunctionGraph:
             BoxText(
                 entity,
                 parameter.name,
-                written or "parameter",
                 "input",
+                rows=(("input" if written else "parameter", ""),),
                 shape=shape_of(parameter.ty),
                 dtype=dtype_of(parameter.ty),
             )
@@ -411,7 +412,7 @@ class _FunctionGraph:
             BoxText(
                 id=bound.id,
                 title=bound.name,
-                subtitle=self._subtitle(bound.binding, value, weights, constants),
+                rows=_weight_rows(value, weights, constants),
                 kind="call" if sources or not folded else "constant",
                 strategy=self._common(members) if members else self._strategy(value),
                 members=(
@@ -433,9 +434,17 @@ class _FunctionGraph:
         used, _ = self._used_in(returned)
         written = type_label(returned.ty)
         name = returned.name if isinstance(returned, relax.Var) else ""
-        subtitle = " · ".join(part for part in (name, written) if part)
-        kind, shape = dtype_of(returned.ty), shape_of(returned.ty)
-        self._boxes.append(BoxText(entity, "return", subtitle, "output", shape=shape, dtype=kind))
+        text = " · ".join(part for part in (name, written) if part)
+        self._boxes.append(
+            BoxText(
+                entity,
+                "return",
+                "output",
+                rows=((text, ""),) if text else (),
+                shape=shape_of(returned.ty),
+                dtype=dtype_of(returned.ty),
+            )
+        )
         self._add_flows([each for each in used if each in self._made_by], entity)
 
     def _add_flows(self, sources: list[Any], target: str) -> None:
@@ -466,14 +475,15 @@ class _FunctionGraph:
             return _STRATEGIES[entity_of(callee, self._module).partition(":")[0]]
         return "high-level" if isinstance(value, relax.Call) else ""
 
-    def _subtitle(self, binding: Any, value: Any, weights: list[Any], constants: list[Any]) -> str:
-        text = call_text(binding, value)
-        if isinstance(value, relax.If):
-            return text
-        named = [f"{each.name} {type_label(each.ty, with_dtype=False)}" for each in weights]
-        written = [constant_text(constant) for constant in constants]
-        parts = (text, ", ".join(named), f"const {', '.join(written)}" if written else "")
-        return " · ".join(part for part in parts if part)
+
+def _weight_rows(value: Any, weights: list[Any], constants: list[Any]) -> Rows:
+    """Return the weights and constants of a binding; a branch has too many to list."""
+    if isinstance(value, relax.If):
+        return ()
+    return (
+        *((each.name, type_label(each.ty, with_dtype=False)) for each in weights),
+        *(("const", constant_text(constant)) for constant in constants),
+    )
 
 
 def _as_lowered(boxes: Sequence[BoxText], origins: Matches) -> list[BoxText]:

@@ -11,7 +11,7 @@ from lowerscope.core.model.graph import Box, Edge, GraphRecord
 
 
 def node(name: str, x: float, y: float) -> Box:
-    return Box(name, name, "", "call", "", x, y, 100, 36)
+    return Box(name, name, "call", "", x, y, 100, 36)
 
 
 DIAMOND = GraphRecord(

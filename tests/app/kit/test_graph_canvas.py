@@ -20,10 +20,10 @@ LEFT = Qt.MouseButton.LeftButton
 def chain(count: int) -> GraphRecord:
     """Nodes below one another, and one more beside the second."""
     nodes = [
-        Box(f"n{i}", f"node{i}", "ReLU", "call", "te", 24, 24 + 80 * i, 180, 36)
+        Box(f"n{i}", f"node{i}", "call", "te", 24, 24 + 80 * i, 180, 50, "ReLU")
         for i in range(count)
     ]
-    nodes.append(Box("side", "side", "", "constant", "", 240, 104, 120, 36))
+    nodes.append(Box("side", "side", "constant", "", 240, 104, 120, 50))
     edges = [
         Edge(f"n{i}", f"n{i + 1}", "1×8", ((114, 60 + 80 * i), (114, 104 + 80 * i)))
         for i in range(count - 1)

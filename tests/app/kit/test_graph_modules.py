@@ -17,7 +17,8 @@ GROUP = "module:layer1"
 
 def node(name: str, y: float, role: str = "call", x: float = 60) -> Box:
     members = ("layer1_conv", "layer1_relu") if role == "group" else ()
-    return Box(name, name, "Conv2d", role, "te", x, y, 180, 36, members)
+    group = GROUP if name in ("conv", "relu") else ""
+    return Box(name, name, role, "te", x, y, 180, 50, "Conv2d", members=members, group=group)
 
 
 def edge(source: str, target: str, y: float) -> Edge:

@@ -15,10 +15,11 @@ from lowerscope.app.panes.run.variants_page import variant_row
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
-from lowerscope.core.model.run_records import CallRun, RunRecord
-from lowerscope.core.model.time_records import (
+from lowerscope.core.model.run_records import (
     MEASURING,
+    CallRun,
     Measuring,
+    RunRecord,
     RunTimes,
     SideTimes,
     is_disturbed,

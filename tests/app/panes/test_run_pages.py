@@ -10,18 +10,33 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.common.node_figures import figures_of, run_facts
 from lowerscope.app.panes.log.problems_view import ProblemsView
+from lowerscope.app.panes.run.calls_strip import groups_of
 from lowerscope.app.panes.run.compare_page import ComparePage
+from lowerscope.app.panes.run.memory_page import memory_rows
 from lowerscope.app.panes.run.run_view import FOLDED, RunView
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.core.model.formatting import duration_text, error_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import ComparisonQuery, RunQuery, SnapshotQuery
-from lowerscope.core.model.run_records import CallRun, DlpackTransfer, NodeRun
+from lowerscope.core.model.queries import (
+    BuildStepsQuery,
+    ComparisonQuery,
+    RunQuery,
+    SnapshotQuery,
+)
+from lowerscope.core.model.run_records import (
+    CallRun,
+    DlpackTransfer,
+    MemoryRecord,
+    NodeRun,
+    Storage,
+    StoredTensor,
+)
 from tests.app.panes.test_run_model import TIMED, times
 from tests.app.plain_values import CANCELLED, OTHER, RECIPE, RECORD, TE, WRONG, Bench, snapshot
 
@@ -249,6 +264,45 @@ def test_two_rows_that_ran_are_compared_by_their_functions(
     assert page.functions.sides is None
 
 
+# Calls and memory
+
+
+def test_consecutive_calls_of_a_part_of_the_model_are_a_group() -> None:
+    modules = {"a": "net.stem", "b": "net.layer1.0", "c": "net.layer1.1", "d": "net.head"}
+    records = snapshot(*modules)
+    nodes = tuple(msgspec.structs.replace(node, module=modules[node.name]) for node in records.fx)
+    calls = tuple(
+        CallRun(function=f"f{name}", milliseconds=1.0, nodes=(f"fx:{name}",)) for name in modules
+    )
+    record = msgspec.structs.replace(RECORD, calls=calls)
+    groups = groups_of(msgspec.structs.replace(records, fx=nodes), record)
+    assert groups == (Group(0, 0, "stem"), Group(1, 2, "layer1"), Group(3, 3, "head"))
+    # Without parts, the calls say as much.
+    assert groups_of(records, record) == ()
+
+
+def test_the_tensors_of_the_largest_storage_come_first() -> None:
+    def storage(size: int, *tensors: StoredTensor) -> Storage:
+        return Storage(size=size, begin=0, end=1, tensors=tensors)
+
+    small = StoredTensor(name="x", shape=(2,), dtype="float32", size=8, written=0, last=1)
+    large = StoredTensor(
+        name="y", shape=(1, 784), dtype="float32", size=3136, written=1, last=1, returned=True
+    )
+    memory = MemoryRecord(storages=(storage(8, small), storage(3136, large)), live=(8, 3144))
+    rows = list(memory_rows(memory, RECORD))
+    assert [row.cell(0).text for row in rows] == ["y", "x"]
+    texts = [rows[0].cell(place).text for place in range(8)]
+    assert texts[1:] == ["1×784 float32", "3.14 kB", "1", "3.14 kB", "2 to 2", "relu", "returned"]
+
+
+def test_the_passes_of_a_build_are_listed_once_it_has_run(bench: Bench) -> None:
+    bench.open(RECIPE)
+    assert bench.count(BuildStepsQuery) == 0
+    bench.run()
+    assert bench.count(BuildStepsQuery) == 1
+
+
 # Figures of nodes
 
 
@@ -268,7 +322,6 @@ def box(id: str, *members: str) -> Box:
     return Box(
         id=id,
         title=id,
-        subtitle="",
         kind=kind,
         strategy="",
         x=0,

@@ -26,7 +26,8 @@ from lowerscope.app.panes.sessions.opening import EntryDialog, Opening
 from lowerscope.app.panes.sessions.sessions import Sessions
 from lowerscope.app.panes.sessions.source_watch import SourceWatch
 from lowerscope.app.panes.sessions.trust import RunCodeDialog, Trusting
-from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import load_session
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, WindowLayout, to_json
@@ -47,7 +48,7 @@ class Desk:
         self.window = QWidget()
         self.settings = Settings()
         self.trusting = Trusting(
-            self.document, features.processes, features.runs.run, self.settings, self.window
+            self.document, features.processes, features.runs.run, self.settings, str, self.window
         )
         self.laid_out: list[WindowLayout] = []
         self.sessions = Sessions(

@@ -20,9 +20,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from lowerscope.core.engine.jobs import Context
 from lowerscope.core.engine.protocol import Reply, encode_frame, to_raw
-from lowerscope.core.engine.server import serve
+from lowerscope.core.engine.server import Context, serve
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import LaneName, Query
 

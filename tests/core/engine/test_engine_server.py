@@ -11,8 +11,8 @@ import msgspec
 import psutil
 import pytest
 
-from lowerscope.core.engine.jobs import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.engine.protocol import VERSION, Failure, Hello, Progress, Ready, Reply
+from lowerscope.core.engine.server import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.core.engine import practice_child as practice

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from lowerscope.core.engine.jobs import CANCELLED, Context, Job, Jobs, NotCached
 from lowerscope.core.engine.protocol import Failure
+from lowerscope.core.engine.server import CANCELLED, Context, Job, Jobs, NotCached
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import ComparedModule, Moment

@@ -37,7 +37,8 @@ def check(graph: GraphRecord, name: str) -> Any:
     expected = {
         box.id: {
             "label": box.title,
-            "subtitle": box.subtitle,
+            "description": box.description,
+            "family": box.family,
             "kind": box.kind,
             "operator": box.operator,
             "shape": "" if box.shape is None else "[" + ", ".join(map(str, box.shape)) + "]",
@@ -89,9 +90,9 @@ def test_stubs_blocks_and_characters_that_xml_does_not_have() -> None:
     words = 'a < "b" & \x1b[2J\x00\n\u202e\ufffe\r é 図'
     graph = GraphRecord(
         boxes=(
-            Box(f"fx:{words}", words, "", "input", "", 0, 0, 120, 36, group="dataflow 1"),
-            Box("fx:b", "b", words, "call", "te", 0.5, 80, 120, 36, (), None, "relu", (), "int8"),
-            Box("fx:c", "c", "", "output", "", 0, 160, 120, 36, shape=("n", 2)),
+            Box(f"fx:{words}", words, "input", "", 0, 0, 120, 36, group="dataflow 1"),
+            Box("fx:b", "b", "call", "te", 0.5, 80, 120, 36, "relu", ((words, ""),), shape=()),
+            Box("fx:c", "c", "output", "", 0, 160, 120, 36, shape=("n", 2)),
         ),
         edges=(Edge(f"fx:{words}", "fx:b", words, ((60, 36), (60, 80))),),
         width=120,

@@ -70,7 +70,7 @@ _WRITER = """
 import sys, random
 from lowerscope.core.files.cache import clear_cache, read_kept, write_kept
 from lowerscope.core.files import cache
-from lowerscope.core.files.directories import cache_folder
+from lowerscope.core.files.paths import cache_folder
 cache.LIMIT = 5000
 draw = random.Random(int(sys.argv[1]))
 for turn in range(200):

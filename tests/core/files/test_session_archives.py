@@ -17,9 +17,8 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.cli import main
-from lowerscope.core.files import archives
-from lowerscope.core.files.archives import open_archive, read_archive, unpack
-from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.files import sessions
+from lowerscope.core.files.sessions import Hashes, load_session, open_archive, read_archive, unpack
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import recipe_of
@@ -219,7 +218,7 @@ def test_an_archive_holds_no_more_than_it_says(
 ) -> None:
     path = tmp_path / "many.zip"
     bad(*((f"model/{number}.py", "") for number in range(4)))(path)
-    monkeypatch.setattr(archives, "MOST_FILES", 4)
+    monkeypatch.setattr(sessions, "MOST_FILES", 4)
     with pytest.raises(LowerscopeError, match="more than 4 files"):
         read_archive(path)
 
@@ -239,6 +238,6 @@ def test_opening_runs_nothing_and_trusts_nothing(tmp_path: Path) -> None:
 
 
 def light_modules() -> set[str]:
-    code = "import sys, lowerscope.core.files.archives; print(*sys.modules)"
+    code = "import sys, lowerscope.core.files.sessions; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())

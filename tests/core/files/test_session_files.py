@@ -17,7 +17,8 @@ import pytest
 
 from lowerscope.core.files import sessions
 from lowerscope.core.files.atomic_write import remove_leftovers
-from lowerscope.core.files.sessions import Hashes, load_session, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import load_session, save_session
 from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
@@ -213,7 +214,8 @@ SAVES = """
 import sys
 from pathlib import Path
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.files.sessions import Hashes, WindowLayout, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import WindowLayout, save_session
 path, written, seed = Path(sys.argv[1]), {}, 0
 while True:
     source = Source(spec="sample:matmul", args="y" * 100_000)

@@ -14,12 +14,7 @@ import pytest
 
 from lowerscope.core.build.targets import ProcessorUse
 from lowerscope.core.model.problems import Cancelled
-from lowerscope.core.model.time_records import (
-    Measuring,
-    SideTimes,
-    side_times,
-    times_as_fast,
-)
+from lowerscope.core.model.run_records import Measuring, SideTimes, side_times, times_as_fast
 from lowerscope.core.run.implementations import TURN, Implementation, measure
 
 

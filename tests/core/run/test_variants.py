@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
 from lowerscope.core.model.comparison_records import (
     Variant,
     can_be_told,
@@ -13,8 +12,7 @@ from lowerscope.core.model.comparison_records import (
     ratio_of,
 )
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.run_records import CallRun, RunRecord
-from lowerscope.core.model.time_records import RunTimes, SideTimes
+from lowerscope.core.model.run_records import CallRun, RunRecord, RunTimes, SideTimes
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 

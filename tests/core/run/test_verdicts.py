@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from lowerscope.core.model.tolerances import EXACT, Tolerance, Tolerances
 from lowerscope.core.run.compare.verdicts import difference, judge, tolerance_for
 from lowerscope.core.run.implementations import PreciseRun, precise_run
-from lowerscope.core.sources.call_spec import by_position
+from lowerscope.core.sources.pytree import by_position
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
 PAIRS = st.tuples(

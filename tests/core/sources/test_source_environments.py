@@ -11,7 +11,7 @@ import torch
 
 from lowerscope.core.files.sources import neighbours
 from lowerscope.core.model.recipe import InputSpec, Source
-from lowerscope.core.sources import import_isolation
+from lowerscope.core.sources import user_code
 from lowerscope.core.sources.opened_model import LoadedModel
 from tests.opening import load
 
@@ -139,7 +139,7 @@ def given(name):
         "package_of_mine.py",
     )
     monkeypatch.syspath_prepend(str(package))
-    monkeypatch.setattr(import_isolation, "_INSTALLED", (*import_isolation._INSTALLED, package))
+    monkeypatch.setattr(user_code, "_INSTALLED", (*user_code._INSTALLED, package))
     ran = "from pathlib import Path\nPath(__file__ + '.ran').touch()\nVALUE = 'beside'\n"
     for name in ("late_of_mine", "missing_of_mine", "given_of_mine", "own_of_mine"):
         write(tmp_path / "model", ran, f"{name}.py")

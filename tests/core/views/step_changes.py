@@ -89,7 +89,7 @@ def _lines(
     return {
         Moment(section="translate", index=0): nodes,
         Moment(section="passes", index=0): pass_lines(pass_records(stages.transformed.runs)),
-        Moment(section="build", index=0): pass_lines(stages.recorded.records),
+        Moment(section="build", index=0): pass_lines(stages.recorded.records()),
         **{
             Moment(section="schedule", index=0, function=each.function): schedule_lines(
                 each.function,

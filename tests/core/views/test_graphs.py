@@ -38,7 +38,7 @@ def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
         "layer3",
         "layer4",
     ]
-    assert closed.boxes[5].subtitle == "Sequential · 16 nodes"
+    assert closed.boxes[5].description == "Sequential · 16 nodes"
     wanted = ("module:layer2", "module:layer2.0")
     opened = pipeline.answer(
         GraphQuery(RESNET, DEFAULT, "fx", None, Opening(wanted).expanded, Opening(wanted).fits)
@@ -144,7 +144,7 @@ def test_the_call_of_a_fused_function_is_looked_into(pipeline: Pipeline) -> None
         }
         # A constant that the call is given is that of the one that reads it.
         words = {
-            box.title: box.subtitle for box in opened.boxes if box.id.startswith(f"{first.id}/")
+            box.title: box.description for box in opened.boxes if box.id.startswith(f"{first.id}/")
         }
         assert words["lv1"] == "call_tir matmul · const 784×128"
         assert words["lv2"] == "call_tir add · const 128"

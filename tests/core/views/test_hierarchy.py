@@ -39,7 +39,7 @@ def models(draw: st.DrawFn) -> Model:
 
 
 def drawn(paths: list[str], edges: list[tuple[int, int]], expanded: frozenset[str]) -> GraphRecord:
-    boxes = [BoxText(f"n{i}", f"n{i}", "x" * (i % 40), "call") for i in range(len(paths))]
+    boxes = [BoxText(f"n{i}", f"n{i}", "call", operator="x" * (i % 40)) for i in range(len(paths))]
     flows = [Flow(f"n{source}", f"n{target}", "1×64") for source, target in edges]
     modules = Modules(paths, {}, Opening(tuple(sorted(expanded))))
     return graph_record(boxes, flows, DEFAULT, lambda: None, modules=modules)
