@@ -622,9 +622,13 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
     "schedule": (
         Button("undo", "undo"),
         Button("redo", "redo"),
+        None,
         Button("schedule-moves", "search", "Primitives"),
-        Button("new-variant", "plus", "Variant"),
         Button("measure-function", "measure", "Measure"),
+        Button("new-variant", "plus", "Variant"),
+        Button("by-rule", "auto", "By rule"),
+        Button("tune", "tune", "Tune"),
+        Button("apply-to-model", "check", "Apply"),
     ),
     "run": (
         Button("measure-again", "measure", "Measure"),
