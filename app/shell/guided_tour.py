@@ -113,7 +113,7 @@ class GuidedTour(QObject):
             return bar.modes, bar.modes.segment_rect("step").toAlignedRect()
 
         def chip() -> tuple[QWidget, QRect]:
-            shown = bar.step if bar.step.isVisible() else window.corner.search
+            shown = bar.step if bar.step.isVisible() else window.menu_corner.search
             return shown, shown.rect()
 
         def is_te() -> bool:

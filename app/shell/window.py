@@ -78,7 +78,7 @@ class MainWindow(QMainWindow):
     help: Help
     menus: Menus
     mode_bar: ModeBar
-    corner: MenuCorner
+    menu_corner: MenuCorner
     tool_bar: ToolBar
     banner: Toast
     status: StatusBar
@@ -235,7 +235,7 @@ class MainWindow(QMainWindow):
         self.mode_bar.hide()
         search = SearchField(self.tr("Commands, nodes, functions, lines"), "Ctrl+K")
         search.clicked.connect(self.show_palette)
-        self.corner = MenuCorner(self.menuBar(), self.mode_bar, search)
+        self.menu_corner = MenuCorner(self.menuBar(), self.mode_bar, search)
         self.tool_bar = ToolBar(
             self.document, self.features.stepping, self.features.runs, self.features.faults
         )
@@ -244,6 +244,7 @@ class MainWindow(QMainWindow):
         of_model.addMenu(recent)
         self.tool_bar.set_menus(of_model, self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
+        assert middle is not None
         self.banner = Toast(middle)
         self._column.insertWidget(0, self.tool_bar)
         self.menus.show_mode(self.mode)
@@ -485,7 +486,7 @@ class MainWindow(QMainWindow):
     def _show_mode(self) -> None:
         self.tool_bar.show_mode(self.mode)
         self.menus.show_mode(self.mode)
-        self.corner.show_mode(self.mode)
+        self.menu_corner.show_mode(self.mode)
 
     def _show_tuning(self) -> None:
         self.show_panes()

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
-from lowerscope.core.cli.passes import add_passes_options, check_passes, passes, recipe_of_catalogue
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
@@ -32,7 +31,14 @@ from lowerscope.core.cli.recipe_options import (
 )
 from lowerscope.core.cli.run import add_compare_options, add_run_options, compare, recipes_of, run
 from lowerscope.core.cli.schedule import add_schedule_options, schedule
-from lowerscope.core.cli.show import add_show_options, show
+from lowerscope.core.cli.show import (
+    add_passes_options,
+    add_show_options,
+    check_passes,
+    passes,
+    recipe_of_catalogue,
+    show,
+)
 from lowerscope.core.cli.tune import add_tune_options, tune
 from lowerscope.core.cli.why import add_why_options, why
 from lowerscope.core.files import console

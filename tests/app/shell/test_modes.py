@@ -58,7 +58,7 @@ def test_each_mode_has_its_panes_its_menu_and_its_buttons(window: MainWindow) ->
         assert ids == [each.command for each in BUTTONS[mode.key] if each]
         # No menu is behind the button that Qt shows where they have no room.
         places = [window.menuBar().actionGeometry(each) for each in bar]
-        assert all(place.right() < window.corner.x() for place in places)
+        assert all(place.right() < window.menu_corner.x() for place in places)
         assert all(place.width() > 20 for place in places)
         assert (window.features.stepping.section == "schedule") == (mode.key == "schedule")
 
