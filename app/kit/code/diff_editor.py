@@ -631,7 +631,7 @@ def paint_heading(
 def group_colour(group: int) -> str:
     """Return the colour of the lines that moved together."""
     colours = theme.current()
-    shades = (colours.keyword, colours.heat, colours.number, colours.te, colours.function)
+    shades = (colours.accent, colours.te, colours.keyword, colours.library, colours.heat)
     return shades[group % len(shades)]
 
 
