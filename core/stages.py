@@ -23,14 +23,15 @@ from lowerscope.core.build.targets import check_runs_here, make_target
 from lowerscope.core.files.memo import FileHashes, Memo, key_of
 from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
+from lowerscope.core.ir.script import function_script
 from lowerscope.core.lowering.partial_module import module_prefix, with_parameters_as_inputs
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
+from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.queries import ANSWERING, Query
 from lowerscope.core.model.recipe import (
@@ -39,6 +40,7 @@ from lowerscope.core.model.recipe import (
     Extension,
     Override,
     Recipe,
+    Step,
     TracerName,
     applies_schedules,
     applies_tuned,
@@ -112,10 +114,34 @@ def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
 T = TypeVar("T")
 
 
+class _StepProgress:
+    """Progress of the steps of a recipe, of which the first `skipped` were applied before."""
+
+    def __init__(self, progress: Progress, steps: Sequence[Step], skipped: int) -> None:
+        self._progress = progress
+        self._steps = [step.name for step in steps if step.on]
+        self._place = sum(step.on for step in steps[:skipped]) - 1
+
+    def begins(self, text: str) -> None:
+        """Report the next step, by its text; the empty text is the end."""
+        self._progress.at_part(text)
+        if text:
+            self._place += 1
+            self._report(f"Applying {self._steps[self._place]}", 0.0)
+
+    def at_function(self, name: str, index: int, count: int) -> None:
+        """Report a function within the current step."""
+        self._report(f"Scheduling {name}", index / count)
+
+    def _report(self, text: str, share: float) -> None:
+        self._progress.report(text, min(1.0, (self._place + share) / len(self._steps)))
+
+
 class Stages:
     """Results of the stages of a recipe, for one request: each file is checked once.
 
     `milliseconds`: time of each stage that had to be run, by name.
+    `recipe`: the recipe.
     """
 
     def __init__(
@@ -127,7 +153,7 @@ class Stages:
         replays: Replays,
     ) -> None:
         self.milliseconds: dict[str, float] = {}
-        self._recipe = recipe
+        self.recipe = recipe
         self._progress = progress
         self._memo = memo
         self._files = files
@@ -140,12 +166,12 @@ class Stages:
     @cached_property
     def target(self) -> tvm.target.Target:
         """The recipe's target."""
-        return make_target(self._recipe.target, self._recipe.threads)
+        return make_target(self.recipe.target, self.recipe.threads)
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
         """The smallest and the largest size of each named dimension."""
-        return {each.name: (each.low, each.high) for each in dimensions_of(self._recipe)}
+        return {each.name: (each.low, each.high) for each in dimensions_of(self.recipe)}
 
     @cached_property
     def load_key(self) -> str:
@@ -155,19 +181,19 @@ class Stages:
     @cached_property
     def _source_files(self) -> tuple[Path, ...]:
         """Files of the source that can be found without opening it."""
-        return source_files(self._recipe.source, ())
+        return source_files(self.recipe.source, ())
 
     @cached_property
     def _source_key(self) -> str:
         """The key of the model as far as it can be known before the source is opened."""
-        recipe = self._recipe
+        recipe = self.recipe
         files = self._files.all_of(self._source_files)
         return key_of("open", recipe.source, recipe.seed, files, VERSIONS)
 
     @cached_property
     def _inputs_key(self) -> str:
         """The load key as far as it can be known before the inputs are there."""
-        recipe = self._recipe
+        recipe = self.recipe
         files = self._files.all_of(input_files(recipe.inputs))
         return key_of("inputs", self._source_key, recipe.inputs, traced_sizes(recipe), files)
 
@@ -197,13 +223,13 @@ class Stages:
     @cached_property
     def trace_key(self) -> str:
         """Key of the tracer, of its input, and of the importer that it may trace for."""
-        recipe, ranges = self._recipe, sorted(self.ranges.items())
+        recipe, ranges = self.recipe, sorted(self.ranges.items())
         return key_of("trace", self.form_key, recipe.tracer, recipe.translator, ranges)
 
     @cached_property
     def lower_key(self) -> str:
         """Key of the strategies and the rules, and of their input."""
-        recipe = self._recipe
+        recipe = self.recipe
         rules = [
             self._extension_key(each)
             for each in recipe.extensions
@@ -221,23 +247,23 @@ class Stages:
     @property
     def applies_schedules(self) -> bool:
         """Return whether one of the steps schedules functions of the model."""
-        return schedules_functions(self._recipe)
+        return schedules_functions(self.recipe)
 
     @cached_property
     def unscheduled_key(self) -> str:
         """Key of the steps before the first that applies schedules; of all, where none does."""
         files = [
             self._extension_key(each)
-            for each in self._recipe.extensions
+            for each in self.recipe.extensions
             if each.on and each.kind == "passes"
         ]
-        steps = steps_before_schedules(self._recipe)
+        steps = steps_before_schedules(self.recipe)
         return key_of("transform", self.lower_key, steps, str(self.target), files)
 
     @cached_property
     def transform_key(self) -> str:
         """Key of the steps, of their input, and of the target."""
-        recipe = self._recipe
+        recipe = self.recipe
         if not self.applies_schedules:
             return self.unscheduled_key
         found = self.tunings.state if applies_tuned(recipe) else None
@@ -246,14 +272,14 @@ class Stages:
     @cached_property
     def tunings(self) -> Database:
         """Tuning results for the target, the threads and the machine of the recipe."""
-        remote = self._recipe.remote
-        threads = min(self._recipe.threads or MACHINE, MACHINE)
+        remote = self.recipe.remote
+        threads = min(self.recipe.threads or MACHINE, MACHINE)
         return Database(self.target, threads, "" if remote is None else remote.where)
 
     @property
     def _schedules(self) -> list[Schedule]:
         # One without primitives counts: a function has it in place of what others have.
-        return [each for each in self._recipe.schedules if each.on]
+        return [each for each in self.recipe.schedules if each.on]
 
     def moment_key(self, moment: Moment | None) -> str:
         """Return the key of the module at a step, or after all steps."""
@@ -271,13 +297,13 @@ class Stages:
     @cached_property
     def shown_key(self) -> str:
         """Key of the transformed module and of the library files that it is run with."""
-        files = [self._extension_key(each) for each in self._recipe.extensions if each.on]
+        files = [self._extension_key(each) for each in self.recipe.extensions if each.on]
         return key_of("shown", self.transform_key, files)
 
     @cached_property
     def run_key(self) -> str:
         """Key of the run: of the module, its library files, the inputs' values and the machine."""
-        remote = self._recipe.remote
+        remote = self.recipe.remote
         where = () if remote is None else (remote.where,)
         return key_of("run", self.shown_key, self.load_key, *where)
 
@@ -290,7 +316,7 @@ class Stages:
     @cached_property
     def opened(self) -> OpenedModel:
         """The opened source, without its inputs."""
-        recipe = self._recipe
+        recipe = self.recipe
 
         def make() -> OpenedModel:
             self._progress.report("Opening the model")
@@ -311,7 +337,7 @@ class Stages:
     @cached_property
     def loaded(self) -> LoadedModel:
         """The opened source with its inputs."""
-        recipe, opened = self._recipe, self.opened
+        recipe, opened = self.recipe, self.opened
 
         def make() -> LoadedModel:
             return with_inputs(opened, recipe.inputs, recipe.seed, traced_sizes(recipe))
@@ -332,7 +358,7 @@ class Stages:
     @cached_property
     def tracer(self) -> TracerName:
         """The recipe's tracer, or its importer's; an exported program is traced already."""
-        return tracer_of(self._recipe, exported=self.loaded.exported is not None)
+        return tracer_of(self.recipe, exported=self.loaded.exported is not None)
 
     @cached_property
     def extensions(self) -> tuple[tuple[Extension, LoadedExtension], ...]:
@@ -342,7 +368,7 @@ class Stages:
                 each,
                 self.keep("extensions", self._extension_key(each), partial(load_extension, each)),
             )
-            for each in self._recipe.extensions
+            for each in self.recipe.extensions
             if each.on
         )
 
@@ -372,7 +398,7 @@ class Stages:
 
         def begins(override: Override | None) -> None:
             self._progress.report("Lowering", min(1.0, next(done) / count))
-            text = "" if override is None else override_text(self._recipe.overrides, override)
+            text = "" if override is None else override_text(self.recipe.overrides, override)
             self._progress.at_part(text)
 
         return begins
@@ -397,7 +423,7 @@ class Stages:
                     loaded.exported,
                     loaded.calling,
                     named,
-                    decomposed=self._recipe.translator == "tvm-export",
+                    decomposed=self.recipe.translator == "tvm-export",
                 )
 
         return self.keep("trace", self.trace_key, make)
@@ -421,7 +447,7 @@ class Stages:
                 if extension.kind == "rules"
                 for rule in each.rules
             ]
-            recipe = self._recipe
+            recipe = self.recipe
             if recipe.translator == "lowerscope":
                 made = lower(
                     traced,
@@ -434,7 +460,7 @@ class Stages:
                 )
             else:
                 made = lower_by_importer(traced, inputs, recipe, self.ranges)
-            if self._recipe.params_as_inputs:
+            if self.recipe.params_as_inputs:
                 made = with_parameters_as_inputs(made, traced.graph_module)
             return made
 
@@ -491,6 +517,17 @@ class Stages:
 
         return self._memo.get(key, timed, size)
 
+    def script_of(self, function: Any, name: str) -> str:
+        """Return the script of a function, cached for all modules that share it."""
+        # Keep the function with its text, so that its address is not reused.
+        _, text = self.keep(
+            "function text",
+            key_of("function text", function.__chandle__(), name),
+            lambda: (function, function_script(function, name)),
+            lambda kept: 2 * len(kept[1]),
+        )
+        return text
+
     # Passes, schedules, build and call.
 
     @cached_property
@@ -499,9 +536,9 @@ class Stages:
 
         Raises `LowerscopeError` if parameters are to be bound, and there are none.
         """
-        module, steps = self.module, steps_before_schedules(self._recipe)
-        target, passes = self.target, self.passes
-        if binds_params(self._recipe) and self.loaded.module is not None and not self.parameters:
+        module, steps = self.module, steps_before_schedules(self.recipe)
+        target, passes, recipe_steps = self.target, self.passes, self.recipe.steps
+        if binds_params(self.recipe) and self.loaded.module is not None and not self.parameters:
             raise LowerscopeError(
                 "there is nothing to bind: no argument of main has a value from a file",
                 where=BIND_PARAMS,
@@ -509,7 +546,7 @@ class Stages:
             )
 
         def make() -> TransformedModel:
-            self._progress.report("Applying passes")
+            told = _StepProgress(self._progress, recipe_steps, 0)
             with self.loaded.environment():
                 return transform(
                     module,
@@ -518,7 +555,7 @@ class Stages:
                     self.parameters,
                     passes,
                     target,
-                    begins=self._progress.at_part,
+                    begins=told.begins,
                 )
 
         return self.keep("passes", self.unscheduled_key, make)
@@ -534,7 +571,7 @@ class Stages:
         """Return a function before its schedule, and after each primitive: see `Functions`."""
         return self.functions.states(
             function,
-            self._recipe.schedules,
+            self.recipe.schedules,
             self._replays,
             self.target,
             self._progress.check,
@@ -542,7 +579,7 @@ class Stages:
         )
 
     def _at_primitive(self, schedule: Schedule, primitive: Primitive | None) -> None:
-        schedules = self._recipe.schedules
+        schedules = self.recipe.schedules
         text = "" if primitive is None else primitive_text(schedules, schedule, primitive)
         self._progress.at_part(text)
 
@@ -557,16 +594,18 @@ class Stages:
     @cached_property
     def transformed(self) -> TransformedModel:
         """The module after the recipe's steps, or after those before one that failed."""
-        recipe = self._recipe
+        recipe = self.recipe
         if not self.applies_schedules:
             return self.unscheduled
         start, target, passes = self.unscheduled, self.target, self.passes
 
         def make() -> TransformedModel:
-            self._progress.report("Applying schedules")
+            told = _StepProgress(self._progress, recipe.steps, len(steps_before_schedules(recipe)))
             check = self._progress.check
             schedules = recipe.schedules if applies_schedules(recipe) else ()
-            scheduled = WholeModel(schedules, self._replays, target, check, self._at_primitive)
+            scheduled = WholeModel(
+                schedules, self._replays, target, check, self._at_primitive, told.at_function
+            )
             with self.loaded.environment():
                 made = transform(
                     start.module,
@@ -579,7 +618,7 @@ class Stages:
                     schedule=scheduled.apply,
                     rules=scheduled.apply_rules,
                     tuned=partial(scheduled.apply_tuned, self.tuned),
-                    begins=self._progress.at_part,
+                    begins=told.begins,
                 )
             applied = tuple(scheduled.applied)
             notes = (*made.notes, *scheduled.notes())
@@ -651,8 +690,8 @@ class Stages:
     def check_schedules(self) -> None:
         """Reject schedules that do not fit the model: see `primitive_table.check_schedules`."""
         # Where several steps apply schedules, the functions of one may be made after the first.
-        if sum(step.name == APPLY_SCHEDULES and step.on for step in self._recipe.steps) == 1:
-            check_schedules(self._recipe.schedules, self.functions.structures, "--schedule")
+        if sum(step.name == APPLY_SCHEDULES and step.on for step in self.recipe.steps) == 1:
+            check_schedules(self.recipe.schedules, self.functions.structures, "--schedule")
 
     def check_runs_here(self, what: str) -> None:
         """Reject actions of this machine alone where the recipe is for another one.
@@ -662,7 +701,7 @@ class Stages:
         Raises `LowerscopeError` if the target is for another machine, or the recipe has a remote
         one.
         """
-        remote = self._recipe.remote
+        remote = self.recipe.remote
         if remote is not None:
             raise LowerscopeError(
                 f"{what} on this machine only, and the recipe has {remote.title}",
@@ -715,21 +754,22 @@ KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 
 _ANSWERING = (
     "build.targets",
-    "export.answer",
+    "export.folder",
     "export.rule_files",
     "remote.running",
     "run.compare.agreement",
     "run.compare.tensor_values",
     "run.compare.variants",
     "run.function_metrics",
-    "run.guarded_runs",
     "run.kept_run",
     "run.tuning.tuning",
     "views.functions",
+    "views.fusion",
     "views.graph_records",
     "views.module_difference",
     "views.snapshot_records",
     "views.source_text",
+    "views.touching_steps",
     "views.translation",
     "views.workbench",
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 SAMPLES = FOLDER / "samples"
+PICTURES = SAMPLES / "pictures"
 HELP = FOLDER / "help"
 FONTS = FOLDER / "fonts"
 ICONS = FOLDER / "icons"

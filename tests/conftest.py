@@ -15,9 +15,9 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.model.processors import prepare
+from lowerscope.core.model.machines import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
-from tests.diagonal import off_diagonal
+from tests.diagonal import SOAK, many, off_diagonal
 from tests.durations import DurationStore, longest_first, stored_durations
 
 if TYPE_CHECKING:
@@ -35,20 +35,16 @@ PATIENCE = 60_000
 prepare()
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579":
-    # Of two files at a time each has a display, and its keyboard, for itself.
-    os.environ["DISPLAY"] = os.environ["SECOND_DISPLAY"]
 
 
-# A busy machine is no failure of a test. With --hypothesis-profile="at length", many more.
-for _profile, _examples in (("few", 30), ("at length", 1_000)):
-    hypothesis.settings.register_profile(
-        _profile,
-        max_examples=_examples,
-        deadline=None,
-        suppress_health_check=[hypothesis.HealthCheck.too_slow],
-    )
-hypothesis.settings.load_profile("few")
+# A busy machine is no failure of a test.
+hypothesis.settings.register_profile(
+    "patient",
+    max_examples=many(30),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("patient")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a job in the background has it, and would hand it on to what the tests start and interrupt.
@@ -58,8 +54,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_addoption(parser: pytest.Parser) -> None:
     told = "store how long each file takes in tests/durations.json, by which files are ordered"
     parser.addoption("--store-durations", action="store_true", help=told)
-    told = "run every combination of the parameters of tests that are marked diagonal"
-    parser.addoption("--full-product", action="store_true", help=told)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,7 +63,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--full-product"):
+    if SOAK:
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0))
+    else:
         left_out = set(off_diagonal(items))
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]

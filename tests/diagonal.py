@@ -1,25 +1,42 @@
-"""Reduction of a product of parameters to its diagonal.
+"""Reduction of a product of parameters to its diagonal, and counts that can be raised.
 
 A test that is parametrized over several axes and marked ``diagonal`` runs once for each value of
 its longest axis; the other axes go round with it, so that each of their values is met. With names
 of parameters, ``diagonal("sample", "lowering")``, only their axes are tied, and the others
-multiply. ``--full-product`` runs every combination, as `tests/soak/test_full_product.py` does.
+multiply. Parameters marked ``at_length`` are left out.
+
+``LOWERSCOPE_SOAK=N`` runs every combination, and what `many` counts N times.
 """
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
+SOAK = int(os.environ.get("LOWERSCOPE_SOAK", "0"))
+
+
+def many(count: int) -> int:
+    """Return how many of something a test draws."""
+    return count * max(SOAK, 1)
+
+
+def at_length(*values: Any) -> list[Any]:
+    """Return parameters that run with ``LOWERSCOPE_SOAK`` alone."""
+    return [pytest.param(each, marks=pytest.mark.at_length) for each in values]
+
 
 def off_diagonal(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the tests that are left out. One that was chosen alone is not."""
+    """Yield the tests that are left out. Of the diagonal, one that was chosen alone is not."""
     alike: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("diagonal"):
+        if item.get_closest_marker("at_length"):
+            yield item
+        elif item.get_closest_marker("diagonal"):
             alike[item.nodeid.partition("[")[0]].append(item)
     for group in alike.values():
         if len(group) > 1:

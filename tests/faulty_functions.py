@@ -39,13 +39,6 @@ NEVER_ENDS = "while True: ctypes.CDLL(None).usleep(100_000)"
 RAISES = "raise ValueError('not this one')"
 ASKS_FOR_MUCH = "np.ones(1 << 40, dtype='uint8')"
 
-# What is spoilt is found out later: here, in the third call, by an end as the C library makes it.
-WRITES_BEHIND = """array = np.from_dlpack(out)
-    spoilt = np.lib.stride_tricks.as_strided(array.reshape(-1), (array.size + 8,), (4,))
-    spoilt[array.size:] = 7
-    faulty.calls = getattr(faulty, "calls", 0) + 1
-    if faulty.calls == 3: ctypes.CDLL(None).abort()"""
-
 # Each stays within its own limit, and together they do not.
 STARTS_HOGS = """code = "import time; held = bytearray(b'x') * 500_000_000; time.sleep(60)"
     for _ in range(4): subprocess.Popen([sys.executable, "-c", code])

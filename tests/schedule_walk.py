@@ -1,7 +1,7 @@
 """A matmul is scheduled by mouse in the real window: ``python -m tests.schedule_walk``.
 
-Prints the table of the help page: what each step makes of the time, on this machine, as the page
-*Numbers* has it. Run it while nothing else runs. `tests.screenshots` takes its pictures on the way.
+Prints the table of the help page: what each step makes of the time, on this machine, as the
+history has it. Run it while nothing else runs. `tests.screenshots` takes its pictures on the way.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def walk(bench: Bench, look: Look) -> Iterator[str]:
     """Go through the walk by mouse; yield what was clicked, after each step."""
     bench.select("i")
     look("moves")
-    yield "as it was"
+    yield "unscheduled"
     for loop, factor in (("i", 32), ("j", 32), ("k", 4)):
         bench.select(loop)
         bench.choose("split")

@@ -115,7 +115,7 @@ def take_inputs(application: QApplication, window: MainWindow, folder: Path) -> 
     wait(application, SETTLE)
     wait_until(application, seen)
     save_small(application, window, folder / "input-drawn.png")
-    window.show_page("result")
+    window.show_page("compare")
 
 
 def _stroke(pad: DrawingPad, places: Sequence[tuple[float, float]]) -> None:
@@ -143,7 +143,7 @@ def take_compare(application: QApplication, window: MainWindow, folder: Path) ->
     save_small(application, window, folder / "compare-nodes.png")
     window.commands.action("compare-values").trigger()
     matrix = window.panes.compare.tensor.matrix
-    wait_until(application, lambda: matrix.map.piece() is not None)
+    wait_until(application, lambda: matrix.views["tvm"].map.piece() is not None)
     # With few colours, those of the heat map would not be what they are.
     wait(application, SETTLE)
     window.grab().save(str(folder / "compare-tensor.png"))
@@ -179,12 +179,6 @@ def take_schedule(application: QApplication, window: MainWindow, folder: Path) -
     bench = schedule_walk.begin(window, "native")
     for _ in schedule_walk.walk(bench, look):
         schedule_walk.measured(bench)
-    window.commands.action("numbers").trigger()
-    # What was kept of this machine may be of a busy hour; the best counts.
-    measurements = window.features.measurements
-    measurements.measure_peaks()
-    wait_until(application, lambda: measurements.peaks is not None and measurements.doing is None)
-    look("numbers")
 
 
 def wait_until(application: QApplication, condition: Callable[[], bool]) -> None:

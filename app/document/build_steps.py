@@ -31,6 +31,7 @@ class BuildSteps(QObject):
         self._problem: Problem | None = None
         stepping.list_changed.connect(self._note_section)
         document.on(("snapshot",), self._take)
+        document.on(("run",), self._note_run)
 
     @property
     def busy(self) -> bool:
@@ -51,6 +52,10 @@ class BuildSteps(QObject):
         """Note that the worker has built the recipe for another request, so its list is cached."""
         self._is_built = True
         self._ask()
+
+    def _note_run(self) -> None:
+        if self._document.run_record is not None:
+            self.note_built()
 
     def _take(self) -> None:
         """Reset after the recipe changed: its build is another one."""

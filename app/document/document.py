@@ -20,7 +20,7 @@ from lowerscope.app.document.history import History, Version, history_after
 from lowerscope.app.document.overrides import calls_among, with_strategy
 from lowerscope.app.document.selection import Links, Selection
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
-from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.module_steps import APART, Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe, Strategy, applies_schedules, without_schedules
 from lowerscope.core.model.run_records import RunRecord
@@ -56,6 +56,16 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class CodeForm:
+    """The form in which all panes show code."""
+
+    compact: bool = True  # Shortened; otherwise as printed.
+    wraps: bool = True  # Long lines are wrapped.
+    types: bool = False  # The types of bindings are in their lines, and not at the right edge.
+    follows: bool = True  # TensorIR shows the functions of the selection.
+
+
+@dataclass(frozen=True)
 class State:
     """The fields of the document."""
 
@@ -67,7 +77,7 @@ class State:
     # Links between the entities of `snapshot`, or of the module at the current step.
     links: Links = field(default_factory=Links)
     selection: Selection = field(default_factory=Selection)  # The selection shared by all views.
-    moment: Moment | None = None  # The current step; ``None`` for the final module.
+    moment: Moment | None = None  # The current step, of any section.
     # Problems of the last change or run, and the version that caused them; ``None`` for a run.
     problems: tuple[Problem, ...] = ()
     rejected: Version | None = None
@@ -77,6 +87,7 @@ class State:
     jobs: tuple[Job, ...] = ()
     notice: Notice | None = None  # The last notification of the user.
     metrics: TextMetrics = DEFAULT  # Sizes of the text that the engine lays out.
+    code_form: CodeForm = field(default_factory=CodeForm)
 
 
 FIELDS = frozenset(each.name for each in fields(State))
@@ -202,8 +213,17 @@ class Document(QObject):
 
     @property
     def moment(self) -> Moment | None:
-        """The current step; ``None`` for the final module."""
+        """The current step, of any section; ``None`` for none."""
         return self._state.moment
+
+    @property
+    def module_moment(self) -> Moment | None:
+        """The step whose module is shown; ``None`` for the final one.
+
+        The steps of a schedule and of a run belong to the final module.
+        """
+        moment = self._state.moment
+        return None if moment is None or moment.section in APART else moment
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -240,6 +260,11 @@ class Document(QObject):
     def metrics(self) -> TextMetrics:
         """Sizes of the text that the engine lays out."""
         return self._state.metrics
+
+    @property
+    def code_form(self) -> CodeForm:
+        """The form in which all panes show code."""
+        return self._state.code_form
 
     # The recipe
 

@@ -42,7 +42,7 @@ class Pins(QObject):
     @property
     def sides(self) -> tuple[ComparedModule, ComparedModule] | None:
         """The old and the new side; ``None`` while nothing is open."""
-        recipe, moment = self._document.recipe, self._document.moment
+        recipe, moment = self._document.recipe, self._document.module_moment
         if recipe is None:
             return None
         here = ComparedModule(recipe=recipe, moment=moment)
@@ -62,7 +62,7 @@ class Pins(QObject):
 
     def pin_here(self) -> None:
         """Pin the current step."""
-        self.pin(self._document.moment)
+        self.pin(self._document.module_moment)
 
     def compare(self, moment: Moment | None) -> None:
         """Compare the pinned side with a step of the recipe shown."""
@@ -73,7 +73,7 @@ class Pins(QObject):
 
     def compare_here(self) -> None:
         """Compare the pinned side with the current step, and pin that as well."""
-        self.compare(self._document.moment)
+        self.compare(self._document.module_moment)
 
     def compare_with(self, recipe: Recipe) -> None:
         """Compare another recipe with the one shown, both after all their steps."""

@@ -199,7 +199,7 @@ class Queries(QObject):
 
     def watch(
         self,
-        owner: QWidget,
+        owner: QObject,
         query: Callable[[], Query[A] | None],
         show: Callable[[A], None],
         refuse: Callable[[Problem], None],
@@ -208,11 +208,11 @@ class Queries(QObject):
         *,
         while_hidden: bool = False,
     ) -> Watch:
-        """Keep a view showing the answer to a query.
+        """Keep a view, or a model, up to date with the answer to a query.
 
         Args:
-            owner: The view, which owns the result.
-            query: Returns the query for the view's current state; ``None`` for none.
+            owner: The view or the model, which owns the result; a model is never hidden.
+            query: Returns the query for the owner's current state; ``None`` for none.
             show, refuse: Called with the answer, or with the problem.
             set_busy: Called with whether an answer is pending.
             while_hidden: Send queries even while the view is hidden.
@@ -273,7 +273,7 @@ class Watch(QObject):
     def __init__(
         self,
         queries: Queries,
-        owner: QWidget,
+        owner: QObject,
         query: Callable[[], Query[Any] | None],
         show: Callable[[Any], None],
         refuse: Callable[[Problem], None],
@@ -289,7 +289,7 @@ class Watch(QObject):
         self._refuse = refuse
         self._set_busy = set_busy or (lambda _: None)
         self._on_progress = on_progress
-        self._while_hidden = while_hidden
+        self._while_hidden = while_hidden or not isinstance(owner, QWidget)
         self._slot = Slot(queries)
         self._asked: Key | None = None
         self._shown: Key | None = None
@@ -301,6 +301,21 @@ class Watch(QObject):
     def shown(self) -> Query[Any] | None:
         """The query whose answer is shown."""
         return None if self._shown is None else self._shown[1]
+
+    @property
+    def pending(self) -> Query[Any] | None:
+        """The query that was sent and is not answered yet."""
+        return None if self._asked is None else self._asked[1]
+
+    @property
+    def refused(self) -> Query[Any] | None:
+        """The query whose problem is shown."""
+        return None if self._refused is None else self._refused[1]
+
+    @property
+    def was_retried(self) -> bool:
+        """Return whether the query that failed had been sent again after a crash."""
+        return self._refused is not None and self._refused == self._retried
 
     @property
     def is_current(self) -> bool:
@@ -315,7 +330,7 @@ class Watch(QObject):
             self._drop()
             self._shown = self._refused = None
             return
-        if not (self._while_hidden or self._owner.isVisible()):
+        if not self._is_seen():
             self._drop()
             return
         key = self._queries.version, query
@@ -356,6 +371,10 @@ class Watch(QObject):
         if failed is not None and failed != self._retried:
             self._refused, self._retried = None, failed
             self.update()
+
+    def _is_seen(self) -> bool:
+        owner = self._owner
+        return self._while_hidden or (isinstance(owner, QWidget) and owner.isVisible())
 
     def _send(self, key: Key) -> None:
         # The view may say that it waits, in place of the answer that it has shown until now.

@@ -79,14 +79,6 @@ class Settings:
         """Store whether code runs in a sandbox where the system has one."""
         self._store.setValue("sandbox", "true" if on else "false")
 
-    def shares_folder(self) -> bool:
-        """Return whether code in the sandbox may write to the folder of the saved session."""
-        return str(self._store.value("share-folder", "false")) == "true"
-
-    def set_shares_folder(self, on: bool) -> None:
-        """Store whether code in the sandbox may write to the folder of the saved session."""
-        self._store.setValue("share-folder", "true" if on else "false")
-
     def reached(self) -> tuple[str, ...]:
         """Return the trackers for which the worker may reach the network from its sandbox."""
         value = self._store.value("reached", [])
@@ -144,7 +136,7 @@ class Settings:
     def memory_limit(self) -> int:
         """Return a worker's memory limit in bytes; 0 for the default."""
         # Imported here to keep the window's start fast.
-        from lowerscope.core.model.memory_sizes import LEAST
+        from lowerscope.core.model.machines import LEAST
 
         limit = self._number("memory-limit", 0)
         return limit if limit >= LEAST else 0

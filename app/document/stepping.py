@@ -10,7 +10,13 @@ from typing import Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Document
-from lowerscope.core.model.module_steps import Moment, PassRecord, Section, TranslationRecord
+from lowerscope.core.model.module_steps import (
+    APART,
+    Moment,
+    PassRecord,
+    Section,
+    TranslationRecord,
+)
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.schedule_records import ScheduleStep
@@ -36,6 +42,8 @@ class StepLine:
     step: int = 0  # Position of the recipe's step that it belongs to, from 1; 0 for none.
     milliseconds: float | None = None  # Duration; ``None`` if not measured.
     changed: tuple[str, ...] = ()  # Names of the functions that it changed, added or removed.
+    added: int = 0  # How many of these are new, and how many are gone.
+    removed: int = 0
     left_out: tuple[str, ...] = ()  # As in `PassRecord`.
     status: Status = "done"
     error: str = ""
@@ -49,17 +57,14 @@ class StepFilter:
     """Filter of the steps."""
 
     hide_unchanged: bool = True  # Skip steps that changed nothing.
-    # Substrings of a step's title, and of the name of a function that it changed; empty for any.
-    name: str = ""
-    function: str = ""
+    # Part of a step's title, or of the name of a function that it changed; empty for any.
+    text: str = ""
 
     def takes(self, line: StepLine) -> bool:
-        """Return whether a step passes the filter; one that failed always does."""
-        if self.name and self.name.casefold() not in line.title.casefold():
-            return False
-        if self.function:
-            wanted = self.function.casefold()
-            return any(wanted in name.casefold() for name in line.changed)
+        """Return whether a step passes the filter."""
+        if self.text:
+            names = (line.title, *line.changed)
+            return any(self.text.casefold() in name.casefold() for name in names)
         return not self.hide_unchanged or bool(line.changed) or line.status == "failed"
 
 
@@ -75,6 +80,8 @@ def pass_lines(records: Sequence[PassRecord]) -> tuple[StepLine, ...]:
             step=record.step,
             milliseconds=record.milliseconds if record.status in ("done", "failed") else None,
             changed=record.changed,
+            added=record.added,
+            removed=record.removed,
             left_out=record.left_out,
             status=record.status,
             error=record.error,
@@ -172,8 +179,8 @@ def _came_to(record: TranslationRecord) -> str:
 PLAY_MS = 500
 """Duration of a step while playing."""
 
-APART: tuple[Section, ...] = ("schedule", "run")
-"""Timelines whose steps show the final module: `Stepping.moment` is ``None``."""
+ORDER: tuple[Section, ...] = ("translate", "passes", "build", "run")
+"""Sections of the list of steps, from the top."""
 
 
 class Stepping(QObject):
@@ -197,12 +204,13 @@ class Stepping(QObject):
         self._failed: StepLine | None = None
         # The previous step of a build or of a run, to be restored in the next one.
         self._left: StepLine | None = None
-        # Index in the current timeline, for those of `APART`.
-        self._index: int | None = None
         self._function = ""
         self._filter = StepFilter()
         self._lists: dict[Section, tuple[StepLine, ...]] = {}
         self._unfolded: dict[Section, frozenset[int]] = {}
+        self._breaks: frozenset[str] = frozenset()
+        self._touched: frozenset[int] = frozenset()
+        self._until: frozenset[int] = frozenset()
         self._timer = QTimer(self)
         self._timer.setInterval(PLAY_MS)
         self._timer.timeout.connect(self._play_on)
@@ -212,34 +220,31 @@ class Stepping(QObject):
 
     @property
     def moment(self) -> Moment | None:
-        """The current step; ``None`` if there is none.
+        """The step whose module is shown; ``None`` for the final one.
 
-        At a step that failed, it is the step before it.
+        At a step that failed, it is the step before it. The steps of a schedule and of a run
+        belong to the final module.
         """
-        return self._document.moment
+        return self._document.module_moment
 
     @property
     def schedule_index(self) -> int | None:
-        """Number of primitives applied to the scheduled function; ``None`` for all.
-
-        The final module is shown meanwhile: `moment` is ``None``.
-        """
-        return self._index if self._section == "schedule" else None
+        """Number of primitives applied to the scheduled function; ``None`` for all."""
+        return self._index_in("schedule")
 
     @property
     def run_index(self) -> int | None:
         """Number of calls of the run made so far; ``None`` while the run is not stepped through."""
-        return self._index if self._section == "run" else None
+        return self._index_in("run")
 
     @property
     def here(self) -> Moment | None:
-        """Position in the current list: `moment`, or that of the schedule or the run."""
-        if self._section not in APART:
-            return self.moment
-        if self._index is None:
-            return None
-        function = self._function if self._section == "schedule" else ""
-        return Moment(section=self._section, index=self._index, function=function)
+        """The current step of any section: the document's one field; ``None`` if there is none."""
+        return self._document.moment
+
+    def _index_in(self, section: Section) -> int | None:
+        here = self.here
+        return here.index if here is not None and here.section == section else None
 
     @property
     def line(self) -> StepLine | None:
@@ -297,12 +302,17 @@ class Stepping(QObject):
         passed = [] if section in APART else [each for each in made if not self._filter.takes(each)]
         return len(passed), len(made)
 
-    def _stops(self, section: Section) -> list[int]:
-        """Return the numbers of the visible steps, and 0 for before the first."""
+    def _stops(self, section: Section, *, other: bool = False) -> list[int]:
+        """Return the numbers of the visible steps, and 0 for before the first.
+
+        Args:
+            other: Whether it is not the current section.
+        """
+        every = (section if other else self._section) in APART
         taken = (
             line.number
             for line in self.dots(section)
-            if line.status in ("done", "failed") and self.takes(line)
+            if line.status in ("done", "failed") and (every or self._filter.takes(line))
         )
         return [0, *taken]
 
@@ -317,7 +327,8 @@ class Stepping(QObject):
         if moment.section in APART:
             # Primitives after a failed one are tried nevertheless.
             self._set_section(moment.section)
-            self._set_index(index)
+            function = self._function if moment.section == "schedule" else ""
+            self._set(Moment(section=moment.section, index=index, function=function), None)
             return
         failed = next((line for line in lines[:index] if line.status == "failed"), None)
         if failed is not None:
@@ -328,9 +339,17 @@ class Stepping(QObject):
         self._set(Moment(section=moment.section, index=index), failed)
 
     def step(self, by: int) -> None:
-        """Go forward or back by a number of visible steps."""
+        """Go forward or back by a number of visible steps.
+
+        One step from either end of a section leads into the next one that has steps.
+        """
         stops = self._stops(self._section)
         here = self._here()
+        beyond = self._beyond(by) if here == stops[-1 if by > 0 else 0] else None
+        if beyond is not None:
+            section, index = beyond
+            self.go(Moment(section=section, index=index))
+            return
         if here is None:
             place = min(by, len(stops) - 1) if by > 0 else len(stops) + by
         elif by > 0:
@@ -338,6 +357,17 @@ class Stepping(QObject):
         else:
             place = bisect_left(stops, here) + by
         self.go(Moment(section=self._section, index=stops[max(0, min(place, len(stops) - 1))]))
+
+    def _beyond(self, by: int) -> tuple[Section, int] | None:
+        """Return the stop of another section that is one step from the end of this one."""
+        if abs(by) != 1 or self._section not in ORDER:
+            return None
+        place = ORDER.index(self._section)
+        for section in ORDER[place + 1 :] if by > 0 else reversed(ORDER[:place]):
+            stops = self._stops(section, other=True)
+            if len(stops) > 1:
+                return section, stops[1 if by > 0 else -1]
+        return None
 
     def first(self) -> None:
         """Go to the state before the first step."""
@@ -351,7 +381,6 @@ class Stepping(QObject):
         """Leave the timeline and show the final module."""
         self.pause()
         self._set(None, None)
-        self._set_index(None)
 
     def set_section(self, section: Section) -> None:
         """Switch to another timeline; while stepping, to its end."""
@@ -372,15 +401,22 @@ class Stepping(QObject):
         return here.index if self._failed is None else self._failed.number
 
     def to_break(self, way: int) -> None:
-        """Go to the next call that is a breakpoint (the previous one for -1), or to the end."""
-        lines = self.lines("run")
+        """Go to the next step with a breakpoint (the previous one for -1), or to the end.
+
+        Without breakpoints in the current section, the calls of the run are gone through.
+        """
+        section = self._section
+        lines = self.dots(section)
+        if not any(self.stops_at(line) for line in lines):
+            section, lines = "run", self.lines("run")
         if not lines:
             return
         self.pause()
-        here = self.run_index or 0
-        found = [line.number for line in lines if line.is_break and way * (line.number - here) > 0]
-        index = (min if way > 0 else max)(found, default=len(lines) if way > 0 else 0)
-        self.go(Moment(section="run", index=index))
+        here = self._index_in(section) or 0
+        stops = [line.number for line in lines if line.is_break or self.stops_at(line)]
+        found = [number for number in stops if way * (number - here) > 0]
+        index = (min if way > 0 else max)(found, default=lines[-1].number if way > 0 else 0)
+        self.go(Moment(section=section, index=index))
 
     # Playing
 
@@ -389,14 +425,19 @@ class Stepping(QObject):
         """Return whether the steps are playing."""
         return self._timer.isActive()
 
-    def play(self) -> None:
-        """Play from the current step, or from the start if at the end."""
+    def play(self, until: Collection[int] = ()) -> None:
+        """Play from the current step, or from the start if at the end.
+
+        Args:
+            until: Numbers of steps to stop at besides the breakpoints; such a one may be hidden.
+        """
         stops = self._stops(self._section)
-        if len(stops) < 2:
+        if len(stops) < 2 and not until:
             return
         here = self._here()
-        if here is None or here >= stops[-1]:
+        if here is None or here >= max((stops[-1], *until)):
             self.first()
+        self._until = frozenset(until)
         self._timer.start()
         self.playing_changed.emit()
 
@@ -414,11 +455,47 @@ class Stepping(QObject):
             self.playing_changed.emit()
 
     def _play_on(self) -> None:
-        self.step(1)
-        here, line = self._here(), self.line
-        at_break = line is not None and line.is_break
-        if here is None or at_break or here >= self._stops(self._section)[-1]:
+        here = self._here()
+        wanted = {*self._stops(self._section), *self._until}
+        following = min((each for each in wanted if here is None or each > here), default=None)
+        if following is None:
             self.pause()
+            return
+        self.go(Moment(section=self._section, index=following))
+        line = self.line
+        at_break = line is not None and (line.is_break or self.stops_at(line))
+        if at_break or following == max(wanted) or following in self._until:
+            self.pause()
+
+    # Breakpoints on passes
+
+    @property
+    def breaks(self) -> frozenset[str]:
+        """Names of the passes at which playing stops."""
+        return self._breaks
+
+    def stops_at(self, line: StepLine) -> bool:
+        """Return whether playing stops at a step, for its name or for what it touches."""
+        if self._section == "passes" and line.number in self._touched:
+            return True
+        return self._section != "run" and line.title in self._breaks
+
+    def toggle_break(self, line: StepLine) -> None:
+        """Add or remove the breakpoint on the passes of a name."""
+        self._breaks = self._breaks ^ {line.title}
+        self.list_changed.emit()
+
+    def set_touched(self, numbers: Collection[int]) -> None:
+        """Set the passes that change something of a node with a breakpoint."""
+        if frozenset(numbers) != self._touched:
+            self._touched = frozenset(numbers)
+            self.list_changed.emit()
+
+    def clear_breaks(self) -> None:
+        """Remove the breakpoints on passes."""
+        if self._breaks:
+            self._breaks = frozenset()
+            self.list_changed.emit()
 
     # Visible steps
 
@@ -468,12 +545,13 @@ class Stepping(QObject):
         if (function, lines) == (self._function, self._lists.get("schedule", ())):
             return
         if function != self._function and self._section == "schedule":
-            self._set_index(None)
+            self._set(None, None)
         self._function = function
         self._lists["schedule"] = lines
         if self._section == "schedule":
-            if self._index is not None and self._index > len(lines):
-                self._set_index(len(lines))
+            index = self.schedule_index
+            if index is not None and index > len(lines):
+                self.go(Moment(section="schedule", index=len(lines)))
             self.list_changed.emit()
 
     def take_run(self, lines: tuple[StepLine, ...]) -> None:
@@ -489,7 +567,7 @@ class Stepping(QObject):
         elif line is not None:
             # Belongs to another run: the current call of the same function.
             self._left = None
-            self._set_index(_place_of(line, lines))
+            self._set(Moment(section="run", index=_place_of(line, lines)), None)
         self.list_changed.emit()
 
     def take_build(self, records: Sequence[PassRecord]) -> None:
@@ -519,17 +597,19 @@ class Stepping(QObject):
         self._section = section
         self.list_changed.emit()
 
-    def _set_index(self, index: int | None) -> None:
-        if index != self._index:
-            self._index = index
-            (self.schedule_moved if self._section == "schedule" else self.run_moved).emit()
-
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
         self._left = None
-        if (moment, failed) != (self.moment, self._failed):
-            self._failed = failed
-            self._document.set(moment=moment)
+        if (moment, failed) == (self.here, self._failed):
+            return
+        before = self.moment, self._failed, self.schedule_index, self.run_index
+        self._failed = failed
+        self._document.set(moment=moment)
+        if (self.moment, failed) != before[:2]:
             self.moment_changed.emit()
+        if self.schedule_index != before[2]:
+            self.schedule_moved.emit()
+        if self.run_index != before[3]:
+            self.run_moved.emit()
 
 
 def _place_of(line: StepLine, lines: Sequence[StepLine]) -> int:

@@ -17,7 +17,6 @@ from lowerscope.core.model.snapshot import Snapshot
 class Changes(QObject):
     """Queries the records of each pending version, and shows them."""
 
-    opening = Signal(object)  # The recipe of another source is about to be requested.
     rejected = Signal()  # The pending version could not be derived, or was cancelled.
 
     def __init__(self, document: Document, queries: Queries, recovering: Recovering) -> None:
@@ -45,8 +44,6 @@ class Changes(QObject):
         document = self._document
         if version.reads_files:
             self._queries.note_reload()
-        if version.opens:
-            self.opening.emit(version.recipe)
         self._recovering.abandon()
         document.say(self.tr("Opening"))
         query = SnapshotQuery(recipe=version.recipe, metrics=document.metrics)

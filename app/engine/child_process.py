@@ -25,8 +25,8 @@ from lowerscope.core.engine.protocol import (
     ToWindow,
     encode_frame,
 )
-from lowerscope.core.files.directories import cache_folder
 from lowerscope.core.files.in_memory import first_other_descriptor
+from lowerscope.core.files.paths import cache_folder
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.sandbox import bubblewrap, running_call, temporary_files

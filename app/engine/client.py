@@ -37,8 +37,7 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.files.approved import CODE
-from lowerscope.core.model.machines import Remote
-from lowerscope.core.model.memory_sizes import usual_limit
+from lowerscope.core.model.machines import Remote, usual_limit
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
 from lowerscope.core.sandbox import running_call

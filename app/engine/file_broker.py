@@ -20,8 +20,7 @@ from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, SaveRunValuesQuery, SaveValuesQuery, WriteRuleQuery
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.sandbox.folder import own_folder
-from lowerscope.core.sandbox.output import SandboxOutput, Takes, only
+from lowerscope.core.sandbox.folder import SandboxOutput, Takes, only, own_folder
 
 FileQuery = SaveValuesQuery | SaveRunValuesQuery | WriteRuleQuery
 
@@ -88,7 +87,7 @@ def cannot_write(error: OSError, where: Path) -> Problem:
 class HandingOver(QObject):
     """A folder for a child to write to, whose files are then put into the user's.
 
-    See `core.sandbox_output`.
+    See `SandboxOutput`.
 
     Args:
         target: The user's folder.

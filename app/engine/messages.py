@@ -16,6 +16,7 @@ from unicodedata import category
 
 import msgspec
 
+from lowerscope.app.engine.window_words import in_window
 from lowerscope.core.engine.protocol import (
     FRAME_LIMIT,
     Failure,
@@ -188,7 +189,7 @@ def _short_progress(progress: Progress) -> Progress:
 
 def _short_failure(failure: _RawFailure) -> Failure:
     try:
-        return Failure(failure.id, _short_problem(failure.problem))
+        return Failure(failure.id, in_window(_short_problem(failure.problem)))
     except UNREADABLE as error:
         raise ProtocolError(f"a frame holds no problem: {error}") from error
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.settings import Settings
-from lowerscope.core.files.atomic_write import make_twin, twin_of
 from lowerscope.core.files.in_memory import handed_descriptors
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Role
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
-from lowerscope.core.sandbox.folder import NotShared, SharedFolder, own_folder, shared_folder
+from lowerscope.core.sandbox.folder import own_folder
 
 State = Literal["on", "off", "missing", "held", "refused"]
 
@@ -26,7 +23,7 @@ State = Literal["on", "off", "missing", "held", "refused"]
 class Sandboxing(QObject):
     """The sandbox of the engine, of the worker, and of the tuning process."""
 
-    # `state`, `has_network` or `shared` changed: children have to be restarted for it.
+    # `state` or `has_network` changed: children have to be restarted for it.
     changed = Signal()
     # The system could not create a sandbox, `availability` says why: no child starts until the user
     # has decided.
@@ -47,10 +44,6 @@ class Sandboxing(QObject):
         self._stays_stopped = False
         self._asked: tuple[Remote, Callable[[], object]] | None = None
         self._declined: set[str] = set()
-        self._shares = settings.shares_folder()
-        self._session: Path | None = None
-        # Why the session's file cannot be protected from code that writes beside it.
-        self._twin_fails = ""
         self.has_network = False  # Whether the worker reaches the network from its sandbox.
         self.decisions = 0  # Number of decisions about running without a sandbox.
 
@@ -103,80 +96,10 @@ class Sandboxing(QObject):
         return Problem(what=what, todo=todo, code="sandbox")
 
     def _said_on(self) -> str:
-        shared, why_not = self._look_at_folder()
-        text = self.tr("Opened code can write only temporary files; {0}.")
         network = self.tr("it has no network")
         if self.has_network:
             network = self.tr("the worker has network, for another machine")
-        if shared is not None:
-            text = self.tr(
-                "Opened code can write only temporary files, and to {1}, but for what is hidden "
-                "there and the session; {0}."
-            )
-        said = text.format(network, "" if shared is None else shared.path)
-        return f"{said} {why_not}" if why_not else said
-
-    # The folder of the session
-
-    @property
-    def shared(self) -> Path | None:
-        """The session's folder that code may write to, if any."""
-        folder, _ = self._look_at_folder()
-        return folder.path if folder is not None and self.is_on else None
-
-    @property
-    def session(self) -> Path | None:
-        """The session file named by the user; ``None`` if there is none."""
-        return self._session
-
-    def set_session(self, path: Path | None) -> None:
-        """Set the session's file, and protect it from code that may write beside it."""
-        if path != self._session:
-            self._drop_twin()
-            self._session = path
-            self._make_twin()
-            self.changed.emit()
-
-    def set_shares(self, on: bool) -> None:
-        """Set whether code may write to the session's folder, and store that."""
-        self._settings.set_shares_folder(on)
-        self._drop_twin()
-        self._shares = on
-        self._make_twin()
-        self.changed.emit()
-
-    def finish(self) -> None:
-        """Clean up beside the session file: the window is being closed."""
-        self._drop_twin()
-
-    def _make_twin(self) -> None:
-        self._twin_fails = ""
-        if self._look_at_folder()[0] is None or self._session is None:
-            return
-        try:
-            if not make_twin(self._session):
-                self._twin_fails = self.tr("lets no files exchange their names")
-        except OSError as error:
-            self._twin_fails = self.tr("cannot be written ({0})").format(error.strerror)
-
-    def _drop_twin(self) -> None:
-        if self._session is not None:
-            # What a killed window has left is removed as well.
-            with contextlib.suppress(OSError):
-                twin_of(self._session).unlink(missing_ok=True)
-
-    def _look_at_folder(self) -> tuple[SharedFolder | None, str]:
-        """Return the folder that code may write to, or why it may not although it is configured."""
-        if not self._shares or self._session is None:
-            return None, ""
-        why_not = self._twin_fails
-        if not why_not:
-            try:
-                return shared_folder(self._session, self._settings.folder()), ""
-            except NotShared as error:
-                why_not = str(error)
-        text = self.tr("The session's folder stays read-only: {0} {1}.")
-        return None, text.format(self._session.parent, why_not)
+        return self.tr("Opened code can write only temporary files; {0}.").format(network)
 
     def set_wanted(self, on: bool) -> None:
         """Enable or disable the sandbox from now on, and store that."""
@@ -208,13 +131,11 @@ class Sandboxing(QObject):
         except OSError as error:
             raise NoSandbox(f"{error.filename}: {error.strerror}") from error
         network: bubblewrap.Network = "open" if self.has_network and role == "worker" else "none"
-        shared, _ = self._look_at_folder()
         return bubblewrap.enclosed(
             self._program,
             command,
             (folder.path,),
             network,
-            shared,
             folder.variables,
             memory=memory,
             calls_file=calls_file,

@@ -1,4 +1,4 @@
-"""Painted controls of a bar: a field of text, a verdict, and a switch with segments."""
+"""Painted controls of a bar: fields, a verdict, switches with segments, tabs, and a search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,30 +23,44 @@ from lowerscope.app.kit.focus_ring import came_by_keyboard
 from lowerscope.app.kit.typefaces import UI_PIXELS, TextMetrics, ui_font
 
 _HEIGHT = 28
+_FIELD_HEIGHT = 36
 _PAD = 10.0
-_GAP = 7.0
-_LARGEST = 420
+_GAP = 6.0
+_LARGEST = 260
+_SMALL = 11.0
+_BAR = 12.5
 
 
 @dataclass(frozen=True)
 class Part:
-    """Text in the style ``"plain"``, ``"strong"``, ``"quiet"``, ``"right"`` or ``"wrong"``.
-
-    ``"label"`` is quiet, and is omitted if there is no room for the text that it labels.
-    """
+    """Text in the style ``"plain"``, ``"strong"`` or ``"quiet"``; quiet text is smaller."""
 
     text: str
     style: str = "plain"
 
 
 class Field(QAbstractButton):
-    """A bordered box, as wide as its text."""
+    """A box with one or two short lines, as wide as the longer one.
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    Args:
+        least: Width below which it is not shrunk, in pixels.
+        framed: Whether it has a border.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parent: QWidget | None = None,
+        *,
+        least: int = 76,
+        framed: bool = True,
+    ) -> None:
         super().__init__(parent)
         self._ring = False
         self._name = name
-        self._parts: tuple[Part, ...] = ()
+        self._least = least
+        self._framed = framed
+        self._lines: tuple[tuple[Part, ...], ...] = ()
         self._menu: QMenu | None = None
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
@@ -55,13 +69,15 @@ class Field(QAbstractButton):
         self.setAccessibleName(name)
         theme.notifier().changed.connect(self.update)
 
-    def set_parts(self, parts: Sequence[Part]) -> None:
-        """Set the text; the last parts are elided if there is no room."""
-        if tuple(parts) == self._parts:
+    def set_lines(self, *lines: Sequence[Part]) -> None:
+        """Set the text; the last parts of a line are elided if there is no room."""
+        given = tuple(tuple(part for part in line if part.text) for line in lines)
+        wanted = tuple(line for line in given if line)
+        if wanted == self._lines:
             # A new size hint has the whole window laid out.
             return
-        self._parts = tuple(parts)
-        words = " ".join(part.text for part in parts)
+        self._lines = wanted
+        words = " ".join(part.text for line in wanted for part in line)
         self.setText(words)
         self.setAccessibleName(f"{self._name}: {words}" if words else self._name)
         self.updateGeometry()
@@ -75,10 +91,19 @@ class Field(QAbstractButton):
         self.setCursor(shape)
         self.update()
 
+    def menu(self) -> QMenu | None:
+        """Return the menu that a click opens."""
+        return self._menu
+
     def set_menu(self, menu: QMenu | None) -> None:
         """Set the menu that a click opens."""
         self._menu = menu
         self.set_clickable(menu is not None)
+        self.updateGeometry()
+
+    def is_cut(self) -> bool:
+        """Return whether the text is elided; the tool tip has to have all of it then."""
+        return self.width() < self.sizeHint().width()
 
     def _open_menu(self) -> None:
         if self._menu is not None:
@@ -87,18 +112,28 @@ class Field(QAbstractButton):
     def _font(self, part: Part) -> QFont:
         strong = part.style == "strong"
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
-        return ui_font(weight=weight, tabular=True)
+        pixels = _SMALL if part.style == "quiet" else _BAR
+        return ui_font(pixels, weight=weight, tabular=True)
+
+    def _edges(self) -> tuple[float, float]:
+        """Return the room at the left and at the right of the text."""
+        pad = _PAD if self._framed else 2.0
+        return pad, pad + (14 if self._menu is not None else 0)
 
     # Qt
 
     def sizeHint(self) -> QSize:
-        width = sum(TextMetrics(self._font(p)).horizontalAdvance(p.text) for p in self._parts)
-        gaps = _GAP * max(0, len(self._parts) - 1)
-        arrow = 14 if self._menu is not None else 0
-        return QSize(min(_LARGEST, round(width + gaps + 2 * _PAD + arrow + 1)), _HEIGHT)
+        widths = [
+            sum(TextMetrics(self._font(part)).horizontalAdvance(part.text) for part in line)
+            + _GAP * (len(line) - 1)
+            for line in self._lines
+        ]
+        left, right = self._edges()
+        width = round(max(widths, default=0) + left + right + 1)
+        return QSize(min(_LARGEST, width), _FIELD_HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(min(120, self.sizeHint().width()), _HEIGHT)
+        return QSize(min(self._least, self.sizeHint().width()), _FIELD_HEIGHT)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         self._ring = came_by_keyboard(event)
@@ -110,37 +145,33 @@ class Field(QAbstractButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         outer = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         hovered = self._clickable and self.underMouse() and self.isEnabled()
+        ring = self._ring and self.hasFocus()
         painter.setBrush(QColor(colours.hover if hovered else colours.panel))
-        painter.setPen(
-            QPen(QColor(colours.accent if self._ring and self.hasFocus() else colours.line), 1)
-        )
+        edge = colours.accent if ring else colours.line
+        painter.setPen(QPen(QColor(edge), 1) if self._framed or ring else Qt.PenStyle.NoPen)
         painter.drawRoundedRect(outer, 6, 6)
-        shades = {
-            "plain": colours.text,
-            "strong": colours.text,
-            "quiet": colours.quiet,
-            "label": colours.quiet,
-            "right": colours.right,
-            "wrong": colours.wrong,
-        }
-        x = _PAD
-        end = self.width() - _PAD - (14 if self._menu is not None else 0)
-        base = round(outer.center().y() + UI_PIXELS * 0.364)
-        labelled = self.width() >= self.sizeHint().width()
-        for part in self._parts:
-            if part.style == "label" and not labelled:
-                continue
+        middle = outer.center().y()
+        bases = (middle + _BAR * 0.364,) if len(self._lines) < 2 else (middle - 3, middle + 11.5)
+        for line, base in zip(self._lines, bases, strict=False):
+            self._paint_line(painter, line, round(base))
+        if self._menu is not None:
+            self._paint_arrow(painter, outer)
+
+    def _paint_line(self, painter: QPainter, line: Sequence[Part], base: float) -> None:
+        colours = theme.current()
+        left, right = self._edges()
+        x, end = left, self.width() - right
+        for part in line:
+            if x >= end:
+                return
             font = self._font(part)
             metrics = TextMetrics(font)
             words = metrics.elidedText(part.text, Qt.TextElideMode.ElideRight, end - x + 1)
+            shade = colours.quiet if part.style == "quiet" else colours.text
             painter.setFont(font)
-            painter.setPen(QColor(shades[part.style] if self.isEnabled() else colours.faint))
+            painter.setPen(QColor(shade if self.isEnabled() else colours.faint))
             painter.drawText(QPointF(x, base), words)
             x += metrics.horizontalAdvance(words) + _GAP
-            if x >= end:
-                break
-        if self._menu is not None:
-            self._paint_arrow(painter, outer)
 
     def _paint_arrow(self, painter: QPainter, outer: QRectF) -> None:
         colours = theme.current()
@@ -151,7 +182,8 @@ class Field(QAbstractButton):
         painter.drawPolyline([QPointF(x, y), QPointF(x + 3.5, y + 3.5), QPointF(x + 7, y)])
 
 
-_LEAST = 120
+_LEAST = 84
+_ROUND = 14.0
 _MARKS = {"right": "✓", "wrong": "✕", "unsure": "?", "neutral": "", "busy": ""}
 _TURN_MS = 80
 
@@ -247,10 +279,10 @@ class Pill(QAbstractButton):
         outer = QRectF(self.rect())
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(ground))
-        painter.drawRoundedRect(outer, 6, 6)
+        painter.drawRoundedRect(outer, _ROUND, _ROUND)
         if self._ring and self.hasFocus():
             painter.setPen(QPen(QColor(words), 1))
-            painter.drawRoundedRect(outer.adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+            painter.drawRoundedRect(outer.adjusted(0.5, 0.5, -0.5, -0.5), _ROUND, _ROUND)
         x = _WIDE_PAD
         if self._role == "busy":
             pen = QPen(QColor(words), 2)
@@ -278,6 +310,7 @@ class Segment:
     label: str
     tooltip: str = ""
     enabled: bool = True
+    shade: str = "accent"  # Colour of its label while it is on: a field of the theme.
 
 
 class SegmentedSwitch(QWidget):
@@ -289,6 +322,11 @@ class SegmentedSwitch(QWidget):
 
     changed = Signal(str)  # The user chose another segment; the argument is its key.
 
+    _height = _HEIGHT
+    _pad = _WIDE_PAD
+    _pixels = UI_PIXELS
+    _weight = QFont.Weight.Normal  # of segments that are not on
+
     def __init__(
         self, name: str, segments: Sequence[Segment] = (), parent: QWidget | None = None
     ) -> None:
@@ -299,8 +337,8 @@ class SegmentedSwitch(QWidget):
         self._current = ""
         self._hovered = -1
         self._pressed = -1
-        self._plain = ui_font()
-        self._strong = ui_font(weight=QFont.Weight.DemiBold)
+        self._plain = ui_font(self._pixels, weight=self._weight)
+        self._strong = ui_font(self._pixels, weight=QFont.Weight.DemiBold)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -358,14 +396,20 @@ class SegmentedSwitch(QWidget):
         x = 0.0
         metrics = TextMetrics(self._strong)
         for segment in self._segments:
-            width = round(metrics.horizontalAdvance(segment.label) + 2 * _WIDE_PAD)
-            rects.append(QRectF(x, 0, width, _HEIGHT))
+            width = round(metrics.horizontalAdvance(segment.label) + 2 * self._pad)
+            rects.append(QRectF(x, 0, width, self._height))
             x += width
         return rects
 
     def _at(self, place: QPointF) -> int:
         hits = (i for i, rect in enumerate(self._rects()) if rect.contains(place))
         return next(hits, -1)
+
+    def _is_hovered(self, place: int) -> bool:
+        return place == self._hovered and self._segments[place].enabled and self.isEnabled()
+
+    def _idle_colour(self) -> str:
+        return theme.current().text
 
     def _step(self, by: int) -> None:
         keys = [segment.key for segment in self._segments]
@@ -380,7 +424,7 @@ class SegmentedSwitch(QWidget):
 
     def sizeHint(self) -> QSize:
         rects = self._rects()
-        return QSize(round(rects[-1].right()) if rects else 0, _HEIGHT)
+        return QSize(round(rects[-1].right()) if rects else 0, self._height)
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
@@ -404,8 +448,8 @@ class SegmentedSwitch(QWidget):
         for i, (segment, rect) in enumerate(zip(self._segments, rects, strict=True)):
             chosen = segment.key == self._current
             if chosen:
-                painter.fillRect(rect, QColor(colours.accent_ground))
-            elif i == self._hovered and segment.enabled and self.isEnabled():
+                painter.fillRect(rect, _ground(segment.shade))
+            elif self._is_hovered(i):
                 painter.fillRect(rect, QColor(colours.hover))
             self._paint_word(painter, segment, rect, chosen)
         painter.setClipping(False)
@@ -421,11 +465,11 @@ class SegmentedSwitch(QWidget):
         colours = theme.current()
         font = self._strong if chosen else self._plain
         usable = segment.enabled and self.isEnabled()
-        colour = (colours.accent if chosen else colours.text) if usable else colours.faint
+        shade = getattr(colours, segment.shade) if chosen else self._idle_colour()
         painter.setFont(font)
-        painter.setPen(QColor(colour))
+        painter.setPen(QColor(shade if usable else colours.faint))
         width = TextMetrics(font).horizontalAdvance(segment.label)
-        base = round(rect.center().y() + UI_PIXELS * 0.364)
+        base = round(rect.center().y() + self._pixels * 0.364)
         painter.drawText(QPointF(round(rect.center().x() - width / 2), base), segment.label)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -468,3 +512,113 @@ class SegmentedSwitch(QWidget):
             QToolTip.showText(event.globalPos(), text, self)
             return True
         return super().event(event)
+
+
+def _ground(shade: str) -> QColor:
+    """Return the background of a segment that is on."""
+    colours = theme.current()
+    if shade == "accent":
+        return QColor(colours.accent_ground)
+    front, back = QColor(getattr(colours, shade)), QColor(colours.panel)
+    share = 0.22 if colours.dark else 0.13
+    mixed = (
+        share * one + (1 - share) * other
+        for one, other in zip(_channels(front), _channels(back), strict=True)
+    )
+    return QColor.fromRgbF(*mixed)
+
+
+def _channels(colour: QColor) -> tuple[float, float, float]:
+    return colour.redF(), colour.greenF(), colour.blueF()
+
+
+_TAB_LINE = 3
+_NARROW_PAD = 7.0
+
+
+class BarTabs(SegmentedSwitch):
+    """Large tabs over the whole height of a bar, with a line below the current one."""
+
+    _height = 44
+    _pixels = 14.5
+    _weight = QFont.Weight.DemiBold
+
+    def _idle_colour(self) -> str:
+        return theme.current().quiet
+
+    def set_narrow(self, narrow: bool) -> None:
+        """Take less room beside the words."""
+        self._pad = _NARROW_PAD if narrow else _WIDE_PAD
+        self.updateGeometry()
+        self.update()
+
+    # Qt
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        for place, (segment, rect) in enumerate(zip(self._segments, self._rects(), strict=True)):
+            chosen = segment.key == self._current
+            if chosen:
+                painter.fillRect(rect, QColor(colours.accent_ground))
+                line = rect.adjusted(0, self._height - _TAB_LINE, 0, 0)
+                painter.fillRect(line, QColor(colours.accent))
+            elif self._is_hovered(place):
+                painter.fillRect(rect, QColor(colours.hover))
+            self._paint_word(painter, segment, rect, chosen)
+            if chosen and self._ring and self.hasFocus():
+                painter.setPen(QPen(QColor(colours.accent), 1))
+                painter.drawRect(rect.adjusted(1.5, 1.5, -1.5, -1.5 - _TAB_LINE))
+
+
+class SearchField(QAbstractButton):
+    """A button that looks like a search field, with the keys that do the same."""
+
+    def __init__(self, words: str, keys: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._ring = False
+        self._keys = keys
+        self.setText(words)
+        self.setAccessibleName(words)
+        self.setToolTip(f"{words} ({keys})")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        theme.notifier().changed.connect(self.update)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(304, 22)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ring = came_by_keyboard(event)
+        super().focusInEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours, font, small = theme.current(), ui_font(12), ui_font(_SMALL)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        outer = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        painter.setBrush(QColor(colours.hover if self.underMouse() else colours.ground))
+        ring = self._ring and self.hasFocus()
+        painter.setPen(QPen(QColor(colours.accent if ring else colours.line), 1))
+        painter.drawRoundedRect(outer, 6, 6)
+        middle = outer.center().y()
+        painter.setPen(QPen(QColor(colours.quiet), 1.3))
+        painter.drawEllipse(QRectF(9, middle - 5, 8, 8))
+        painter.drawLine(QPointF(16, middle + 2), QPointF(19, middle + 5))
+        room = TextMetrics(small).horizontalAdvance(self._keys) + 10
+        key = QRectF(outer.right() - room - 4, middle - 8, room, 16)
+        painter.setPen(QColor(colours.quiet))
+        painter.setFont(font)
+        words = TextMetrics(font).elidedText(
+            self.text(), Qt.TextElideMode.ElideRight, key.left() - 32
+        )
+        painter.drawText(QPointF(26, round(middle + 12 * 0.364)), words)
+        painter.setPen(QPen(QColor(colours.line), 1))
+        painter.setBrush(QColor(colours.panel))
+        painter.drawRoundedRect(key, 4, 4)
+        painter.setPen(QColor(colours.quiet))
+        painter.setFont(small)
+        painter.drawText(key, Qt.AlignmentFlag.AlignCenter, self._keys)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QTimer, SignalInstance
-from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QMenu
+from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Signal, SignalInstance
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QMenu, QWidget
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,19 @@ def keys_of(command: Command) -> str:
     )
 
 
+def choose_from(
+    menu: QMenu, place: QPoint, actions: Mapping[QAction, Callable[[], object]]
+) -> None:
+    """Open a menu at a screen position, and run the chosen action once the menu is gone.
+
+    An action may replace what the menu is about.
+    """
+    chosen = menu.exec(place)
+    menu.deleteLater()
+    if chosen in actions:
+        actions[chosen]()
+
+
 def plain(text: str) -> str:
     """Return the name of a command, or of a menu, without the mnemonic's ampersand."""
     return text.partition("\t")[0].replace("&", "").rstrip("…")
@@ -51,6 +64,8 @@ class Commands(QObject):
     A change arms `refresh_later`, which evaluates all predicates once, in the next turn of the
     event loop. Whatever reads or runs a command before that evaluates them at once.
     """
+
+    refused = Signal(str)  # The key of a disabled command was pressed; the argument says why.
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -67,7 +82,8 @@ class Commands(QObject):
         said = f"\t{keys_of(command)}" if command.key_there else ""
         action = QAction(command.title + said, self)
         action.setObjectName(command.id)
-        action.setShortcuts(QKeySequence.listFromString(command.keys))
+        if command.keys:
+            action.setShortcuts(QKeySequence.listFromString(command.keys))
         action.setCheckable(command.checked is not None)
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))
@@ -103,8 +119,12 @@ class Commands(QObject):
         if self._pending.isActive():
             self.refresh()
 
-    def take_keys(self, window: QObject) -> None:
-        """Evaluate predicates that have changed before a key pressed in `window` runs a command."""
+    def take_keys(self, window: QWidget) -> None:
+        """Run commands by keys that are pressed in `window`, whichever menus are visible.
+
+        Predicates that have changed are evaluated before.
+        """
+        window.addActions(list(self._actions.values()))
         window.installEventFilter(self)
 
     def fill(self, menu: QMenu, *keys: str) -> None:
@@ -150,4 +170,15 @@ class Commands(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ShortcutOverride:
             self._settle()
+        elif event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            # No enabled command has taken it, nor has the focused view.
+            self._say_why(QKeySequence(event.keyCombination()))
         return False
+
+    def _say_why(self, keys: QKeySequence) -> None:
+        for key, command in self._commands.items():
+            action = self._actions[key]
+            if keys in action.shortcuts() and command.reason is not None:
+                reason = "" if action.isEnabled() else command.reason()
+                if reason:
+                    self.refused.emit(f"{plain(action.text())}: {reason}")

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.kit.buttons import set_look
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, MarkupLabel
@@ -341,11 +342,7 @@ def filter_field(words: str, name: str) -> QLineEdit:
 
 def mark_wrong(field: QWidget, wrong: bool) -> None:
     """Set or remove the error border of a field."""
-    if bool(field.property("wrong")) != wrong:
-        field.setProperty("wrong", wrong)
-        # The style sheet evaluates properties when it polishes.
-        field.style().unpolish(field)
-        field.style().polish(field)
+    set_look(field, "wrong", wrong)
 
 
 def number_field(

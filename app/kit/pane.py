@@ -452,6 +452,8 @@ class PaneHeader(QWidget):
             margins=(10, 0, 10, 1),
             spacing=10,
         )
+        self.corners: list[QWidget] = []  # Widgets at the right end.
+        self.is_movable = True  # Whether the pane can be maximised and shown in a window.
         self._buttons = _HeaderButtons(self)
         theme.notifier().changed.connect(self.update)
 
@@ -462,7 +464,8 @@ class PaneHeader(QWidget):
         return QSize(width, HEADER_HEIGHT)
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        self._buttons.appear()
+        if self.is_movable:
+            self._buttons.appear()
 
     def leaveEvent(self, event: QEvent) -> None:
         self._buttons.hide()
@@ -472,7 +475,7 @@ class PaneHeader(QWidget):
         self._buttons.place()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton:
+        if event.button() == Qt.MouseButton.LeftButton and self.is_movable:
             self.maximise_wanted.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -483,10 +486,11 @@ class PaneHeader(QWidget):
 
 
 class _HeaderButtons(QWidget):
-    """Maximise and window buttons, over the right end of a header under the mouse."""
+    """Maximise and window buttons, over the context of a header under the mouse."""
 
     def __init__(self, header: PaneHeader) -> None:
         super().__init__(header)
+        self._header = header
         size, click = (22, 22), Qt.FocusPolicy.ClickFocus
         maximise = IconButton(
             "fit", self.tr("Maximise or restore the pane"), size=size, focus=click
@@ -503,10 +507,9 @@ class _HeaderButtons(QWidget):
         self.raise_()
 
     def place(self) -> None:
-        size = self.sizeHint()
-        header = self.parentWidget()
-        assert header is not None
-        self.setGeometry(header.width() - size.width(), 0, size.width(), HEADER_HEIGHT - 1)
+        width, header = self.sizeHint().width(), self._header
+        shown = [each.x() for each in header.corners if not each.isHidden()]
+        self.setGeometry(min(shown, default=header.width()) - width, 0, width, HEADER_HEIGHT - 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))
@@ -605,6 +608,7 @@ class Pane(QWidget):
     def add_corner(self, widget: QWidget) -> None:
         """Add a widget at the right end of the header."""
         self.header.row.addWidget(widget)
+        self.header.corners.append(widget)
 
     def set_busy(self, busy: bool) -> None:
         """Show a progress line below the header."""

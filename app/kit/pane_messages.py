@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from lowerscope.app.kit.buttons import IconButton, push_button
@@ -151,3 +151,46 @@ class Banner(QWidget):
         if event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest) and self._whole:
             self._elide()
         return handled
+
+
+_EDGE = 16
+_CHROME = 80
+_WIDEST = 900
+
+
+class Toast(Banner):
+    """A banner that floats over the lower edge of its parent, so that nothing moves for it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setProperty("floating", True)
+        parent.installEventFilter(self)
+
+    def show_message(
+        self,
+        message: str,
+        role: str = "info",
+        actions: Sequence[tuple[str, Callable[[], None]]] = (),
+    ) -> None:
+        super().show_message(message, role, actions)
+        self._place()
+
+    def _place(self) -> None:
+        parent = self.parentWidget()
+        if parent is None or self.isHidden():
+            return
+        line = self._whole.split("\n", 1)[0]
+        wanted = round(TextMetrics(self._message.font()).horizontalAdvance(line)) + _CHROME
+        wanted += sum(button.sizeHint().width() + 8 for button in self._buttons)
+        width = min(wanted, _WIDEST, parent.width() - 2 * _EDGE)
+        height = self.sizeHint().height()
+        left = (parent.width() - width) // 2
+        self.setGeometry(left, parent.height() - height - _EDGE, width, height)
+        self.raise_()
+
+    # Qt
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        return super().eventFilter(watched, event)

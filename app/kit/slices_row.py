@@ -56,6 +56,13 @@ class SlicesRow(QWidget):
             field.setValue(value)
             field.blockSignals(False)
 
+    def step(self, by: int) -> None:
+        """Go to another index of the last dimension that offers a choice, as a channel."""
+        for field in reversed(self.fields):
+            if field.maximum():
+                field.stepBy(by)
+                break
+
     def _field(self, place: int, extent: int) -> QSpinBox:
         field = QSpinBox()
         field.setRange(0, max(0, extent - 1))

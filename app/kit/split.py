@@ -108,6 +108,17 @@ _UP_DOWN = (Qt.Key.Key_Up, Qt.Key.Key_Down)
 _MOVES = (-STEP, STEP, -_FAR, _FAR)
 
 
+HEAD = 36
+"""Height of the row above a part of a page."""
+
+
+def head_of(*parts: Part) -> QWidget:
+    """Return the row above a part of a page: its title and its controls."""
+    head = strip_of(*parts)
+    head.setFixedHeight(HEAD)
+    return head
+
+
 def strip_of(*parts: Part) -> QWidget:
     """Return a row of controls at the top of a page, with a line below it."""
     strip = QWidget()

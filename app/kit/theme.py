@@ -209,10 +209,10 @@ QToolTip, QMessageBox QLabel, QFileDialog QLabel {{ qproperty-textFormat: PlainT
 QToolTip {{ background: {panel}; color: {text}; border: 1px solid {line}; padding: 4px 6px; }}
 
 QToolBar {{
-    background: {panel}; border: none; border-bottom: 1px solid {line};
-    spacing: 8px; padding: 4px 8px;
+    background: transparent; border: none; spacing: 2px; padding: 0px;
 }}
-QToolBar::separator {{ width: 1px; background: {line}; margin: 6px 4px; }}
+QToolBar::separator {{ width: 1px; background: {line}; margin: 5px 5px; }}
+QToolBar QToolButton {{ padding: 1px 4px; font-size: 12px; }}
 QStatusBar {{ background: {ground}; color: {quiet}; border-top: 1px solid {line}; }}
 QSizeGrip {{ image: none; width: 0px; height: 0px; }}
 QStatusBar::item {{ border: none; }}
@@ -252,14 +252,28 @@ QPushButton[primary="true"]:disabled {{
     background: {hover}; color: {faint}; border-color: {line};
 }}
 QPushButton[align="left"] {{ text-align: left; }}
+QPushButton[align="left"][quiet="true"] {{ padding: 0px; }}
 QPushButton[row="true"] {{
     background: {ground}; border-color: {ground}; padding: 0px; min-height: 44px;
 }}
 QPushButton[row="true"]:hover {{ background: {panel}; border-color: {line}; }}
 QPushButton[row="true"]:focus {{ border-color: {accent}; }}
+QPushButton[card="true"] {{ background: {panel}; padding: 0px; min-height: 0px; }}
+QPushButton[card="true"]:hover {{ border-color: {accent}; }}
+QPushButton[card="true"]:focus {{ border-color: {accent}; }}
+QLabel[drop="true"] {{
+    border: 1px dashed {edge}; border-radius: 6px; padding: 12px 16px;
+}}
+QPushButton[chip="true"] {{
+    background: {accent}; color: {on_accent}; border-color: {accent}; border-radius: 13px;
+    padding: 0px 12px; font-weight: 600; font-size: 12px;
+}}
+QPushButton[chip="true"]:hover, QPushButton[chip="true"]:focus {{ border-color: {text}; }}
 QPushButton[quiet="true"] {{ background: transparent; border-color: transparent; color: {accent}; }}
 QPushButton[quiet="true"]:hover {{ background: {hover}; }}
 QPushButton[quiet="true"]:focus {{ border-color: {accent}; }}
+QPushButton[low="true"] {{ min-height: 18px; padding: 0px 8px; color: {quiet}; }}
+QPushButton[low="true"][wrong="true"] {{ color: {wrong}; font-weight: 600; }}
 QPushButton[quiet="true"]:disabled {{ color: {faint}; }}
 QToolButton {{
     background: transparent; border: 1px solid transparent; border-radius: 4px;
@@ -366,7 +380,14 @@ QAbstractScrollArea::corner {{ background: transparent; border: none; }}
 
 QWidget[banner="info"] {{ background: {accent_ground}; border-bottom: 1px solid {line}; }}
 QWidget[banner="wrong"] {{ background: {wrong_ground}; border-bottom: 1px solid {line}; }}
+QWidget[floating="true"][banner="info"] {{ border: 1px solid {accent}; border-radius: 8px; }}
+QWidget[floating="true"][banner="wrong"] {{ border: 1px solid {wrong}; border-radius: 8px; }}
 QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
+
+QLabel[card] {{ border-radius: 6px; background: {ground}; }}
+QLabel[card="right"] {{ background: {right_ground}; color: {right}; }}
+QLabel[card="wrong"] {{ background: {wrong_ground}; color: {wrong}; }}
+QLabel[card="unsure"] {{ background: {changed}; }}
 
 QLabel[role="quiet"] {{ color: {quiet}; }}
 QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}
@@ -377,7 +398,9 @@ QLabel[role="wrong"] {{ color: {wrong}; }}
 QLabel[role="right"] {{ color: {right}; }}
 QLabel[role="unsure"] {{ color: {library}; }}
 QWidget[bar="true"] {{ background: {panel}; border-bottom: 1px solid {line}; }}
+QWidget[edge="top"] {{ border-top: 1px solid {edge}; }}
 QWidget[edge="bottom"] {{ border-bottom: 1px solid {line}; }}
+QWidget[edge="top"] {{ border-top: 1px solid {line}; }}
 QFrame[floating="true"] {{
     background: {panel}; border: 1px solid {line}; border-radius: 6px;
 }}

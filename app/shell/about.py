@@ -23,7 +23,7 @@ from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.preferences import Preferences, PreferenceStore
 from lowerscope.core.files.sources import PREFIX
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.memory_sizes import usual_limit
+from lowerscope.core.model.machines import usual_limit
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command, Commands
 from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.shell.help_commands import Help
-from lowerscope.app.shell.preferences import PreferenceStore, cleared_text
+from lowerscope.app.shell.preferences import PreferenceStore
 from lowerscope.core.files.cache import cache_size, clear_cache
 from lowerscope.core.model.formatting import bytes_text
 
@@ -137,7 +137,11 @@ class ClearCaches(QObject):
         except OSError as error:
             notify(str(error), "wrong")
             return
-        notify(cleared_text(self.tr, cleared), "info")
+        said = self.tr("Removed {0} of caches").format(bytes_text(cleared.freed))
+        if cleared.in_use:
+            kept = self.tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))
+            said = f"{said}; {kept}"
+        notify(said, "info")
         self.cleared.emit()
 
 

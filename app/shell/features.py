@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.node_steps import NodeSteps
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps
@@ -40,7 +41,7 @@ class Features(QObject):
         self.recovering = Recovering(document, queries, children)
         self.changes = Changes(document, queries, self.recovering)
         self.runs = Runs(document, queries, children, self.recovering, self._tuning_measures)
-        self.faults = Faults(document, queries, children.worker)
+        self.faults = Faults(document)
         self.stepping = Stepping(document)
         self.build = BuildSteps(document, queries, self.stepping)
         self.scheduling = Scheduling(document, queries, self.stepping, self.recovering)
@@ -49,7 +50,6 @@ class Features(QObject):
             document,
             queries,
             children.worker,
-            self.recovering,
             self.scheduling,
             self._tuning_holds_back,
         )
@@ -58,6 +58,7 @@ class Features(QObject):
         self.colouring = Colouring(document)
         self.inputs = Inputs(document, queries, self.runs.run)
         self.run_steps = RunSteps(document, self.stepping, self._failure)
+        self.node_steps = NodeSteps(document, queries, self.stepping, self.run_steps)
         self.at_work = AtWork(document, children)
         Hanging(document, children.engine)
         self.recovering.replayed.connect(queries.retry)

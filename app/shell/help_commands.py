@@ -38,7 +38,7 @@ class Help(QObject):
         return (
             Command("help", tr("&Help on this pane"), self.show_here, "F1"),
             Command("help-contents", tr("C&ontents"), partial(self.show, "README")),
-            Command("tour", tr("A &tour of five minutes"), partial(self.show, BEGIN)),
+            Command("tour-page", tr("A tour to &read"), partial(self.show, BEGIN)),
             Command("course", tr("The &course, step by step"), partial(self.show, "course")),
         )
 

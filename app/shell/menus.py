@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QToolButton, QWidget
 
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.bar_controls import SearchField
+from lowerscope.app.kit.buttons import icon, strategy_icon
 from lowerscope.app.kit.commands import Command, Commands, plain
+from lowerscope.app.kit.layouts import STRETCH, row_of
+from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.difference.commands import CompareCommands
 from lowerscope.app.panes.inputs.commands import changing_inputs, loading_parameters
 from lowerscope.app.panes.relax.commands import NodeCommands, importing
@@ -24,12 +31,16 @@ from lowerscope.app.panes.run.commands import (
 from lowerscope.app.panes.schedule.commands import NumberCommands
 from lowerscope.app.panes.sessions.commands import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
+from lowerscope.app.panes.steps.fusion_dialog import explaining
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
+from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
+from lowerscope.core.model.recipe import STRATEGIES
 
 if TYPE_CHECKING:
+    from lowerscope.app.document.document import Document
     from lowerscope.app.shell.window import MainWindow
 
 
@@ -199,13 +210,20 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("Inputs…"),
             window.inputs_form.edit,
             "Ctrl+I",
-            enabled=document.is_open,
+            enabled=window.inputs_form.can_edit,
         ),
         *changing_inputs(window, features.inputs),
-        *passes(document, features.stepping, window.pipeline, window.extensions.choose_passes),
+        *passes(
+            document,
+            features.stepping,
+            window.pipeline,
+            features.node_steps,
+            window.extensions.choose_passes,
+        ),
         *window.schedules.commands(),
         *window.tune.commands(),
         *NumberCommands(window.schedules, features.measurements).commands(),
+        explaining(window, document, features.queries),
         *CompareCommands(
             window, document, features.pins, lambda: window.panes.show_difference()
         ).commands(),
@@ -224,7 +242,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "Shift+F5",
             enabled=lambda: bool(document.job.text) or document.running,
         ),
-        *fault_commands(document, features.faults),
+        *fault_commands(features.faults),
         *limiting(window.preferences, window),
         clearing(document, window),
         Command("restart", tr("Restart &engine and worker"), features.restart),
@@ -233,8 +251,11 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *timing_commands(document, features.runs, window),
         *window.targets.commands(),
         *window.pane_commands.commands(),
+        Command("tour", tr("Take the &tour"), window.take_tour),
         *helping(window.show_palette, commands, window.help, window.preferences, window),
     ):
+        if command.enabled is not None and command.reason is None:
+            command = replace(command, reason=partial(_reason, document, command.id))
         commands.add(command)
     commands.take_keys(window)
     commands.follow(
@@ -255,12 +276,68 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     )
 
 
+def _reason(document: Document, key: str) -> str:
+    """Return why a command is disabled; empty if its name says it."""
+    if not document.is_open():
+        return document.tr("open a model first (Ctrl+O)")
+    return next((document.tr(words) for words, keys in REASONS.items() if key in keys), "")
+
+
+REASONS: dict[str, tuple[str, ...]] = {
+    "select a node first": (
+        *("selection-high-level", "selection-te", "selection-library", "selection-reset"),
+        *("open-rule", "write-rule"),
+    ),
+    "it is for PyTorch models": (
+        *("high-level", "te", "library", "auto", "fx", "export", "next-node", "previous-node"),
+        *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
+    ),
+    "run first (F5), then select a node": ("compare-values",),
+    "no node is known to differ; compare node by node first (Ctrl+N)": (
+        *("first-difference", "next-difference", "previous-difference"),
+    ),
+    "nothing has been changed": ("undo",),
+    "nothing has been undone": ("redo",),
+    "there is no such step": ("next-step", "previous-step", "first-step", "last-step", "play"),
+    "go to a step first (mode Step)": ("pin-step", "export-step", "copy-link"),
+    "no difference is shown; go to a step first (mode Step)": ("next-change", "previous-change"),
+    "pin a step first": ("compare-pinned", "swap-sides", "unpin"),
+    "select a step of the pipeline first (mode Step)": (
+        *("step-options", "switch-step", "duplicate-step", "delete-step"),
+        *("move-step-up", "move-step-down"),
+    ),
+    "select a TensorIR function first": (
+        *("workbench", "schedule-moves", "by-rule", "tune", "apply-to-model", "new-variant"),
+        *("copy-schedule", "save-schedule", "load-schedule", "export-function"),
+    ),
+    "select a step of the schedule first (mode Schedule)": (
+        *("edit-primitive", "switch-primitive", "insert-primitive", "primitive-up"),
+        *("primitive-down", "delete-primitive"),
+    ),
+    "nothing is tuned": ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more"),
+    "a run is in progress": ("run", "run-variants"),
+    "nothing is in progress": ("stop",),
+    "run first (F5)": ("measure-again", "variants", "export-report", "colours-time"),
+    "there is no breakpoint": ("next-break", "previous-break", "clear-breaks"),
+    "select a node or a line first": ("toggle-break", "play-until"),
+    "another mode has this pane": (*("pane-model", "pane-details", "pane-pipeline"),),
+    "go back to the model first (File)": (
+        *("maximise-pane", "pane-window", "drawer", "reset-layout"),
+    ),
+}
+"""Reasons why commands are disabled, each with those that it is for."""
+
 Entry = str | tuple[str, tuple[str, ...]]
 """A command, a separator (``""``), or a submenu with its commands."""
+
+SAMPLES, RECENT = "*samples", "*recent"
+"""Entries that are menus of sources."""
 
 MENUS: dict[str, tuple[Entry, ...]] = {
     "&File": (
         "open",
+        SAMPLES,
+        RECENT,
         "reload",
         "document",
         "welcome",
@@ -294,7 +371,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "&View": (
         *(f"mode-{mode.key}" for mode in MODES),
         "",
-        ("&Panes", ("pane-model", "pane-details", "pane-pipeline", "pane-summary")),
+        ("&Panes", ("pane-model", "pane-details", "pane-pipeline")),
         "drawer",
         "maximise-pane",
         "pane-window",
@@ -346,14 +423,14 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "step": (
         "next-step",
         "previous-step",
-        "first-step",
-        "last-step",
         "play",
+        "play-until",
         "leave-steps",
         "",
         "difference",
         "next-change",
         "previous-change",
+        "why-fused",
         (
             "&Compare",
             (
@@ -382,7 +459,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "delete-step",
                 "move-step-up",
                 "move-step-down",
-                "copy-link",
             ),
         ),
         (
@@ -396,8 +472,11 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "Steps &of",
+            "&Go to",
             (
+                "first-step",
+                "last-step",
+                "",
                 "section-translate",
                 "section-passes",
                 "section-build",
@@ -409,23 +488,26 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (
             "&Breakpoints",
-            ("toggle-break", "next-break", "previous-break", "clear-breaks"),
+            ("toggle-break", "break-pass", "next-break", "previous-break", "clear-breaks"),
         ),
     ),
     "schedule": (
-        "workbench",
+        *(f"primitive-{name}" for name in ("split", "reorder", "fuse")),
+        (
+            "&Parallel, vectorize, unroll",
+            tuple(f"primitive-{name}" for name in ("parallel", "vectorize", "unroll")),
+        ),
+        ("&Cache", ("primitive-cache_read", "primitive-cache_write")),
+        ("Compute a&t", ("primitive-compute_at", "primitive-reverse_compute_at")),
         "schedule-moves",
+        "",
         "by-rule",
         "tune",
-        "numbers",
         "measure-function",
-        "",
         "apply-to-model",
-        "rules-in-model",
-        "left-over",
         "",
         (
-            "&Step",
+            "&History",
             (
                 "edit-primitive",
                 "switch-primitive",
@@ -433,10 +515,14 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "primitive-up",
                 "primitive-down",
                 "delete-primitive",
+                "",
+                "copy-schedule",
+                "save-schedule",
+                "load-schedule",
             ),
         ),
         (
-            "&Variant",
+            "&Variants",
             (
                 "new-variant",
                 "duplicate-variant",
@@ -445,11 +531,24 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "unscheduled",
                 "",
                 "measure-variants",
+                "left-over",
             ),
         ),
-        ("&Keep", ("copy-schedule", "save-schedule", "load-schedule")),
-        ("Tun&ing", ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more")),
-        "measure-peaks",
+        (
+            "&More",
+            (
+                "workbench",
+                "numbers",
+                "measure-peaks",
+                "rules-in-model",
+                "",
+                "tune-page",
+                "tune-pause",
+                "tune-resume",
+                "tune-stop",
+                "tune-more",
+            ),
+        ),
     ),
     "run": (
         "run",
@@ -459,8 +558,10 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "compare-nodes",
         "compare-values",
         "first-difference",
-        "next-difference",
-        "previous-difference",
+        (
+            "&Differences",
+            ("next-start", "previous-start", "", "next-difference", "previous-difference"),
+        ),
         "",
         ("&Variants", ("run-variants", "variants")),
         (
@@ -473,7 +574,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         "tolerances",
         ("&Measuring", ("measuring", "torch-compile")),
-        ("Tr&oubles", ("go-back", "guarded-run")),
+        "go-back",
     ),
     "&Tools": (
         "palette",
@@ -488,62 +589,55 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "restart",
         "save-log",
     ),
-    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "course", "about"),
+    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "tour-page", "course", "about"),
 }
 """The menus by their titles, and those of the modes by their keys; each command is in one."""
 
 LETTERED = {"explore": "E&xplore", "step": "&Step", "schedule": "&Schedule", "run": "&Run"}
 """Titles of the modes' menus, with letters that the other menus do not have."""
 
-BUTTONS: dict[str, tuple[str, ...]] = {
+
+@dataclass(frozen=True)
+class Button:
+    """A button of a mode: its command, an icon, and a short word."""
+
+    command: str
+    icon: str
+    word: str = ""  # Empty for an icon alone.
+
+
+BUTTONS: dict[str, tuple[Button | None, ...]] = {
     "explore": (
-        "selection-high-level",
-        "selection-te",
-        "selection-library",
-        "selection-reset",
-        "",
-        "translation",
-        "node-map",
-        "open-rule",
-        "extensions",
+        Button("selection-high-level", "high-level", "High-level"),
+        Button("selection-te", "te", "TE"),
+        Button("selection-library", "library", "Library"),
+        Button("selection-reset", "undo", "Default"),
+        None,
+        Button("translation", "arrows", "Translation"),
+        Button("node-map", "table", "Node map"),
+        Button("open-rule", "rule", "Rule"),
+        Button("extensions", "list", "Rules"),
     ),
-    "step": (
-        "previous-step",
-        "next-step",
-        "play",
-        "leave-steps",
-        "",
-        "previous-change",
-        "next-change",
-        "pin-step",
-        "",
-        "add-pass",
-    ),
+    "step": (),
     "schedule": (
-        "schedule-moves",
-        "by-rule",
-        "tune",
-        "new-variant",
-        "",
-        "undo",
-        "redo",
-        "",
-        "measure-function",
-        "apply-to-model",
+        Button("undo", "undo"),
+        Button("redo", "redo"),
+        None,
+        Button("schedule-moves", "search", "Primitives"),
+        Button("measure-function", "measure", "Measure"),
+        Button("new-variant", "plus", "Variant"),
+        Button("by-rule", "auto", "By rule"),
+        Button("tune", "tune", "Tune"),
+        Button("apply-to-model", "check", "Apply"),
     ),
     "run": (
-        "measure-again",
-        "compare-nodes",
-        "compare-values",
-        "first-difference",
-        "next-difference",
-        "",
-        "run-variants",
-        "tolerances",
-        "export-report",
+        Button("measure-again", "measure", "Measure"),
+        Button("run-variants", "play", "Variants"),
+        Button("compare-values", "values", "Values"),
+        Button("next-difference", "next", "Next"),
     ),
 }
-"""The buttons of each mode: its most frequent commands."""
+"""Frequent commands of each mode that have no button in its panes; ``None`` is a gap."""
 
 
 def paths() -> dict[str, tuple[str, ...]]:
@@ -554,7 +648,7 @@ def paths() -> dict[str, tuple[str, ...]]:
         for entry in entries:
             if isinstance(entry, tuple):
                 found.update((each, (name, plain(entry[0]))) for each in entry[1] if each)
-            elif entry:
+            elif entry and entry not in (SAMPLES, RECENT):
                 found[entry] = (name,)
     return found
 
@@ -562,9 +656,10 @@ def paths() -> dict[str, tuple[str, ...]]:
 class Menus(QObject):
     """The six menus of the bar; the fourth is that of the current mode."""
 
-    def __init__(self, bar: QMenuBar, commands: Commands) -> None:
+    def __init__(self, bar: QMenuBar, commands: Commands, sources: Mapping[str, QMenu]) -> None:
         super().__init__(bar)
         self._commands = commands
+        self._sources = sources
         self._of_modes: dict[str, QMenu] = {}
         for title, entries in MENUS.items():
             mode = BY_KEY.get(title)
@@ -582,20 +677,24 @@ class Menus(QObject):
         # They say why a command is disabled.
         menu.setToolTipsVisible(True)
         menu.aboutToShow.connect(self._commands.refresh)
-        taken = {
-            letter
-            for entry in entries
-            if isinstance(entry, tuple) and (letter := _letter(entry[0]))
-        }
+        taken = {letter for entry in entries if (letter := _letter(self._title(entry)))}
         for entry in entries:
             if isinstance(entry, tuple):
                 self._fill(menu.addMenu(entry[0]), entry[1])
+            elif entry in self._sources:
+                menu.addMenu(self._sources[entry])
             elif entry:
                 action = self._commands.action(entry)
                 action.setText(_with_free_letter(action.text(), taken))
                 menu.addAction(action)
             else:
                 menu.addSeparator()
+
+    def _title(self, entry: Entry) -> str:
+        """Return the title of a submenu; empty for a command."""
+        if isinstance(entry, tuple):
+            return entry[0]
+        return self._sources[entry].title() if entry in self._sources else ""
 
 
 def _letter(text: str) -> str:
@@ -616,26 +715,142 @@ def _with_free_letter(text: str, taken: set[str]) -> str:
 
 
 class ModeBar(QToolBar):
-    """The buttons of the current mode; those without room are behind the bar's last button."""
+    """The buttons of the current mode; without their words where there is no room for them."""
 
     def __init__(self, commands: Commands, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._commands = commands
+        self._mode = ""
         self.setObjectName("mode-bar")
         self.setAccessibleName(self.tr("Commands of the mode"))
-        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        self.setIconSize(QSize(16, 16))
+        theme.notifier().changed.connect(self._draw)
 
     def show_mode(self, key: str) -> None:
         """Show the buttons of a mode."""
+        self._mode = key
         self.clear()
-        for name in BUTTONS[key]:
-            if not name:
+        for each in BUTTONS[key]:
+            if each is None:
                 self.addSeparator()
                 continue
-            action = self._commands.action(name)
-            # Their keys are in the menus, and in the tool tips.
-            action.setIconText(plain(action.text()))
+            action = self._commands.action(each.command)
+            # The whole name and the keys are in the menus.
+            action.setIconText(each.word or plain(action.text()))
+            action.setIconVisibleInMenu(False)
             self.addAction(action)
             button = self.widgetForAction(action)
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.setAccessibleName(plain(action.text()))
+        self._draw()
+
+    def fit(self, room: int) -> None:
+        """Show the words if there is room for all of them."""
+        beside = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        only = Qt.ToolButtonStyle.ToolButtonIconOnly
+        for words in (True, False):
+            for each in BUTTONS[self._mode] if self._mode else ():
+                if each is not None:
+                    button = self.widgetForAction(self._commands.action(each.command))
+                    assert isinstance(button, QToolButton)
+                    button.setToolButtonStyle(beside if words and each.word else only)
+            if self.sizeHint().width() <= room:
+                break
+
+    def _draw(self) -> None:
+        for each in BUTTONS[self._mode] if self._mode else ():
+            if each is not None:
+                drawn = strategy_icon if each.icon in STRATEGIES else icon
+                self._commands.action(each.command).setIcon(drawn(each.icon))
+
+
+class MenuCorner(QWidget):
+    """The right part of the menu row: the buttons of the mode, and the search.
+
+    Args:
+        bar: The menu bar, whose menus keep their room.
+    """
+
+    def __init__(self, bar: QMenuBar, buttons: ModeBar, search: SearchField) -> None:
+        super().__init__(bar)
+        self._bar = bar
+        self._buttons = buttons
+        self.search = search
+        self._room = 0
+        row_of(self, STRETCH, buttons, search, margins=(0, 0, 12, 0), spacing=12)
+        bar.setCornerWidget(self, Qt.Corner.TopRightCorner)
+        self.show()
+        bar.installEventFilter(self)
+
+    def show_mode(self, key: str) -> None:
+        """Show the buttons of a mode."""
+        self._buttons.show_mode(key)
+        self._fit(self._bar.width())
+
+    def _fit(self, width: int) -> None:
+        # The places of the menus are known later than their titles.
+        metrics = self._bar.fontMetrics()
+        shown = [each.text().replace("&", "") for each in self._bar.actions() if each.isVisible()]
+        menus = sum(metrics.horizontalAdvance(title) + _AROUND for title in shown)
+        room = max(0, width - menus - _AROUND)
+        self.search.setFixedWidth(_SEARCH[0] if width >= NARROW else _SEARCH[1])
+        self._buttons.fit(room - self.search.width() - 36)
+        self._room = room
+        # The bar places it on its own changes of size only.
+        self.setGeometry(width - room, _INSET, room, self._bar.height() - 2 * _INSET)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._room, self._bar.height() - 2 * _INSET)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and isinstance(event, QResizeEvent):
+            self._fit(event.size().width())
+        return False
+
+
+_AROUND = 24
+"""Pixels that a menu has beside its title, at most."""
+
+_INSET = 2
+"""Pixels above and below it, as of the menus."""
+
+_SEARCH = (304, 240)
+"""Widths of the search, in a wide and in a narrow window."""
+
+
+class SourcesMenu(QMenu):
+    """A menu of sources that can be opened, filled when it is opened.
+
+    Args:
+        sources: Returns the specification, the title and a description of each.
+        act: Opens one.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        sources: Callable[[], Sequence[tuple[str, str, str]]],
+        act: Callable[[str], object],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(title, parent)
+        self._sources = sources
+        self._act = act
+        self.setToolTipsVisible(True)
+        self.aboutToShow.connect(self._fill)
+        self.triggered.connect(self._open)
+
+    def _fill(self) -> None:
+        self.clear()
+        for spec, title, description in self._sources():
+            action = self.addAction(literal(title))
+            action.setToolTip(description)
+            action.setData(spec)
+        if self.isEmpty():
+            self.addAction(self.tr("None yet")).setEnabled(False)
+
+    def _open(self, action: QAction) -> None:
+        if action.data():
+            self._act(action.data())

@@ -35,39 +35,38 @@ MODES = (
         "explore",
         "Explore",
         "What became what: one node from its Python line to FX, Relax and TensorIR",
-        (("model", 210), ("fx", 260), ("relax", 360), ("tensorir", 390), ("details", 220)),
+        (("model", 210), ("fx", 240), ("relax", 352), ("tensorir", 378), ("details", 260)),
         ("model", "details"),
     ),
     Mode(
         "step",
         "Step",
         "What each step of the translation, the passes, the build and the run did",
-        (("pipeline", 400), ("changes", 1040)),
+        (("pipeline", 300), ("changes", 1140)),
         ("pipeline",),
     ),
     Mode(
         "schedule",
         "Schedule",
         "One function made fast, by hand, by rule or by tuning",
-        (("schedule", 760), ("tensorir", 680)),
+        (("schedule", 1440),),
     ),
     Mode(
         "run",
         "Run",
         "Whether it is right, how fast it is, and if not, where",
-        (("summary", 300), ("outcome", 1140)),
-        ("summary",),
+        (("outcome", 1440),),
     ),
 )
 
 BY_KEY = {mode.key: mode for mode in MODES}
 
-LEAST = {"model": 120, "details": 180, "pipeline": 260, "summary": 200, "schedule": 420}
+LEAST = {"model": 120, "details": 244, "pipeline": 240, "schedule": 420}
 """Minimum widths of panes; of all others, `LEAST_WIDTH`. Contents never change them."""
 
 LEAST_WIDTH = 150
 
-CLOSABLE = ("model", "details", "summary", "pipeline")
+CLOSABLE = ("model", "details", "pipeline")
 """Panes at the sides, which the user can close."""
 
 MOST = 1 << 14
@@ -81,12 +80,15 @@ class ModeArea(Split):
         panes: The panes by name, from the left.
     """
 
+    window_opened = Signal(QWidget)  # A pane is in a window of its own.
+
     def __init__(self, panes: Mapping[str, Pane]) -> None:
         super().__init__(Qt.Orientation.Horizontal)
         self._panes = dict(panes)
         self._mode = MODES[0]
         self._widths: dict[str, dict[str, int]] = {}  # By mode, then by pane; as the user set them.
         self._closed: set[str] = set()
+        self._empty: set[str] = set()  # Panes that have no place while they have no content.
         self._maximised = ""
         self._windows: dict[str, PaneWindow] = {}
         self._laid_out = 0  # Width that the panes were laid out for.
@@ -148,6 +150,13 @@ class ModeArea(Split):
         self._maximised = ""
         self._show()
 
+    def set_empty(self, name: str, empty: bool) -> None:
+        """Set whether a pane has no content; it has no place then."""
+        if empty != (name in self._empty):
+            self._note_widths()
+            (self._empty.add if empty else self._empty.discard)(name)
+            self._show()
+
     def maximise(self, name: str) -> None:
         """Give one pane the whole window; the empty name restores the others."""
         self._note_widths()
@@ -176,6 +185,7 @@ class ModeArea(Split):
         window = self._windows[name] = PaneWindow(name, pane, self)
         window.closed.connect(self._put_back)
         window.resize(size.expandedTo(QSize(480, 400)))
+        self.window_opened.emit(window)
         window.show()
         self._maximised = ""
         self._show()
@@ -230,7 +240,7 @@ class ModeArea(Split):
         if self._maximised:
             return [self._maximised]
         names = (name for name, _ in self._mode.panes if name not in self._windows)
-        return [name for name in names if name not in self._closed]
+        return [name for name in names if name not in self._closed | self._empty]
 
     def _show(self) -> None:
         """Show the panes of the mode, each with its width."""

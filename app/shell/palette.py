@@ -1,4 +1,4 @@
-"""The command palette: commands, nodes, functions, passes and lines, found as one types."""
+"""The command palette: commands, nodes, functions, passes, files and lines, found by typing."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ if TYPE_CHECKING:
     from lowerscope.app.kit.code.code_view import CodeView
 
 
-# Entries of the palette: commands, nodes, functions, passes and lines of the visible texts.
+# Entries of the palette: commands, nodes, functions, passes, files, lines of the visible texts.
 
 _T = TypeVar("_T")
 
-Kind = Literal["command", "node", "function", "pass", "line"]
+Kind = Literal["command", "node", "function", "pass", "file", "line"]
 
 PREFIXES: dict[str, Kind] = {
     ">": "command",
     "@": "node",
     "#": "function",
     "%": "pass",
+    "~": "file",
     ":": "line",
 }
 """Prefixes that restrict the search to one kind."""
@@ -89,6 +90,8 @@ class PaletteEntries:
     Args:
         texts: Returns the visible texts, the most recently used one first.
         add_pass: Appends a pass to the pipeline, by name.
+        files: The sources that can be opened: the kind of each, its name, its place, and what opens
+            it.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class PaletteEntries:
         commands: Commands,
         texts: Callable[[], Sequence[CodeView]],
         add_pass: Callable[[str], None],
+        files: Callable[[], Iterable[tuple[str, str, str, Callable[[], object]]]],
     ) -> None:
         self._host = host
         self.document = document
@@ -106,6 +110,7 @@ class PaletteEntries:
         self._registry = commands
         self._texts = texts
         self._add_pass = add_pass
+        self._sources = files
         self._kinds: dict[Kind, tuple[PaletteEntry, ...]] = {}
         self._types: tuple[PassType, ...] = ()
 
@@ -151,6 +156,7 @@ class PaletteEntries:
                 "node": self._nodes,
                 "function": self._functions,
                 "pass": self._passes,
+                "file": self._files,
                 "line": self._lines,
             }
             self._kinds[kind] = tuple(make[kind]())
@@ -169,6 +175,11 @@ class PaletteEntries:
                 keys=keys_of(command),
                 enabled=action.isEnabled(),
             )
+
+    def _files(self) -> Iterator[PaletteEntry]:
+        for kind, name, place, act in self._sources():
+            where = f"{kind} · {place}" if place else kind
+            yield PaletteEntry("file", name, where, act)
 
     def _nodes(self) -> Iterator[PaletteEntry]:
         snapshot, tr = self.document.snapshot, self._host.tr
@@ -206,16 +217,17 @@ class PaletteEntries:
 
     def _lines(self) -> Iterator[PaletteEntry]:
         for view in self._texts():
-            for number, line in enumerate(view.editor.lines(), 1):
+            for number, line in view.numbered_lines():
                 if line.strip():
                     yield self._line(view, number, line.strip())
 
     def _places(self, number: int) -> Iterator[PaletteEntry]:
         """Yield the line of this number in the texts, the most recently used one first."""
         for view in self._texts():
-            lines = view.editor.lines()
-            if 1 <= number <= len(lines):
-                yield self._line(view, number, lines[number - 1].strip())
+            content = view.editor.content
+            if 1 <= number <= content.count:
+                line = content.lines[content.numbered(number)]
+                yield self._line(view, number, line.strip())
 
     def _line(self, view: CodeView, number: int, text: str) -> PaletteEntry:
         where = f"{view.accessibleName()} {number}"
@@ -254,7 +266,7 @@ class Palette(Finder):
         self._entries = entries
         self._shown: list[PaletteEntry] = []
         self.line.setPlaceholderText(self.tr("Type a part of a name"))
-        self.line.setAccessibleName(self.tr("Find a command, node, function, pass or line"))
+        self.line.setAccessibleName(self.tr("Find a command, node, function, pass, file or line"))
         self.rows.setAccessibleName(self.tr("What fits"))
         self.rows.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.empty.set_text(
@@ -265,7 +277,8 @@ class Palette(Finder):
             markup(
                 self.tr(
                     "<b>&gt;</b> commands{0}<b>@</b> nodes{0}<b>#</b> functions{0}<b>%</b> passes"
-                    "{0}<b>:</b> lines in view, <b>:120</b> by number"
+                    "{0}<b>~</b> samples and recent files{0}<b>:</b> lines in view, <b>:120</b> by"
+                    " number"
                 ),
                 "\N{NO-BREAK SPACE}" * 5,
             )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.help_key import set_page
+from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.difference.difference_view import DifferenceView
@@ -14,19 +17,18 @@ from lowerscope.app.panes.inputs.inputs_page import InputsPage
 from lowerscope.app.panes.log.log_view import LogView
 from lowerscope.app.panes.log.problems_view import ProblemsView
 from lowerscope.app.panes.model.details_view import DetailsView
-from lowerscope.app.panes.model.model_view import ModelView
+from lowerscope.app.panes.model.model_view import ModelView, OutlineStrip
 from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.app.panes.relax.relax_view import RelaxView
 from lowerscope.app.panes.relax.translation_page import TranslationPage
 from lowerscope.app.panes.run.compare_page import ComparePage
-from lowerscope.app.panes.run.result_view import ResultView
+from lowerscope.app.panes.run.memory_page import MemoryPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
+from lowerscope.app.panes.run.run_view import RunView
 from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
-from lowerscope.app.panes.schedule.schedule_script import ScheduleScript
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
-from lowerscope.app.panes.steps.timeline_view import TimelineView
 from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage
 from lowerscope.app.shell.features import Features
@@ -41,7 +43,7 @@ LEAST_DRAWER = 80
 
 
 class Panes(QWidget):
-    """The area below the tool bar: the panes of the current mode, the timeline, and the drawer."""
+    """The area below the tool bar: the panes of the current mode, and the drawer."""
 
     mode_changed = Signal()  # Another mode became current.
     arranged = Signal()  # A pane, or the drawer, was shown, closed, maximised or resized.
@@ -65,19 +67,13 @@ class Panes(QWidget):
             features.colouring,
             features.build,
         )
-        self.scheduled = ScheduleScript(
-            features.document, features.stepping, features.scheduling, features.colouring
-        )
         self.tensorir = TensorIRView(
             features.document,
             features.queries,
             features.stepping,
-            features.scheduling,
-            self.scheduled,
             features.colouring,
             features.build,
         )
-        self.result = ResultView(features.document, features.runs)
         self.problems = ProblemsView(
             features.document, features.variants.notes, features.faults.remedies
         )
@@ -85,24 +81,28 @@ class Panes(QWidget):
         self.log = LogView(features.document, features.processes)
         self.details = DetailsView(features.document, features.queries)
         self.pipeline = PipelineView(
-            features.document, features.queries, features.stepping, features.pins, features.build
+            features.document,
+            features.queries,
+            features.stepping,
+            features.pins,
+            features.build,
+            features.run_steps,
         )
         self.schedule = ScheduleView(
             features.document,
+            features.queries,
             features.stepping,
             features.scheduling,
             features.variants,
             features.measurements,
-            features.runs.run,
+            features.colouring,
+            features.build,
         )
-        self.timeline = TimelineView(
-            features.document, features.stepping, features.scheduled, features.run_steps
-        )
-        self.summary = Pane(self.tr("Summary"))
-        self.summary.add_page("result", self.tr("Result"), self.result)
-        self.summary.header.tabs.hide()
-        self.outcome = Pane(self.tr("Run"))
+        self.outcome = RunView(features.document, features.runs, features.faults)
+        self.summary = self.outcome.summary
         self.changes = Pane(self.tr("Changes"))
+        # Its pages name the step themselves.
+        self.changes.header.hide()
         self.drawer = Pane(self.tr("Messages"))
         self._fill(features)
         self.by_name: dict[str, Pane] = {
@@ -113,23 +113,31 @@ class Panes(QWidget):
             "changes": self.changes,
             "schedule": self.schedule,
             "tensorir": self.tensorir,
-            "summary": self.summary,
             "outcome": self.outcome,
             "details": self.details,
         }
         self.area = ModeArea(self.by_name)
+        self.strip = OutlineStrip()
+        self.strip.clicked.connect(self._open_outline)
+        self.model.close_wanted.connect(self._open_outline)
+        self.arranged.connect(self._show_strip)
         self._lay_out()
         for name, pane in (*self.by_name.items(), ("drawer", self.drawer)):
             # Each page of these has its own help page.
-            own = {"summary": "result", "outcome": "compare", "changes": "difference"}
+            own = {"outcome": "compare", "changes": "difference"}
             set_page(pane, own.get(name, "problems" if name == "drawer" else name))
-        set_page(self.timeline, "timeline")
-        set_page(self.schedule.numbers, "numbers")
+        set_page(self.summary, "result")
+        set_page(self.outcome.calls, "time")
+        for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
+            set_page(part, "numbers")
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
         self.set_mode("explore")
         features.stepping.list_changed.connect(self._follow_section)
+        features.document.on(("selection", "snapshot"), self._show_details)
+        self._show_details()
+        self.details.close_wanted.connect(self._close_details)
         features.document.on(("problems",), self._show_problems)
         features.document.on(("snapshot",), self._show_problems)
         features.pins.wanted.connect(self.show_difference)
@@ -139,12 +147,15 @@ class Panes(QWidget):
 
     def _lay_out(self) -> None:
         above = QWidget()
-        column = QVBoxLayout(above)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.area, 1)
-        column.addWidget(self.timeline)
+        row_of(above, self.strip, (self.area, 1))
         self.drawer.setMinimumHeight(LEAST_DRAWER)
+        self.drawer.setProperty("ground", "panel")
+        self.drawer.setProperty("edge", "top")
+        self.drawer.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.drawer.header.is_movable = False
+        close = IconButton("close", self.tr("Close (Ctrl+J)"))
+        close.clicked.connect(self.close_drawer)
+        self.drawer.add_corner(close)
         self.drawer.hide()
         self.rows = Split(Qt.Orientation.Vertical, above, self.drawer, shares=(1, 0))
         self.rows.setHandleWidth(1)
@@ -160,21 +171,27 @@ class Panes(QWidget):
     def _fill(self, features: Features) -> None:
         """Make the pages that several features share a pane for."""
         document, queries = features.document, features.queries
-        self.compare = ComparePage(document, queries, features.stepping, self.outcome.set_busy)
-        self.time = TimePage(document)
+        self.compare = ComparePage(
+            document, queries, features.stepping, features.runs, self.outcome.set_busy
+        )
+        self.time = TimePage(document, features.runs)
+        self.memory = MemoryPage(document, features.runs)
         self.tune = TunePage(document, features.tuning)
         self.tune.in_model_wanted.connect(features.variants.set_in_model)
         self.variants = VariantsPage(document, queries, features.runs, self.outcome.set_busy)
         self.inputs = InputsPage(document, queries, features.inputs)
         self.translation = TranslationPage(document, queries, self.relax.set_busy)
         self.node_map = NodeMap(document)
-        self.difference = DifferenceView(document, queries, features.pins, self.changes.set_busy)
+        self.difference = DifferenceView(
+            document, queries, features.stepping, features.pins, self.changes.set_busy
+        )
         self.call = RunStepPage(document, queries, features.run_steps, self.changes.set_busy)
         for pane, key, title, page in (
             (self.outcome, "compare", self.tr("Compare"), self.compare),
             (self.outcome, "time", self.tr("Time"), self.time),
+            (self.outcome, "memory", self.tr("Memory"), self.memory),
             (self.outcome, "variants", self.tr("Variants"), self.variants),
-            (self.outcome, "inputs", self.tr("Input"), self.inputs),
+            (self.outcome, "inputs", self.tr("Inputs"), self.inputs),
             (self.outcome, "tune", self.tr("Tune"), self.tune),
             (self.relax, "translation", self.tr("Translation"), self.translation),
             (self.relax, "node-map", self.tr("Node map"), self.node_map),
@@ -184,10 +201,15 @@ class Panes(QWidget):
             (self.drawer, "log", self.tr("Log"), self.log),
         ):
             pane.add_page(key, title, page)
-            set_page(page, "details" if key == "call" else key)
+            set_page(page, {"call": "details", "memory": "time"}.get(key, key))
+        self.tensorir.schedule_wanted.connect(self._schedule)
+        self.details.schedule_wanted.connect(self._schedule)
+        self.details.compare_wanted.connect(self.show_tensor)
+        self.details.source_wanted.connect(self.fx.show_source)
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
-        self.compare.tensor_wanted.connect(self.show_tensor)
+        self.compare.node_wanted.connect(self._show_node)
+        self.summary.first_difference.translation_wanted.connect(self._show_translation)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
         self.variants.text_wanted.connect(self._show_difference_of)
         features.runs.variants.ended.connect(self._show_variants)
@@ -206,23 +228,42 @@ class Panes(QWidget):
         if key == "schedule" and self.mode != "schedule":
             self._before_schedule = self.mode
         self.area.set_mode(key)
-        self.timeline.setVisible(key in ("step", "schedule"))
         if (stepping.section == "schedule") != (key == "schedule"):
             stepping.set_section("schedule" if key == "schedule" else "passes")
-        self.timeline.sections.setVisible(key != "schedule")
         self._show_changes()
         self.mode_changed.emit()
         self.arranged.emit()
 
+    def _show_details(self) -> None:
+        """Give the inspector its place while something is selected."""
+        self.area.set_empty("details", not self.details.has_content)
+
+    def _open_outline(self) -> None:
+        """Open the outline, or close it."""
+        self.switch_closed("model")
+
+    def _show_strip(self) -> None:
+        """Show the strip of the outline where that is closed."""
+        belongs = "model" in dict(self.area.mode.panes) and not self.area.maximised
+        self.strip.setVisible(belongs and "model" in self.area.closed)
+
+    def _close_details(self) -> None:
+        self.area.set_closed("details", True)
+        self._arrange()
+
+    def _schedule(self, function: str) -> None:
+        self._document.select((function,))
+        self.set_mode("schedule")
+
     def _follow_section(self) -> None:
-        """Show the mode of the timeline that became current."""
+        """Show the mode of the section that became current."""
         scheduling = self._features.stepping.section == "schedule"
         if scheduling != (self.mode == "schedule"):
             self.set_mode("schedule" if scheduling else self._before_schedule)
         self._show_changes()
 
     def _show_changes(self) -> None:
-        """Show what the current timeline's steps do: the calls of a run change no module."""
+        """Show what the steps of the current section do: the calls of a run change no module."""
         runs = self._features.stepping.section == "run"
         self.changes.set_current("call" if runs else "difference")
 
@@ -256,18 +297,42 @@ class Panes(QWidget):
         """Open the drawer, on a page if one is named."""
         if key:
             self.drawer.set_current(key)
-        if self.drawer.isHidden():
+        if self.drawer.isHidden() or self._floats():
+            self.rows.addWidget(self.drawer)
             self.drawer.show()
             height = self.rows.height()
             self.rows.setSizes([max(1, height - self._drawer_height), self._drawer_height])
-            self.arranged.emit()
+        self._opened_for_problems = False
+        self.arranged.emit()
+
+    def drawer_page(self) -> str:
+        """Return the key of the page that the drawer shows; empty while it is closed."""
+        return "" if self.drawer.isHidden() else self.drawer.current()
+
+    def _float_drawer(self) -> None:
+        """Show the problems over the panes, whose sizes they do not change."""
+        self.drawer.set_current("problems")
+        if self.drawer.isHidden():
+            self._opened_for_problems = True
+            self.drawer.setParent(self)
+            self._place_drawer()
+            self.drawer.show()
+            self.drawer.raise_()
+        self.arranged.emit()
+
+    def _floats(self) -> bool:
+        return self.drawer.parentWidget() is self
+
+    def _place_drawer(self) -> None:
+        height = min(self._drawer_height, self.height())
+        self.drawer.setGeometry(0, self.height() - height, self.width(), height)
 
     def close_drawer(self) -> None:
         """Close the drawer."""
         self._opened_for_problems = False
         if not self.drawer.isHidden():
             self.drawer.hide()
-            self.arranged.emit()
+        self.arranged.emit()
 
     def _note_drawer(self) -> None:
         self._drawer_height = max(LEAST_DRAWER, self.drawer.height())
@@ -291,8 +356,6 @@ class Panes(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        covered = bool(self.area.maximised)
-        self.timeline.setVisible(self.mode in ("step", "schedule") and not covered)
         self.arranged.emit()
 
     def reset(self) -> None:
@@ -307,6 +370,7 @@ class Panes(QWidget):
         """Close the outline in a narrow window, where the code needs its room."""
         if self.window().width() < NARROW:
             self.area.set_closed("model", True)
+            self.arranged.emit()
 
     def layout_of_panes(self) -> WindowLayout:
         """Return the mode, and the sizes of the panes."""
@@ -334,8 +398,7 @@ class Panes(QWidget):
             # The input pane reports it.
             return
         if self._document.problems or any(note.code for note in self._document.notes):
-            self._opened_for_problems |= self.drawer.isHidden()
-            self.open_drawer("problems")
+            self._float_drawer()
         elif self._opened_for_problems:
             self.close_drawer()
 
@@ -349,7 +412,7 @@ class Panes(QWidget):
         self.show_page("tune")
 
     def _show_difference_of(self, old: Recipe, new: Recipe, function: str) -> None:
-        self.difference.filter.setText(function)
+        self.difference.show_only(function)
         self._features.pins.compare_recipes(old, new)
 
     def _show_variants(self) -> None:
@@ -365,8 +428,10 @@ class Panes(QWidget):
         self._show_values()
 
     def _show_values(self) -> None:
-        self.compare.show_part("tensor")
         self.show_page("compare")
+
+    def _show_node(self) -> None:
+        self.set_mode("explore")
 
     def _show_busy(self) -> None:
         document = self._document
@@ -377,3 +442,10 @@ class Panes(QWidget):
         self._busy = busy
         for pane in (self.fx, self.relax, self.tensorir):
             pane.set_busy(busy)
+
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._floats():
+            self._place_drawer()

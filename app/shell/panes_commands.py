@@ -59,7 +59,6 @@ class PaneCommands(QObject):
             ("model", tr("&Outline")),
             ("details", tr("&Inspector")),
             ("pipeline", tr("List of &steps")),
-            ("summary", tr("S&ummary")),
         )
         return (
             *(
@@ -73,8 +72,13 @@ class PaneCommands(QObject):
                 )
                 for number, mode in enumerate(MODES, start=1)
             ),
-            Command("next-pane", tr("&Next pane"), partial(self._go, 1), "Ctrl+Tab"),
-            Command("previous-pane", tr("Pre&vious pane"), partial(self._go, -1), "Ctrl+Shift+Tab"),
+            Command("next-pane", tr("&Next pane"), partial(self._go, 1), "Ctrl+Tab; F6"),
+            Command(
+                "previous-pane",
+                tr("Pre&vious pane"),
+                partial(self._go, -1),
+                "Ctrl+Shift+Tab; Ctrl+F6",
+            ),
             Command(
                 "maximise-pane",
                 tr("M&aximise or restore the pane"),
@@ -195,7 +199,7 @@ class PaneCommands(QObject):
         panes = self._panes()
         if panes is None or not panes.isVisible():
             return
-        every = (*panes.by_name.values(), panes.timeline, panes.drawer)
+        every = (*panes.by_name.values(), panes.drawer)
         places = [each for each in every if each.isVisible()]
         focus = QApplication.focusWidget()
         here = next((index for index, each in enumerate(places) if _holds(each, focus)), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from lowerscope.app.document.settings import Settings
@@ -11,9 +10,8 @@ from lowerscope.app.kit.commands import Commands
 from lowerscope.app.kit.typefaces import CODE_PIXELS
 from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.sandbox_commands import SandboxCommands
-from lowerscope.core.files.cache import Cleared, cache_limit, set_cache_limit
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.memory_sizes import usual_limit
+from lowerscope.core.model.machines import usual_limit
 
 
 @dataclass(frozen=True)
@@ -27,10 +25,8 @@ class Preferences:
     asks_first: bool  # Whether the user confirms a code file before it runs for the first time.
     watching: bool  # Whether open files are reloaded when they are saved.
     sandbox: bool  # Whether code runs in a sandbox where the system has one.
-    shares_folder: bool  # Whether code in the sandbox may write to the folder of the saved session.
     memory_limit: int  # Memory limit of a worker, in bytes; 0 for the default.
     keep: int  # Size of the cache of a run's values, in bytes.
-    cache_limit: int  # Size limit of the caches of all windows and commands together, in bytes.
 
 
 class PreferenceStore:
@@ -54,10 +50,8 @@ class PreferenceStore:
             asks_first=settings.asks_first(),
             watching=settings.watching(),
             sandbox=settings.sandbox(),
-            shares_folder=settings.shares_folder(),
             memory_limit=settings.memory_limit(),
             keep=settings.keep(),
-            cache_limit=cache_limit(),
         )
 
     def start(self) -> None:
@@ -77,8 +71,6 @@ class PreferenceStore:
             theme.set_code_pixels(wanted.code_pixels or CODE_PIXELS)
         if wanted.watching != before.watching:
             self.commands.action("watch").trigger()
-        if wanted.shares_folder != before.shares_folder:
-            self.sandbox.set_shares(wanted.shares_folder)
         if wanted.sandbox != before.sandbox:
             self.sandbox.set_wanted(wanted.sandbox)
         settings.set_scale(wanted.scale)
@@ -96,28 +88,7 @@ class PreferenceStore:
             features.processes.worker.restart()
             words = tr("The worker starts anew, and may have {0} of memory")
             said.append(words.format(bytes_text(limit)))
-        if wanted.cache_limit != before.cache_limit:
-            said.append(_limit_caches(tr, wanted.cache_limit))
         if wanted.scale != before.scale:
             said.append(tr("The window has its new size when Lowerscope is started again"))
         if said:
             document.notify(". ".join(said), "info")
-
-
-def _limit_caches(tr: Callable[[str], str], limit: int) -> str:
-    """Limit the caches, and return a message about it."""
-    try:
-        cleared = set_cache_limit(limit)
-    except OSError as error:
-        return tr("The caches cannot be limited: {0}").format(error)
-    said = tr("The caches may have {0}").format(bytes_text(limit))
-    return f"{said}. {cleared_text(tr, cleared)}" if cleared.freed else said
-
-
-def cleared_text(tr: Callable[[str], str], cleared: Cleared) -> str:
-    """Return a message about what was removed, and what was not."""
-    text = tr("Removed {0} of caches").format(bytes_text(cleared.freed))
-    if cleared.in_use:
-        kept = tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))
-        return f"{text}; {kept}"
-    return text

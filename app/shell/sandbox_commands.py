@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
@@ -16,11 +13,6 @@ from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.shell.features import Features
 from lowerscope.core.model.machines import Remote
-from lowerscope.core.model.recipe import Recipe
-
-if TYPE_CHECKING:
-    from lowerscope.app.panes.sessions.sessions import Sessions
-
 
 # --- The dialog for systems that cannot create a sandbox for opened code ---
 
@@ -86,18 +78,14 @@ class SandboxCommands(QObject):
         self._window = window
         self._features = features
         self._document = features.document
-        self._sessions: Sessions | None = None
         self.sandboxing = Sandboxing(settings, self)
         for client in (features.processes.engine, features.processes.worker):
             client.sandbox = self.sandboxing
         self._had_network = False
-        self._shared: tuple[Path, Path | None] | None = None
         self.sandboxing.changed.connect(self._note_network)
         self.sandboxing.held.connect(self._ask_without)
         self.sandboxing.network_wanted.connect(self._ask)
         self._document.on(("recipe", "pending"), self._look_at_recipe)
-        features.changes.opening.connect(self._share_folder_of)
-        self._document.on(("snapshot",), self._share_folder)
 
     def command(self) -> Command:
         """Return the command."""
@@ -120,47 +108,9 @@ class SandboxCommands(QObject):
         """Enable or disable the sandbox, and restart both children if that changed."""
         was_on = self.sandboxing.is_on
         self.sandboxing.set_wanted(on)
-        self._shared = self._shared_now()
         if self.sandboxing.is_on != was_on:
             self._features.restart()
             self._document.notify(self.sandboxing.availability, "info")
-
-    def set_shares(self, on: bool) -> None:
-        """Set whether code may write to the session's folder, and restart the children."""
-        self.sandboxing.set_shares(on)
-        self._restart_if_shared_anew()
-        if on and self.sandboxing.is_on:
-            self._document.notify(self.sandboxing.availability, "info")
-
-    def watch(self, sessions: Sessions) -> None:
-        """Let code write to the folder of the open session, if so configured."""
-        self._sessions = sessions
-        sessions.changed.connect(self._share_folder)
-        sessions.saved.connect(self._share_folder)
-
-    def _share_folder(self) -> None:
-        self._share_folder_of(self._document.wanted)
-
-    def _share_folder_of(self, recipe: Recipe | None) -> None:
-        # Before any of its code runs: code must not write to the previous session's folder, nor the
-        # previous code to this one's.
-        path = None if self._sessions is None else self._sessions.path_of(recipe)
-        # A session file that does not exist yet cannot be protected from code.
-        self.sandboxing.set_session(path if path is not None and path.is_file() else None)
-        self._restart_if_shared_anew()
-
-    def _restart_if_shared_anew(self) -> None:
-        shared, before = self._shared_now(), self._shared
-        self._shared = shared
-        if self._sessions is not None:
-            self._sessions.has_twin = shared is not None
-        if shared != before and self.sandboxing.is_on:
-            self._features.restart()
-
-    def _shared_now(self) -> tuple[Path, Path | None] | None:
-        """Return the folder that code may write to, and the file in it that it may not."""
-        shared = self.sandboxing.shared
-        return None if shared is None else (shared, self.sandboxing.session)
 
     def _ask_without(self) -> None:
         dialog = NoSandboxDialog(self.sandboxing.reason, self._window)

@@ -19,7 +19,7 @@ from lowerscope.app.shell.desktop_commands import ask_to_clear
 from lowerscope.app.shell.preferences import Preferences, PreferenceStore
 from lowerscope.core.files.cache import cache_size
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.memory_sizes import parse_bytes, parse_limit, usual_limit
+from lowerscope.core.model.machines import parse_bytes, parse_limit, usual_limit
 
 FIELD_WIDTH = 200
 BESIDE_BOX = 22
@@ -79,7 +79,6 @@ class SettingsDialog(Dialog):
         # A displayed amount is rounded: one that was not edited keeps its exact value.
         before = self._before
         limit, keep = self.memory_limit.text().strip(), self.keep.text()
-        cached = self.cache_limit.text()
         return Preferences(
             scheme=self.scheme.currentData(),
             code_pixels=self.code_pixels.currentData(),
@@ -87,12 +86,8 @@ class SettingsDialog(Dialog):
             asks_first=self.asks_first.isChecked(),
             watching=self.watching.isChecked(),
             sandbox=self.sandbox.isChecked(),
-            shares_folder=self.shares_folder.isChecked(),
             memory_limit=before.memory_limit if limit == self._limit() else _limit_of(limit),
             keep=before.keep if keep == bytes_text(before.keep) else parse_bytes(keep),
-            cache_limit=before.cache_limit
-            if cached == bytes_text(before.cache_limit)
-            else parse_bytes(cached),
         )
 
     # Sections
@@ -136,13 +131,6 @@ class SettingsDialog(Dialog):
         self.sandbox = self._switch("sandbox", tr("Run code in a sandbox"), self._before.sandbox)
         self.sandbox.setEnabled(sandboxing.state != "missing")
         self.sandbox.setToolTip(sandboxing.availability)
-        self.shares_folder = self._switch(
-            "shares_folder",
-            tr("Let code write to the folder of the saved session"),
-            self._before.shares_folder,
-            tr("What it leaves there may run later outside of the sandbox: a script, a Makefile."),
-        )
-        self.shares_folder.setEnabled(sandboxing.state != "missing")
         known = len(self._store.settings.trusted())
         self.forget = self._button(tr("Forget all"), self._forget)
         self.forget.setEnabled(known > 0)
@@ -173,12 +161,6 @@ class SettingsDialog(Dialog):
 
     def _add_caches(self) -> None:
         self._add_title(self.tr("Cache of tuning and measuring"))
-        self.cache_limit = self._amount(
-            "cache_limit",
-            self.tr("Limit"),
-            bytes_text(self._before.cache_limit),
-            self.tr("The least recently used goes first"),
-        )
         self.clear = self._button(self.tr("Clear…"), self._ask_to_clear)
         self.cached = self._add_row(self.tr("Size"), self.clear)
         self._show_cached()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QStatusBar, QWidget
 
 from lowerscope.app.document.document import Document
@@ -14,7 +14,7 @@ from lowerscope.app.engine.sandboxing import Sandboxing
 from lowerscope.app.engine.watchdog import AtWork
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import single_shot
-from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.buttons import push_button, set_look
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, markup
 from lowerscope.app.panes.common.descriptions import names_of
@@ -27,6 +27,11 @@ PROGRESS_AFTER = 200
 APART = 8
 """Pixels between one child's state and the next item."""
 
+HEIGHT = 26
+
+SAID_FOR = 6000
+"""Milliseconds for which a line is shown in place of the selection."""
+
 CANCEL_AFTER = 1000
 """Milliseconds after which cancel is offered."""
 
@@ -35,6 +40,7 @@ class StatusBar(QStatusBar):
     """The status bar."""
 
     tuning_wanted = Signal()  # Show the progress of the tuning.
+    drawer_wanted = Signal(str)  # Show a page of the drawer, or close it where it is shown.
 
     def __init__(
         self,
@@ -52,7 +58,9 @@ class StatusBar(QStatusBar):
         self._at_work = at_work
         self._sandboxing = sandboxing
         self.setSizeGripEnabled(False)
-        self.setContentsMargins(8, 0, 8, 0)
+        self.setContentsMargins(8, 0, 4, 0)
+        # What comes and goes in it never changes the panes.
+        self.setFixedHeight(HEIGHT)
         self.engine = MarkupLabel()
         self.worker = MarkupLabel()
         self.sandbox = Label(role="quiet")
@@ -71,15 +79,26 @@ class StatusBar(QStatusBar):
         self.tuning.hide()
         self.tuning.clicked.connect(self.tuning_wanted)
         self.selection = ElidedLabel()
-        self.selection.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._path = ""
         labels: tuple[QWidget, ...] = (
             *(self.engine, self.worker, self.sandbox, self.remote, self.tuning),
         )
-        for widget in (*labels, self.progress, self.job, self.cancel):
+        for widget in labels:
             self.addWidget(widget)
-        self.addPermanentWidget(self.selection, 1)
+        self.addWidget(self.selection, 1)
+        self.problems = push_button(
+            "", self.tr("Show or hide the problems"), self._want_problems, look="quiet"
+        )
+        self.log = push_button(
+            self.tr("Log"), self.tr("Show or hide the log"), self._want_log, look="quiet"
+        )
+        for button in (self.tuning, self.cancel, self.problems, self.log):
+            button.setProperty("low", True)
+        for widget in (self.job, self.progress, self.cancel, self.problems, self.log):
+            self.addPermanentWidget(widget)
         self._show_later = single_shot(self, PROGRESS_AFTER, self._show_job)
         self._offer_later = single_shot(self, CANCEL_AFTER, self.cancel.show)
+        self._said = single_shot(self, SAID_FOR, self._show_path)
         self._hide_job()
         self._fix_size(self.engine, self.tr("engine"))
         self._fix_size(self.worker, self.tr("worker"))
@@ -89,11 +108,35 @@ class StatusBar(QStatusBar):
         document.on(("snapshot",), self._show_remote)
         document.on(("jobs",), self._note_job)
         document.on(("selection", "snapshot"), self._show_selection)
+        document.on(("problems", "snapshot"), self._show_problems)
         tuning.changed.connect(self._show_tuning)
         theme.notifier().changed.connect(self._show_children)
         self._show_children()
         self._show_sandbox()
         self._show_remote()
+        self._show_problems()
+
+    def say(self, text: str) -> None:
+        """Show a line in place of the selection, for a few seconds."""
+        self.selection.set_whole(text)
+        self._said.start()
+
+    def show_drawer(self, page: str) -> None:
+        """Show which page of the drawer is open; empty for none."""
+        for key, button in (("problems", self.problems), ("log", self.log)):
+            button.setDown(page == key)
+
+    def _want_problems(self) -> None:
+        self.drawer_wanted.emit("problems")
+
+    def _want_log(self) -> None:
+        self.drawer_wanted.emit("log")
+
+    def _show_problems(self) -> None:
+        notes = [note for note in self._document.notes if note.code]
+        count = len(self._document.problems) + len(notes)
+        self.problems.setText(self.tr("Problems {0}").format(count))
+        set_look(self.problems, "wrong", bool(count))
 
     def _fix_size(self, label: MarkupLabel, name: str) -> None:
         """Fix the size of a label to that of its longest text.
@@ -117,7 +160,7 @@ class StatusBar(QStatusBar):
             label.setText(self._state_text(name, client.state))
             limit = client.memory_limit
             if limit is not None:
-                text = self.tr("It may have {0} of memory: Run, Memory limit of the worker")
+                text = self.tr("It may have {0} of memory: Tools, Memory limit of the worker")
                 label.setToolTip(text.format(bytes_text(limit)))
 
     def _show_sandbox(self) -> None:
@@ -172,7 +215,8 @@ class StatusBar(QStatusBar):
 
     def _show_job(self) -> None:
         job = self._document.job
-        self.job.setText(f"{job.text}…")
+        done = "" if job.fraction is None else f" {round(job.fraction * 100)} %"
+        self.job.setText(f"{job.text}…{done}")
         self.job.show()
         self.progress.show()
         if job.fraction is None:
@@ -195,4 +239,9 @@ class StatusBar(QStatusBar):
             )
             for kind in ("fx", "relax", "tir", "ext")
         ]
-        self.selection.set_whole(" → ".join(part for part in parts if part))
+        self._path = " → ".join(part for part in parts if part)
+        if not self._said.isActive():
+            self._show_path()
+
+    def _show_path(self) -> None:
+        self.selection.set_whole(self._path)

@@ -1,17 +1,25 @@
-"""The tool bar: model, lowering, target, Run and its verdict."""
+"""The top bar: model, modes, step, lowering, pipeline, target, verdict, time and Run."""
 
 from __future__ import annotations
 
 import msgspec
 from PySide6.QtCore import QCoreApplication, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtGui import QAction, QActionGroup, QResizeEvent
+from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.overrides import switched
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
-from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.bar_controls import (
+    BarTabs,
+    Field,
+    Part,
+    Pill,
+    Segment,
+    SegmentedSwitch,
+)
+from lowerscope.app.kit.buttons import push_button, run_icon, strategy_icon
 from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.typefaces import TextMetrics
@@ -42,8 +50,20 @@ STRATEGY_HINTS = {
     "te": "TensorIR functions made from tensor expressions",
     "library": "Calls into torch, on the same memory",
 }
-STEP_WIDTH = 210
+STEP_WIDTH = 190
 """Largest width of the chip with the current step."""
+
+ONE_BOX = 1400
+"""Width of the bar below which pipeline and target share a box."""
+
+NARROW = 1280
+"""Width below which the lowering is a menu, and the time keeps its first line only."""
+
+SMALL = 1000
+"""Width below which only the verdict is left of a run, and the step is a number."""
+
+SHADES = {"high-level": "accent", "te": "te", "library": "library"}
+"""Colours of the strategies, as fields of the theme."""
 
 TARGETS = {"llvm": "llvm", "native": "this machine"}
 
@@ -55,7 +75,6 @@ class ToolBar(QWidget):
         remote_wanted, here_wanted: Run on a remote machine, or on this one again.
     """
 
-    inputs_wanted = Signal()  # Show the inputs.
     target_wanted = Signal()  # Show the available targets.
     remote_wanted = Signal()
     here_wanted = Signal()
@@ -78,10 +97,8 @@ class ToolBar(QWidget):
         self.setProperty("edge", "bottom")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(44)
-        self.model = Field(self.tr("Model and inputs"))
-        self.model.set_clickable(True)
-        self.model.clicked.connect(self.inputs_wanted)
-        self.modes = SegmentedSwitch(
+        self.model = Field(self.tr("Model and inputs"), least=100)
+        self.modes = BarTabs(
             self.tr("Mode"),
             [
                 Segment(mode.key, self.tr(mode.title), f"{self.tr(mode.tooltip)} (Ctrl+{number})")
@@ -91,17 +108,20 @@ class ToolBar(QWidget):
         self.step = push_button(
             "", self.tr("All panes show this step; leave it (Esc)"), act=stepping.leave
         )
-        self.step.setProperty("chosen", True)
+        self.step.setProperty("chip", True)
         self.step.setMaximumWidth(STEP_WIDTH)
+        self.step.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.step.hide()
         self.lowering = SegmentedSwitch(
             self.tr("Lowering"),
             [
-                Segment(strategy, STRATEGY_NAMES[strategy], STRATEGY_HINTS[strategy])
-                for strategy in STRATEGIES
+                Segment(each, STRATEGY_NAMES[each], STRATEGY_HINTS[each], shade=SHADES[each])
+                for each in STRATEGIES
             ],
         )
         self.lowering.changed.connect(self._change_lowering)
+        self.lowering_box = Field(self.tr("Lowering"))
+        self.lowering_box.set_menu(self._lowering_menu())
         self.importer = ImporterField(document)
         self.overrides = push_button(
             "", self.tr("Nodes that are lowered in a way of their own"), look="quiet"
@@ -110,10 +130,15 @@ class ToolBar(QWidget):
         self.pipeline = Field(self.tr("Pipeline"))
         self.target = Field(self.tr("Target"))
         self.target.set_menu(self._target_menu())
+        # Both, in a narrow window.
+        self.plan = Field(self.tr("Pipeline and target"))
         self.run = push_button(self.tr("Run"), act=self._run_or_cancel, look="primary")
         self.run.setAccessibleName(self.tr("Run and compare with torch"))
+        self.run.setToolTip(self.tr("Run and compare with torch (F5)"))
+        # As wide for either word, so that nothing moves.
+        self.run.setFixedWidth(82)
         self.verdict = Pill()
-        self.times = Field(self.tr("Times"))
+        self.times = Field(self.tr("Times"), framed=False)
         self.times.set_clickable(True)
         self.times.clicked.connect(self._edit_measuring)
         row_of(
@@ -123,16 +148,19 @@ class ToolBar(QWidget):
             self.step,
             self.importer,
             self.lowering,
+            self.lowering_box,
             self.overrides,
             self.pipeline,
             self.target,
+            self.plan,
             STRETCH,
             self.verdict,
             self.times,
             self.run,
-            margins=(12, 6, 12, 8),
-            spacing=12,
+            margins=(12, 0, 12, 0),
+            spacing=8,
         )
+        theme.notifier().changed.connect(self._show_icons)
         document.on(("recipe", "pending"), self._show_recipe)
         document.on(("snapshot",), self._show_recipe)
         document.on(("run", "running"), self._show_run)
@@ -142,6 +170,19 @@ class ToolBar(QWidget):
         self._show_recipe()
         self._show_run()
 
+    def set_menus(self, model: QMenu, pipeline: QMenu) -> None:
+        """Set the menus of the model and of the pipeline."""
+        self.model.set_menu(model)
+        self.pipeline.set_menu(pipeline)
+        both = QMenu(self)
+        target = self.target.menu()
+        assert target is not None
+        for title, menu in ((self.tr("Pipeline"), pipeline), (self.tr("Target"), target)):
+            entry = QAction(title, both)
+            entry.setMenu(menu)
+            both.addAction(entry)
+        self.plan.set_menu(both)
+
     def show_mode(self, key: str) -> None:
         """Show which mode is the current one."""
         self.modes.set_current(key)
@@ -149,13 +190,31 @@ class ToolBar(QWidget):
     def _show_step(self) -> None:
         here, line = self._stepping.here, self._stepping.line
         self.step.setVisible(here is not None)
-        name = self.tr("start") if line is None else f"{line.label} {line.title}"
+        name = self.tr("start") if line is None else f"{line.label} · {line.title}"
+        if line is not None and self.width() < SMALL:
+            name = line.label
         words = self.tr("at step {0}").format(name)
         room = TextMetrics(self.step.font()).elidedText(
-            words, Qt.TextElideMode.ElideRight, STEP_WIDTH - 40
+            words, Qt.TextElideMode.ElideRight, STEP_WIDTH - 46
         )
         self.step.setText(f"{literal(room)}  ✕")
         self.step.setAccessibleName(words)
+        title = "" if line is None else f"{line.label} {line.title}: "
+        self.step.setToolTip(self.tr("{0}all panes show this step. Leave it: Esc").format(title))
+
+    def _lowering_menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._strategies = QActionGroup(menu)
+        for strategy in STRATEGIES:
+            action = QAction(STRATEGY_NAMES[strategy], self._strategies, checkable=True)
+            action.setData(strategy)
+            menu.addAction(action)
+        self._strategies.triggered.connect(self._choose_lowering)
+        menu.setToolTipsVisible(True)
+        return menu
+
+    def _choose_lowering(self, action: QAction) -> None:
+        self._change_lowering(action.data())
 
     def _target_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -188,7 +247,7 @@ class ToolBar(QWidget):
         )
         model = snapshot.model if snapshot is not None and same_source else None
         parts = _model_parts(recipe, model)
-        self.model.set_parts(parts)
+        self.model.set_lines(*([part] for part in parts))
         self.model.setToolTip("\n".join(part.text for part in parts))
         has_torch = model is None or model.kind == "torch"
         for strategy in STRATEGIES:
@@ -199,20 +258,31 @@ class ToolBar(QWidget):
                 hint = self.tr("TVM's importers know no library functions.")
             enabled = has_torch and (strategy != "library" or recipe.translator == "lowerscope")
             self.lowering.set_segment_enabled(strategy, enabled, hint)
+            action = next(each for each in self._strategies.actions() if each.data() == strategy)
+            action.setEnabled(enabled)
+            action.setToolTip(hint)
+            action.setChecked(recipe.lowering == strategy)
         self.lowering.set_current(recipe.lowering)
+        name = STRATEGY_NAMES[recipe.lowering]
+        self.lowering_box.set_lines([Part(self.tr("Lowering"), "quiet")], [Part(name)])
+        self.lowering_box.setToolTip(STRATEGY_HINTS[recipe.lowering])
         self._show_overrides(recipe)
         title = pipeline_title(recipe)
-        self.pipeline.set_parts([Part(self.tr("Pipeline"), "label"), Part(title)])
+        pipeline = title
+        self.pipeline.set_lines([Part(self.tr("Pipeline"), "quiet")], [Part(title)])
         self.pipeline.setToolTip(title)
         counts = {0: self.tr("all threads"), 1: self.tr("1 thread")}
         threads = counts.get(recipe.threads, self.tr("{0} threads").format(recipe.threads))
         title = TARGETS.get(recipe.target) or short_target(recipe.target)
-        parts = [Part(self.tr("Target"), "label"), Part(f"{title} · {threads}")]
+        target = [Part(f"{title} · {threads}")]
         if recipe.remote is not None:
-            parts.insert(1, Part(recipe.remote.title, "strong"))
-        self.target.set_parts(parts)
+            target.insert(0, Part(recipe.remote.title, "strong"))
+        self.target.set_lines([Part(self.tr("Target"), "quiet")], target)
         where = "" if recipe.remote is None else f"\n{recipe.remote.tracker}"
-        self.target.setToolTip(f"{recipe.target}{where}")
+        self.target.setToolTip(f"{title} · {threads}\n{recipe.target}{where}")
+        small = [Part(part.text, "quiet") for part in target]
+        self.plan.set_lines([Part(pipeline)], small)
+        self.plan.setToolTip(f"{pipeline}\n{self.target.toolTip()}")
         self._here.setVisible(recipe.remote is not None)
         for action in self._targets.actions():
             action.setChecked(action.data() == recipe.target)
@@ -257,7 +327,8 @@ class ToolBar(QWidget):
         record = document.run_record if shown else None
         running = document.running
         self.run.setText(self.tr("Stop") if running else self.tr("Run"))
-        self.times.setVisible(record is not None and not running)
+        self._show_icons()
+        self.times.setVisible(record is not None and not running and self.width() >= SMALL)
         failed = self._faults.failed
         self.verdict.setVisible(record is not None or failed is not None or running)
         if running:
@@ -278,12 +349,12 @@ class ToolBar(QWidget):
 
     def _show_verdict(self, record: RunRecord) -> None:
         self.verdict.set_state(*verdict_state(record), verdict_tooltip(record))
-        parts = [Part("TVM", "quiet"), Part(duration_text(record.tvm_ms), "strong")]
+        first, second = [Part(f"TVM {duration_text(record.tvm_ms)}", "strong")], list[Part]()
         if record.times is not None:
-            parts.append(Part(short_claim(record.times), "quiet"))
+            second = [Part(short_claim(record.times), "quiet")]
             words = (claims_of(record.times), how_of(record.times))
             self.times.setToolTip("\n".join(each for each in words if each))
-        self.times.set_parts([part for part in parts if part.text])
+        self.times.set_lines(first, *([] if self.width() < NARROW else [second]))
 
     def _change_lowering(self, strategy: str) -> None:
         recipe = self._document.wanted
@@ -301,11 +372,36 @@ class ToolBar(QWidget):
     def _edit_measuring(self) -> None:
         edit_measuring(self._document, self._runs, self)
 
+    def _show_icons(self) -> None:
+        self.run.setIcon(run_icon(self._document.running))
+        for action in self._strategies.actions():
+            action.setIcon(strategy_icon(action.data()))
+
     def _run_or_cancel(self) -> None:
         if self._document.running:
             self.cancel_wanted.emit()
         else:
             self._runs.run()
+
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow, one_box = self.width() < NARROW, self.width() < ONE_BOX
+        self.lowering.setVisible(not narrow)
+        self.lowering_box.setVisible(narrow)
+        self.pipeline.setVisible(not one_box)
+        self.target.setVisible(not one_box)
+        self.plan.setVisible(one_box)
+        self.modes.set_narrow(self.width() < SMALL)
+        if _kind(self.width()) != _kind(event.oldSize().width()):
+            self._show_run()
+            self._show_step()
+
+
+def _kind(width: int) -> int:
+    """Return how many of the narrow rules hold."""
+    return (width < NARROW) + (width < SMALL)
 
 
 def verdict_tooltip(record: RunRecord) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QEnterEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -18,10 +18,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
 from lowerscope.core.files.sources import samples
+from lowerscope.resources import PICTURES
 
 # It uses Qt's own widgets and the style sheet, without custom painting, since it is part of the
 # window's first paint; see `lowerscope.app.kit.theme`.
@@ -29,6 +31,14 @@ from lowerscope.core.files.sources import samples
 PADDING = 12
 HEIGHT = 46
 LEAST_WIDTH = 160
+
+PICTURE = (112, 88)
+"""Width and height of a sample's picture, in logical pixels."""
+
+LEAST_CARD = 270
+CARD_EDGE = 6
+CARDS = 2
+"""Cards in a row."""
 
 
 class LinkRow(QPushButton):
@@ -82,12 +92,55 @@ def _line(text: str, role: str, parent: QWidget) -> Label:
     return line
 
 
+class SampleCard(QPushButton):
+    """A sample: the picture of its graph, its name, and what it is."""
+
+    def __init__(self, name: str, description: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.name = name
+        self.picture = Label("", self)
+        self.picture.setFixedSize(*PICTURE)
+        title = Label(name, self, role="title")
+        words = Label(description, self, role="quiet", wraps=True)
+        words.setMinimumHeight(0)
+        self.setProperty("card", True)
+        self.setAccessibleName(name)
+        self.setAccessibleDescription(description)
+        self.setToolTip(description)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMinimumWidth(LEAST_CARD)
+        self.setFixedHeight(PICTURE[1] + 2 * CARD_EDGE)
+        column = column_of(None, title, words, STRETCH, spacing=2)
+        edges = (CARD_EDGE, CARD_EDGE, PADDING, CARD_EDGE)
+        row_of(self, self.picture, (column, 1), margins=edges, spacing=PADDING)
+
+    def show_picture(self, *, dark: bool) -> None:
+        """Show the picture of the graph, in the colours of a theme."""
+        picture = QPixmap(str(picture_of(self.name, dark=dark)))
+        picture.setDevicePixelRatio(picture.width() / PICTURE[0])
+        self.picture.setPixmap(picture)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        from PySide6.QtCore import Qt
+
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
+
+
+def picture_of(name: str, *, dark: bool) -> Path:
+    """Return the picture of a sample's graph, which `tests.sample_pictures` writes."""
+    return PICTURES / f"{name}-{'dark' if dark else 'light'}.png"
+
+
 class WelcomePage(QScrollArea):
     """The page without a document."""
 
     chosen = Signal(str)  # Open this source.
     chosen_again = Signal(str)  # Open this source with its previous recipe.
     open_wanted = Signal()  # Select a file to open.
+    tour_wanted = Signal()  # Start the tour.
     last_wanted = Signal(str)  # Resume this session, the last one.
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -100,9 +153,9 @@ class WelcomePage(QScrollArea):
         inside.setProperty("ground", "ground")
         self._inside = inside
         self.setWidget(inside)
-        outer = row_of(inside, STRETCH, margins=(24, 48, 24, 24), spacing=None)
+        outer = row_of(inside, STRETCH, margins=(16, 40, 16, 16), spacing=None)
         column = column_of(None)
-        outer.addLayout(column, 8)
+        outer.addLayout(column, 14)
         outer.addStretch(1)
         column.addWidget(self._label(self.tr("Lowerscope"), "heading", PADDING))
         column.addSpacing(4)
@@ -120,8 +173,8 @@ class WelcomePage(QScrollArea):
         column.addLayout(self._open_row())
         column.addSpacing(32)
         lists = QGridLayout()
-        lists.setHorizontalSpacing(48)
-        lists.setColumnStretch(0, 3)
+        lists.setHorizontalSpacing(32)
+        lists.setColumnStretch(0, 5)
         lists.setColumnStretch(1, 2)
         lists.addLayout(self._samples(), 0, 0)
         self._recent = column_of(None, spacing=2)
@@ -142,7 +195,7 @@ class WelcomePage(QScrollArea):
             hint = self._label(self.tr("What you open is listed here."), "quiet", PADDING)
             self._recent.addWidget(hint)
         for source in sources:
-            row = self._row(source, *_recent_words(source))
+            row = self._row(source, *recent_words(source))
             row.clicked.connect(self._choose_again)
             self._recent.addWidget(row)
         self._recent.addStretch(1)
@@ -161,22 +214,45 @@ class WelcomePage(QScrollArea):
         button.setProperty("primary", True)
         button.clicked.connect(self.open_wanted)
         row.addWidget(button)
+        self.tour = QPushButton(self.tr("Take the tour"), self._inside)
+        self.tour.setToolTip(self.tr("Six steps in the real window, on a small model"))
+        self.tour.clicked.connect(self.tour_wanted)
+        row.addWidget(self.tour)
         self._last = QPushButton(self.tr("Reopen where I was"), self._inside)
         self._last.clicked.connect(self._choose_last)
         self._last.hide()
         row.addWidget(self._last)
-        hint = self.tr("or drop a .py, .pt2, .lowerscope or .zip file anywhere on this window")
-        row.addWidget(self._label(hint, "quiet"), 1)
+        hint = self.tr("Drop a .py, .pt2, .lowerscope or .zip file here")
+        drop = self._label(hint, "quiet")
+        drop.setProperty("drop", True)
+        row.addWidget(drop, 1)
         return row
 
     def _samples(self) -> QVBoxLayout:
-        column = column_of(None, self._label(self.tr("Samples"), "title", PADDING), 8, spacing=2)
-        for sample in samples():
-            row = self._row(f"sample:{sample.name}", sample.name, sample.description)
-            row.clicked.connect(self._choose)
-            column.addWidget(row)
-        column.addStretch(1)
-        return column
+        grid = QGridLayout()
+        grid.setSpacing(8)
+        # Their edge is visible, so they begin where the texts do.
+        grid.setContentsMargins(PADDING, 0, 0, 0)
+        self.cards = [SampleCard(each.name, each.description, self._inside) for each in samples()]
+        for place, card in enumerate(self.cards):
+            card.setProperty("source", f"sample:{card.name}")
+            card.clicked.connect(self._choose)
+            grid.addWidget(card, place // CARDS, place % CARDS)
+        title = self._label(self.tr("Samples"), "title", PADDING)
+        return column_of(None, title, 8, grid, STRETCH, spacing=2)
+
+    def show_pictures(self) -> None:
+        """Show the pictures of the samples; called once the page is painted."""
+        from PySide6.QtCore import Qt
+
+        # Its buttons take the focus.
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        theme.notifier().changed.connect(self._show_pictures)
+        self._show_pictures()
+
+    def _show_pictures(self) -> None:
+        for card in self.cards:
+            card.show_picture(dark=theme.current().dark)
 
     def _row(self, source: str, title: str, description: str) -> LinkRow:
         row = LinkRow(title, description, self._inside)
@@ -198,7 +274,8 @@ class WelcomePage(QScrollArea):
         self.chosen_again.emit(self.sender().property("source"))
 
 
-def _recent_words(source: str) -> tuple[str, str]:
+def recent_words(source: str) -> tuple[str, str]:
+    """Return the name and the place of a recent source."""
     if source.startswith("sample:"):
         return source, ""
     path = Path(source)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, QTimer, Signal
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.pane_messages import Banner
+from lowerscope.app.kit.pane_messages import Toast
 from lowerscope.app.shell.welcome_page import WelcomePage
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.document.document import Document
@@ -28,8 +31,9 @@ if TYPE_CHECKING:
     from lowerscope.app.panes.steps.commands import PipelineEditing
     from lowerscope.app.shell.features import Features
     from lowerscope.app.shell.graph_commands import Graphs
+    from lowerscope.app.shell.guided_tour import GuidedTour
     from lowerscope.app.shell.help_commands import Help
-    from lowerscope.app.shell.menus import Menus, ModeBar
+    from lowerscope.app.shell.menus import MenuCorner, Menus, ModeBar
     from lowerscope.app.shell.palette import PaletteEntries
     from lowerscope.app.shell.panes import Panes
     from lowerscope.app.shell.preferences import PreferenceStore
@@ -74,17 +78,19 @@ class MainWindow(QMainWindow):
     help: Help
     menus: Menus
     mode_bar: ModeBar
+    menu_corner: MenuCorner
     tool_bar: ToolBar
-    banner: Banner
+    banner: Toast
     status: StatusBar
 
     def __init__(self, *, welcome: bool = True) -> None:
         super().__init__()
         self._was_painted = self._is_complete = False
+        self._noticed: tuple[str, str] | None = None  # Document that the notice is about.
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
         self.settings = Settings()  # Persistent settings.
-        middle = QWidget(self)
+        self._middle = middle = QWidget(self)
         self.setCentralWidget(middle)
         self.pages = QStackedWidget(middle)
         self.welcome = WelcomePage(self.pages)  # The page without a document.
@@ -93,6 +99,7 @@ class MainWindow(QMainWindow):
         if not welcome:
             self.pages.setCurrentIndex(self.pages.addWidget(QWidget(self.pages)))
         self._panes: Panes | None = None
+        self.tour: GuidedTour | None = None  # The tour, once it has been taken.
         self._column = QVBoxLayout(middle)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -155,11 +162,17 @@ class MainWindow(QMainWindow):
         self.commands = commands = Commands(self)
         queries, run = features.queries, features.runs.run
         self.sandbox = SandboxCommands(features, self.settings, self)
-        self.trusting = Trusting(document, features.processes, run, self.settings, self)
+        self.trusting = Trusting(
+            document,
+            features.processes,
+            run,
+            self.settings,
+            lambda: self.sandbox.sandboxing.availability,
+            self,
+        )
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
-        self.sandbox.watch(self.sessions)
         self.preferences = PreferenceStore(self.settings, features, self.sandbox, commands)
         self.inputs_form = InputsForm(document, self)
         self.opening = Opening(document, self.trusting, self.inputs_form.ask, self)
@@ -191,10 +204,19 @@ class MainWindow(QMainWindow):
         self.targets = TargetCommands(self, document, queries)
 
     def _make_bars(self) -> None:
+        from lowerscope.app.kit.bar_controls import SearchField
         from lowerscope.app.kit.focus_ring import show_focus
         from lowerscope.app.kit.help_key import set_page
         from lowerscope.app.kit.pane import tell_roles
-        from lowerscope.app.shell.menus import Menus, ModeBar, add_commands
+        from lowerscope.app.shell.menus import (
+            RECENT,
+            SAMPLES,
+            MenuCorner,
+            Menus,
+            ModeBar,
+            SourcesMenu,
+            add_commands,
+        )
         from lowerscope.app.shell.status_bar import StatusBar
         from lowerscope.app.shell.tool_bar import ToolBar
 
@@ -202,18 +224,27 @@ class MainWindow(QMainWindow):
         show_focus()
         tell_roles()
         add_commands(self.commands, self)
-        self.menus = Menus(self.menuBar(), self.commands)
+        recent = SourcesMenu(self.tr("Open re&cent"), self.recent, self.open_recent, self)
+        sources: dict[str, QMenu] = {
+            SAMPLES: SourcesMenu(self.tr("Open s&ample"), self.samples, self.open_source, self),
+            RECENT: recent,
+        }
+        self.menus = Menus(self.menuBar(), self.commands, sources)
         self.mode_bar = ModeBar(self.commands)
         self.mode_bar.hide()
+        search = SearchField(self.tr("Commands, nodes, functions, lines"), "Ctrl+K")
+        search.clicked.connect(self.show_palette)
+        self.menu_corner = MenuCorner(self.menuBar(), self.mode_bar, search)
         self.tool_bar = ToolBar(
             self.document, self.features.stepping, self.features.runs, self.features.faults
         )
-        self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
+        of_model = QMenu(self.tool_bar)
+        self.commands.fill(of_model, "inputs", "load-parameters", "reload", "", "open")
+        of_model.addMenu(recent)
+        self.tool_bar.set_menus(of_model, self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
-        self.banner = Banner()
+        self.banner = Toast(self._middle)
         self._column.insertWidget(0, self.tool_bar)
-        self._column.insertWidget(1, self.banner)
-        self._column.insertWidget(2, self.mode_bar)
         self.menus.show_mode(self.mode)
         self.status = StatusBar(
             self.document,
@@ -231,15 +262,18 @@ class MainWindow(QMainWindow):
         self.welcome.chosen_again.connect(self.open_recent)
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
+        self.welcome.tour_wanted.connect(self.take_tour)
         self.archives.unpacked.connect(self.open_session)
         self.tool_bar.modes.changed.connect(self.set_mode)
-        self.tool_bar.inputs_wanted.connect(self.inputs_form.edit)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
         self.tool_bar.here_wanted.connect(self.targets.leave_remote)
         document = self.document
         document.on(("snapshot",), self._show_snapshot)
         document.on(("notice",), self._show_notice)
+        document.on(("recipe", "pending"), self._forget_notice)
+        self.commands.refused.connect(self.status.say)
+        self.status.drawer_wanted.connect(self._switch_drawer)
         self.tool_bar.cancel_wanted.connect(self.features.cancel)
         self.status.cancel.clicked.connect(self.features.cancel)
         self.sessions.changed.connect(self._show_title)
@@ -255,6 +289,7 @@ class MainWindow(QMainWindow):
             self._panes = Panes(self.features)
             self._connect_panes(self._panes)
             self.pages.addWidget(self._panes)
+            self._panes.area.window_opened.connect(self.commands.take_keys)
             self.pane_commands.fill(self._panes, self.commands)
             restore(self._panes, self.settings.layout())
             LayoutWatch(self, self._panes, self.sessions.note)
@@ -268,6 +303,7 @@ class MainWindow(QMainWindow):
         problems.own_translator_wanted.connect(self.opening.translate_by_own)
         problems.trust_wanted.connect(self.opening.trust)
         problems.question_wanted.connect(self.opening.ask)
+        problems.inputs_wanted.connect(self.inputs_form.edit)
         problems.library_wanted.connect(self.extensions.choose_library)
         problems.step_wanted.connect(self.pipeline.show_failed)
         panes.translation.rule.place_wanted.connect(self.extensions.open_file)
@@ -284,8 +320,15 @@ class MainWindow(QMainWindow):
         panes.schedule.tune.clicked.connect(self.tune.ask)
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
-        panes.timeline.compare.setMenu(self.pipeline.comparison_menu(panes.timeline))
+        for name, word in (
+            ("first-difference", self.tr("First difference  F4")),
+            ("tolerances", self.tr("Tolerance…")),
+            ("export-report", self.tr("Report…")),
+        ):
+            panes.outcome.add_command(word, self.commands.action(name))
+        panes.difference.compare.setMenu(self.pipeline.comparison_menu(panes.difference))
         panes.mode_changed.connect(self._show_mode)
+        panes.arranged.connect(self._show_drawer)
         self._show_mode()
 
     @property
@@ -333,6 +376,18 @@ class MainWindow(QMainWindow):
             return
         self.opening.open_source(spec)
         self.show_panes()
+
+    def samples(self) -> list[tuple[str, str, str]]:
+        """Return the specification, the name and the description of each sample."""
+        from lowerscope.core.files.sources import samples
+
+        return [(f"sample:{each.name}", each.name, each.description) for each in samples()]
+
+    def recent(self) -> list[tuple[str, str, str]]:
+        """Return the specification, the name and the place of each recent source."""
+        from lowerscope.app.shell.welcome_page import recent_words
+
+        return [(each, *recent_words(each)) for each in self.settings.recent()]
 
     def open_session(self, path: str) -> None:
         """Open a saved session with its layout."""
@@ -415,12 +470,21 @@ class MainWindow(QMainWindow):
             self.commands,
             self.code_commands.shown,
             lambda name: self.pipeline.view.add_named_pass(name),
+            self._openable,
         )
+
+    def _openable(self) -> list[tuple[str, str, str, Callable[[], object]]]:
+        """Return the samples and the recent sources: kind, name, place, and what opens each."""
+        known = (
+            *((self.tr("sample"), each, self.open_source) for each in self.samples()),
+            *((self.tr("recent"), each, self.open_recent) for each in self.recent()),
+        )
+        return [(kind, name, place, partial(act, spec)) for kind, (spec, name, place), act in known]
 
     def _show_mode(self) -> None:
         self.tool_bar.show_mode(self.mode)
-        self.mode_bar.show_mode(self.mode)
         self.menus.show_mode(self.mode)
+        self.menu_corner.show_mode(self.mode)
 
     def _show_tuning(self) -> None:
         self.show_panes()
@@ -429,6 +493,23 @@ class MainWindow(QMainWindow):
     def _show_function(self, function: str) -> None:
         self.document.select((f"tir:{function}",))
         self.schedules.show()
+
+    def take_tour(self) -> None:
+        """Start the tour, on a sample."""
+        from lowerscope.app.shell.guided_tour import GuidedTour
+
+        if self.tour is None:
+            self.tour = GuidedTour(
+                self,
+                self.document,
+                self.features.stepping,
+                self.panes,
+                self.tool_bar,
+                self.menu_corner.search,
+                self.open_source,
+            )
+        self.show_panes()
+        self.tour.start()
 
     def show_welcome(self) -> None:
         """Show the welcome page; the document stays open behind it."""
@@ -450,9 +531,31 @@ class MainWindow(QMainWindow):
                 self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
 
     def _show_notice(self) -> None:
+        from lowerscope.core.model.recipe import document_of
+
         notice = self.document.state.notice
         if notice is not None:
+            self._noticed = document_of(self.document.wanted)
             self.banner.show_message(notice.text, notice.role)
+
+    def _forget_notice(self) -> None:
+        """Dismiss a notice about the model that was open before."""
+        from lowerscope.core.model.recipe import document_of
+
+        wanted = document_of(self.document.wanted)
+        if self._noticed is not None and self._noticed != wanted:
+            self.banner.dismiss()
+        self._noticed = self._noticed and wanted
+
+    def _switch_drawer(self, page: str) -> None:
+        self.show_panes()
+        if self.panes.drawer_page() == page:
+            self.panes.close_drawer()
+        else:
+            self.panes.open_drawer(page)
+
+    def _show_drawer(self) -> None:
+        self.status.show_drawer(self.panes.drawer_page())
 
     def _show_what_is_open(self) -> None:
         if self.document.wanted is None:
@@ -476,6 +579,7 @@ class MainWindow(QMainWindow):
         # It may have been closed meanwhile.
         if self.isVisible():
             self.painted.emit()
+            self.welcome.show_pictures()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if self.dropping.takes(event.mimeData()):
@@ -495,6 +599,5 @@ class MainWindow(QMainWindow):
         if self._is_complete:
             self.sessions.finish()
             self.features.stop()
-            self.sandbox.sandboxing.finish()
             self.help.close()
         super().closeEvent(event)

@@ -19,11 +19,10 @@ from lowerscope.core.files import console
 from lowerscope.core.files.atomic_write import WRITES
 from lowerscope.core.files.paths import cannot_write, is_same_file, user_path
 from lowerscope.core.model.artifacts import announced, parse_wanted
-from lowerscope.core.model.memory_sizes import usual_limit
+from lowerscope.core.model.machines import usual_limit
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.sandbox import bubblewrap
-from lowerscope.core.sandbox.folder import SandboxFolder, own_folder
-from lowerscope.core.sandbox.output import SandboxOutput, only
+from lowerscope.core.sandbox.folder import SandboxFolder, SandboxOutput, only, own_folder
 
 OPTION = "--sandbox"
 
@@ -55,7 +54,7 @@ def run_enclosed(
     """Run a command in a sandbox, if the options request one, and return its exit code.
 
     Its output files are written to a folder of the sandbox, and copied to their destinations when
-    the command has ended: see `core.sandbox_output`.
+    the command has ended: see `SandboxOutput`.
 
     Raises a `LowerscopeError` if there is no sandbox here, or the output cannot be copied.
 
@@ -93,7 +92,7 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
 
     def enclosed(*command: str) -> tuple[str, ...]:
         return bubblewrap.enclosed(
-            program, command, (folder.path,), network, None, variables, memory=limit
+            program, command, (folder.path,), network, variables, memory=limit
         )
 
     # Keep the error of a system that forbids sandboxes apart from the command's output.

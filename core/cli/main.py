@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from lowerscope.core.cli.compare import add_compare_options, compare, recipes_of
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
-from lowerscope.core.cli.export import add_export_options, export
-from lowerscope.core.cli.passes import add_passes_options, check_passes, passes, recipe_of_catalogue
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
@@ -32,26 +29,27 @@ from lowerscope.core.cli.recipe_options import (
     files_read,
     recipe_from,
 )
-from lowerscope.core.cli.run import add_run_options, run
+from lowerscope.core.cli.run import add_compare_options, add_run_options, compare, recipes_of, run
 from lowerscope.core.cli.schedule import add_schedule_options, schedule
-from lowerscope.core.cli.show import add_show_options, show
-from lowerscope.core.cli.tune import add_tune_options, tune
-from lowerscope.core.files import console
-from lowerscope.core.files.cache import (
-    Cleared,
-    cache_limit,
-    cache_size,
-    clear_cache,
-    set_cache_limit,
+from lowerscope.core.cli.show import (
+    add_passes_options,
+    add_show_options,
+    check_passes,
+    passes,
+    recipe_of_catalogue,
+    show,
 )
-from lowerscope.core.files.console import ERROR, MATCH
-from lowerscope.core.files.directories import cache_folder
-from lowerscope.core.files.paths import check_not_read, user_path
+from lowerscope.core.cli.tune import add_tune_options, tune
+from lowerscope.core.cli.why import add_why_options, why
+from lowerscope.core.files import console
+from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
+from lowerscope.core.files.console import ERROR, MATCH, say
+from lowerscope.core.files.paths import cache_folder, check_not_read, user_path
 from lowerscope.core.files.sources import samples, source_kind, source_path
+from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import TargetRecord, key_text, machine_text, remote_of
-from lowerscope.core.model.memory_sizes import parse_bytes
 from lowerscope.core.model.problems import LowerscopeError, Problem, last_line, problem_of_system
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import WriteRuleQuery
@@ -63,15 +61,81 @@ if TYPE_CHECKING:
     from lowerscope.core.export.folder import Painter
     from lowerscope.core.stages import Pipeline
 
+
+def add_export_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope export``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    width = max(len(each.name) for each in EXPORTS)
+    parser.epilog = "what can be exported:\n" + "\n".join(
+        f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS
+    )
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
+    parser.many(
+        "--what",
+        "LIST",
+        f"what to write, as listed below, or {ALL}; step:2, patch:2, function:NAME and "
+        f"schedule:NAME are one of them (default {','.join(DEFAULT)}); repeatable",
+    )
+    parser.text(
+        "--picture",
+        "LIST",
+        f"formats of graphs: {', '.join(PICTURES)} (default svg)",
+        default="svg",
+    )
+    parser.add_argument(
+        "--level",
+        choices=("fit", "all", "none"),
+        default="fit",
+        help="modules that are expanded in graphs: those that fit a pane (default), all, none",
+    )
+    parser.text(
+        "--part",
+        "NAME",
+        "of graphs: what is inside of a module, or a node with those that it is tied to",
+    )
+    parser.flag("--force", "overwrite files that are there")
+    add_recipe_options(parser)
+
+
+def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Write the files; return the exit code, 2 if a requested one is missing, and their paths."""
+    from lowerscope.core.export import folder
+
+    wanted = parse_wanted(options.what)
+    kinds = tuple(each.strip() for each in options.picture.split(","))
+    folder.check_kinds(kinds)
+    painted = options.painter and not set(kinds).isdisjoint(PAINTED)
+    written = folder.export(
+        pipeline,
+        recipe,
+        user_path(options.output),
+        force=options.force,
+        read=files_read(options, recipe),
+        wanted=wanted,
+        pictures=folder.Pictures(
+            kinds=kinds,
+            level=options.level,
+            part=options.part,
+            painter=options.painter() if painted else None,
+        ),
+    )
+    for reason in written.left_out:
+        say(f"note: not written: {reason}")
+    for note in written.notes:
+        say(f"note: {note}")
+    return MATCH if written.complete else ERROR, "\n".join(written.paths)
+
+
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-    *("tune", "course", "cache"),
+    *("tune", "why", "course", "cache"),
 )
 
 PATIENCE = 2.0
 """Seconds that threads and ``atexit`` functions of a user's code may take after the answer."""
 
-_OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "tune")
+_OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "tune", "why")
 """Commands that open a source."""
 
 
@@ -226,6 +290,7 @@ def _parser() -> argparse.ArgumentParser:
         ("passes", "list the passes, or print one's module", add_passes_options),
         ("schedule", "apply a schedule to a function, and look at it", add_schedule_options),
         ("tune", "search schedules by measuring", add_tune_options),
+        ("why", "explain why two nodes are fused, or not", add_why_options),
         ("cache", "say how much is kept of tuning and measuring; clear it", _add_cache_options),
         ("course", "write the example files of the course's page", _add_course_options),
     ):
@@ -243,7 +308,6 @@ def _add_rule_options(parser: OneLineParser) -> None:
 
 
 def _add_cache_options(parser: OneLineParser) -> None:
-    parser.text("--limit", "BYTES", "what it may have from now on, such as 500MB")
     parser.flag("--clear", "remove all that it has")
 
 
@@ -326,28 +390,22 @@ def _target_row(record: TargetRecord) -> tuple[str, ...]:
 
 
 def _cache(options: argparse.Namespace) -> tuple[int, str]:
-    """Set the limit of the cache, or clear it; return its folder, size and limit."""
+    """Clear the cache, if that is requested; return its folder, size and limit."""
     lines = [str(cache_folder())]
-    try:
-        if options.limit:
-            lines += _said(set_cache_limit(parse_bytes(options.limit)))
-        if options.clear:
-            lines += _said(clear_cache())
-    except ValueError as error:
-        raise LowerscopeError(str(error), where="--limit") from None
-    except OSError as error:
-        raise LowerscopeError(
-            f"the cache cannot be changed: {error.strerror or error}", where=str(cache_folder())
-        ) from error
-    lines.append(f"{bytes_text(cache_size())} of {bytes_text(cache_limit())}")
+    if options.clear:
+        try:
+            cleared = clear_cache()
+        except OSError as error:
+            raise LowerscopeError(
+                f"the cache cannot be cleared: {error.strerror or error}",
+                where=str(cache_folder()),
+            ) from error
+        if cleared.freed:
+            lines.append(f"removed {bytes_text(cleared.freed)}")
+        if cleared.in_use:
+            lines.append(f"kept {bytes_text(cleared.in_use)}, which a tuning under way adds to")
+    lines.append(f"{bytes_text(cache_size())} of {bytes_text(LIMIT)}")
     return MATCH, "\n".join(lines)
-
-
-def _said(cleared: Cleared) -> list[str]:
-    said = [f"removed {bytes_text(cleared.freed)}"] if cleared.freed else []
-    if cleared.in_use:
-        said.append(f"kept {bytes_text(cleared.in_use)}, which a tuning under way adds to")
-    return said
 
 
 WITHOUT_CODE = {"samples": _samples, "targets": _targets, "cache": _cache, "course": _course}
@@ -362,4 +420,5 @@ _ANSWERS = {
     "passes": passes,
     "schedule": schedule,
     "tune": tune,
+    "why": why,
 }

@@ -9,8 +9,8 @@ from typing import Any, NoReturn, get_args
 
 import msgspec
 
-from lowerscope.core.files.archives import is_archive, open_archive
 from lowerscope.core.files.console import say
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
@@ -18,7 +18,7 @@ from lowerscope.core.files.pipelines_and_schedules import (
     load_schedules,
     parse_step,
 )
-from lowerscope.core.files.sessions import SUFFIX, Hashes, files_of, load_session
+from lowerscope.core.files.sessions import SUFFIX, files_of, is_archive, load_session, open_archive
 from lowerscope.core.files.sources import database_files, parse_input, parse_spec, source_files
 from lowerscope.core.model.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.model.machines import TIMEOUT, remote_of
@@ -41,8 +41,8 @@ from lowerscope.core.model.recipe import (
     with_trust,
     with_tuned,
 )
+from lowerscope.core.model.run_records import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.model.schedule import with_unique_names
-from lowerscope.core.model.time_records import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"

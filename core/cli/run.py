@@ -1,25 +1,54 @@
-"""The command ``run``: verdict, times, and the first node whose value differs from torch's."""
+"""The commands ``run`` (verdict, times, the first node that differs) and ``compare``."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowerscope.core.cli.recipe_options import SOURCE_HELP, OneLineParser, add_recipe_options
-from lowerscope.core.files.console import DIFFER, MATCH, on_terminal_line, say, table_lines
+from lowerscope.core.cli.recipe_options import (
+    RULES,
+    SEVERAL,
+    SOURCE_HELP,
+    TUNED,
+    OneLineParser,
+    add_recipe_options,
+    recipe_from,
+)
+from lowerscope.core.files.console import DIFFER, ERROR, MATCH, on_terminal_line, say, table_lines
+from lowerscope.core.files.paths import user_path
+from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import check_report, write_report
-from lowerscope.core.files.variant_names import variant_names
-from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun, Variant
+from lowerscope.core.model.comparison_records import (
+    AgreementRecord,
+    SampleRun,
+    Variant,
+    fastest,
+    our_times,
+    ratio_of,
+)
 from lowerscope.core.model.encoding import to_json
-from lowerscope.core.model.formatting import duration_text, error_text, share_of_text
-from lowerscope.core.model.memory_sizes import parse_limit
+from lowerscope.core.model.formatting import (
+    NONE,
+    compiled_text,
+    duration_text,
+    durations_text,
+    error_text,
+    method_text,
+    not_finite_text,
+    ratio_text,
+    share_of_text,
+    unreliable_text,
+)
+from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.progress import Progress, Silent
-from lowerscope.core.model.queries import AgreementQuery, GuardQuery, RunQuery
+from lowerscope.core.model.progress import Silent
+from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
 from lowerscope.core.sandbox.memory_limit import limit_memory
@@ -45,10 +74,6 @@ def add_run_options(parser: OneLineParser) -> None:
         "(and labels as y, for the accuracy): how far both sides agree over all",
     )
     add_nonfinite_option(parser)
-    parser.flag(
-        "--guarded",
-        "run once, each call with guarded memory, and name those that write beside their own",
-    )
     parser.add_argument(
         "--memory-limit",
         type=_limit,
@@ -89,8 +114,6 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     if options.memory_limit is not None:
         limit_memory(options.memory_limit)
     progress = Silent() if options.calls is None else _Told(options.calls)
-    if options.guarded:
-        return _run_guarded(pipeline, recipe, options, progress)
     if options.inputs_set:
         return _run_set(pipeline, recipe, options)
     record = pipeline.answer(RunQuery(recipe), progress)
@@ -105,7 +128,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     lines = [describe_run(record)]
     if nodes:
         shown = (each for each in nodes if each.strategy or each.torch_ms is not None)
-        lines += table_lines([_HEADINGS, *map(_row, shown)], range(2, 6))
+        lines += table_lines([_NODE_HEADINGS, *map(_node_row, shown)], range(2, 6))
     if options.per_node and not nodes:
         lines.append("There are no FX nodes: the source is not of torch")
     if record.first_difference:
@@ -134,10 +157,10 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     return "\n".join(lines)
 
 
-_HEADINGS = ("node", "how", "abs error", "alone", "TVM", "torch", "status")
+_NODE_HEADINGS = ("node", "how", "abs error", "alone", "TVM", "torch", "status")
 
 
-def _row(node: NodeReport) -> tuple[str, ...]:
+def _node_row(node: NodeReport) -> tuple[str, ...]:
     status = f"{node.status}: {node.reason}" if node.reason else node.status
     if node.own_status != node.status:
         more = f": {node.own_reason}" if node.own_reason else ""
@@ -173,10 +196,10 @@ def _run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
         say(f"note: left out: {reason}")
     counts = {"differ": record.differing, "inconclusive": record.inconclusive}
     code = DIFFER if any(counts[each] for each in failing_verdicts(options)) else MATCH
-    return code, to_json(record) if options.json else "\n".join(_lines(record))
+    return code, to_json(record) if options.json else "\n".join(_set_lines(record))
 
 
-def _lines(record: AgreementRecord) -> Iterator[str]:
+def _set_lines(record: AgreementRecord) -> Iterator[str]:
     left = f" of {record.count}" if record.ran < record.count else ""
     yield f"{record.ran}{left} samples of {record.path}"
     side = record.reference
@@ -235,19 +258,6 @@ class _Told(Silent):
 
     def at_call(self, index: int, inside: bool) -> None:
         self._calls.at(index, inside)
-
-
-def _run_guarded(
-    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace, progress: Progress
-) -> tuple[int, str]:
-    found = pipeline.answer(GuardQuery(recipe), progress)
-    code = DIFFER if found.trespasses or found.failure else MATCH
-    if options.json:
-        return code, to_json(found)
-    lines = [f"Call {each.call + 1}, {each.name}, {each.text}" for each in found.trespasses]
-    if found.failure:
-        lines.append(found.failure)
-    return code, "\n".join(lines or [f"Each of {found.calls} calls kept to its own memory"])
 
 
 def _per_node(stages: Stages, record: RunRecord) -> tuple[NodeReport, ...]:
@@ -314,3 +324,121 @@ def write_wanted_report(options: argparse.Namespace, variants: Sequence[Variant]
 def failing_verdicts(options: argparse.Namespace) -> tuple[str, ...]:
     """Return the verdicts for which a command exits with 1."""
     return FAILING[:1] if options.allow_nonfinite else FAILING
+
+
+# --- The command ``compare`` ---
+
+UNSCHEDULED = "none"
+"""Value of ``--schedule`` for a variant without schedules."""
+
+
+def add_compare_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope compare``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.flag("--json", "print the variants as JSON")
+    add_nonfinite_option(parser)
+    add_report_option(parser)
+    add_recipe_options(parser, several=True)
+
+
+def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
+    """Return a recipe for each combination of the values of `SEVERAL` options.
+
+    Raises a `LowerscopeError` if an option cannot be read, or ``--schedule`` names no file.
+    """
+    for name in options.schedules or ():
+        if name in (UNSCHEDULED, RULES, TUNED) or name.endswith(".json"):
+            continue
+        if not os.path.isfile(user_path(name)):
+            raise LowerscopeError(
+                f"there are no schedules called {name}",
+                where=f"--schedule {name}",
+                todo=f"Give a FILE.json from the workbench, {RULES}, {TUNED}, or {UNSCHEDULED}",
+            )
+    axes = [
+        [(name, value) for value in dict.fromkeys(getattr(options, name) or [default])]
+        for name, default in SEVERAL.items()
+    ]
+    recipes = []
+    for chosen in product(*axes):
+        one = argparse.Namespace(**(vars(options) | dict(chosen)))
+        one.schedules = [] if one.schedules in ("", UNSCHEDULED) else [one.schedules]
+        recipes.append(recipe_from(one))
+    return tuple(dict.fromkeys(recipes))
+
+
+def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the exit code, and the table of the variants or their records as JSON."""
+    from lowerscope.core.cli.showing import leaves_out, note_lines
+    from lowerscope.core.run.compare.variants import run_variants
+
+    check_report_option(options)
+    with on_terminal_line() as progress:
+        variants = run_variants(pipeline, recipes_of(options), progress)
+    written = write_wanted_report(options, variants)
+    ran = [each for each in variants if each.record is not None]
+    notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}
+    for note in notes:
+        say(f"note: {note}")
+    best = fastest(variants)
+    if options.json:
+        text = to_json({"variants": variants, "fastest": [each.name for each in best]})
+    else:
+        text = "\n".join([*_lines(variants, best), *written])
+    left_out = any(leaves_out(pipeline, each.recipe) for each in ran)
+    if left_out or any(each.record is None for each in variants):
+        return ERROR, text
+    failing = failing_verdicts(options)
+    failed = any(each.record is not None and each.record.verdict in failing for each in variants)
+    return DIFFER if failed else MATCH, text
+
+
+_HEADINGS = (
+    *("variant", "verdict", "error", "TVM", "spread"),
+    *("{0}", "ratio", "functions", "build"),
+)
+
+
+def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
+    """Return a line for each variant, figures right-aligned, and notes on them."""
+    records = [each.record for each in variants if each.record is not None]
+    side = records[0].reference if records else "torch"
+    headings = tuple(each.format(side) for each in _HEADINGS)
+    lines = table_lines([headings, *map(_row, variants)], range(2, len(_HEADINGS)))
+    if best:
+        told = " (which of them cannot be told)" if len(best) > 1 else ""
+        lines.append(f"Fastest: {', '.join(each.name for each in best)}{told}")
+    if records and records[0].times is not None:
+        method, compiled = method_text(records[0].times), compiled_text(records[0].times)
+        lines.append(method[:1].upper() + method[1:])
+        lines += [compiled] if compiled else []
+    for each in variants:
+        said = "" if each.record is None else unreliable_text(each.record.times)
+        lines += [f"{each.name}: {said}"] if said else []
+    for each in variants:
+        if each.problem is not None:
+            lines.append(f"{each.name}: {each.problem.line()}")
+        elif each.record is not None and each.record.reason:
+            first = each.record.first_difference.removeprefix("fx:")
+            where = f"; first difference: {first}" if first else ""
+            lines.append(f"{each.name}: {each.record.reason}{where}")
+    return lines
+
+
+def _row(variant: Variant) -> tuple[str, ...]:
+    record = variant.record
+    if record is None:
+        return (variant.name, "failed", *(NONE for _ in _HEADINGS[2:]))
+    times = our_times(record)
+    ratio, told = ratio_of(record)
+    return (
+        variant.name,
+        ", ".join(filter(None, (record.verdict, not_finite_text(record.not_finite_count)))),
+        error_text(record.max_abs_error),
+        duration_text(record.tvm_ms),
+        NONE if times is None else durations_text(times.low, times.high),
+        duration_text(record.torch_ms),
+        NONE if ratio is None else ratio_text(ratio, about=not told),
+        str(record.functions),
+        duration_text(record.build_ms),
+    )

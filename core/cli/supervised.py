@@ -63,8 +63,7 @@ class _Outcome(ctypes.Structure):
 def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | None = None) -> int:
     """Run a command of `cli.COMMANDS` in a child process and return the exit code.
 
-    A ``run`` that has crashed is repeated with guarded memory, to find the call that corrupts
-    memory. Where processes cannot be forked, the command ends this one.
+    Where processes cannot be forked, the command ends this one.
     """
     if not hasattr(os, "fork"):
         with ended_soon("stopped", console.ERROR):
@@ -73,13 +72,7 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
         return _Supervised(arguments, painter).code
     file = running_call.new_file()
     try:
-        run = _Supervised([*arguments, "--calls", str(file)], painter, file)
-        place = running_call.read(file)
-        if run.signal not in _SPOILED or "--guarded" in arguments or not place.count:
-            return run.code
-        console.say("running once more with guarded memory, to see who spoils it")
-        _Supervised([*arguments, "--guarded", "--calls", str(file)], painter, file)
-        return console.ERROR
+        return _Supervised([*arguments, "--calls", str(file)], painter, file).code
     finally:
         os.close(file)
 
@@ -100,8 +93,6 @@ class _Supervised:
     ) -> None:
         self._arguments, self._file = arguments, file
         self._outcome = _Outcome.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
-        # The signal that has ended the process before the command was done; 0 if none has.
-        self.signal = 0
         # Both processes would write buffered output.
         sys.stdout.flush()
         sys.stderr.flush()
@@ -154,11 +145,10 @@ class _Supervised:
             what = "the code has closed or replaced standard output or standard error"
             todo = "Close only what the code itself has opened"
         elif os.WIFSIGNALED(status):
-            self.signal = os.WTERMSIG(status)
-            name = signal.Signals(self.signal).name
-            guarded = "with guarded memory it" if "--guarded" in self._arguments else "the run"
-            doing = guarded if self._file is not None else f"the command {self._arguments[0]}"
-            ended = "crashed with" if self.signal in (*_SPOILED, signal.SIGFPE) else "was ended by"
+            number = os.WTERMSIG(status)
+            name = signal.Signals(number).name
+            doing = "the run" if self._file is not None else f"the command {self._arguments[0]}"
+            ended = "crashed with" if number in _CRASHES else "was ended by"
             what = f"{doing} {ended} {name} {self._place()}".rstrip()
             todo = _ADVICE.get(name, "Look for native code, or a kernel, that is at fault")
         elif self._outcome.silent:
@@ -170,8 +160,8 @@ class _Supervised:
         console.say(LowerscopeError(what, where=where, todo=todo).problem.line())
 
 
-_SPOILED = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT)
-"""Signals that an out-of-bounds write may cause."""
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE)
+"""Signals of code that is at fault."""
 
 _ADVICE = {
     "SIGFPE": "Check the divisors: an integer is divided by zero",

@@ -53,8 +53,8 @@ from lowerscope.core.files.sources import PREFIX, is_in_memory, neighbours, not_
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
+from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
 from lowerscope.core.model.tolerances import Tolerance
@@ -65,10 +65,9 @@ from lowerscope.core.passes.own_passes import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.sources.array_files import is_archive
-from lowerscope.core.sources.call_spec import Place
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
-from lowerscope.core.sources.pytree import members
+from lowerscope.core.sources.pytree import Place, members
 from lowerscope.core.stages import Stages
 from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.views.programs.program_lines import Identifiers
@@ -496,16 +495,13 @@ def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
     if found.type.line is not None:
         file = own.setdefault(Path(found.type.line.file), f"OWN_{len(own)}")
         made = attribute(file, title)
-        return made if _is_made(found) else f"{made}({', '.join(arguments)})"
+        # It is the pass itself, or a function that makes it.
+        is_made = found.make.__module__ == user_passes.__module__
+        return made if is_made else f"{made}({', '.join(arguments)})"
     for dialect, path in MODULES:
         if dialect == found.type.dialect and hasattr(importlib.import_module(path), title):
             return f"{path}.{title}({', '.join(arguments)})"
     raise AssertionError(f"{found.type.name} is in none of TVM's modules")
-
-
-def _is_made(found: Pass) -> bool:
-    """Return whether the user's file defines the pass itself, not a function that makes it."""
-    return found.make.__module__ == user_passes.__module__
 
 
 def _text(value: Any, step: Step, name: str) -> str:

@@ -9,11 +9,9 @@ have noted, and nothing else.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import secrets
-import shutil
 import stat
 import sys
 import time
@@ -21,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from lowerscope.core.files.directories import (
+from lowerscope.core.files.paths import (
     cache_folder,
     lock_file,
     open_directory,
@@ -42,8 +40,6 @@ _PIECE = 1 << 20
 _EMPTY_AFTER = 60.0
 """Seconds after which an empty note belongs to a process that was killed before it wrote it."""
 
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
-
 
 def atomic_write(
     path: Path,
@@ -51,7 +47,6 @@ def atomic_write(
     *,
     durable: bool = False,
     private: bool = False,
-    by_twin: bool = False,
 ) -> None:
     """Replace the content of a file; see `atomic_file`.
 
@@ -62,15 +57,14 @@ def atomic_write(
         content: A text is written in UTF-8, with its line ends as they are.
         durable: Return once the file would survive a power failure.
         private: See `atomic_file`.
-        by_twin: Exchange names with the file's twin, if it has one; see `make_twin`.
     """
     data = content.encode() if isinstance(content, str) else content
     try:
-        if not (by_twin and _write_by_twin(path, data)):
-            with atomic_file(path, private=private) as made, made.open("wb") as file:
-                file.write(data)
-                if durable:
-                    _sync(file)
+        with atomic_file(path, private=private) as made, made.open("wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
     except OSError as error:
         # The system does not name the file that a full disk has no room for.
         error.filename = error.filename or str(path)
@@ -183,67 +177,12 @@ def copy_below(source: int, folder: Path, name: str, mode: int) -> None:
             raise
 
 
-def twin_of(path: Path) -> Path:
-    """Return the path of a file's twin: a hidden file beside it."""
-    return path.parent / f".{path.name}~"
-
-
-def make_twin(path: Path) -> bool:
-    """Copy a file to its twin; return false if the two cannot exchange their names.
-
-    The kernel removes a mount from a file that another file replaces, such as the read-only mount
-    of a session that a sandbox can see. If two files exchange their names, the mounts remain. So
-    such a session is saved to its twin, which is mounted read-only as well, and the names are
-    exchanged.
-
-    Raises an `OSError` if it cannot be made.
-    """
-    twin = twin_of(path)
-    twin.unlink(missing_ok=True)
-    with path.open("rb") as there, twin.open("xb") as made:
-        shutil.copyfileobj(there, made)
-    shutil.copymode(path, twin)
-    if _exchange(path, twin):
-        return True
-    twin.unlink()
-    return False
-
-
 def remove_leftovers() -> None:
     """Remove the temporary files of processes that no longer run."""
     for note in _notes().glob("*"):
         # It is another user's, or another process removes it.
         with contextlib.suppress(OSError):
             _remove_leftover(note)
-
-
-def _write_by_twin(path: Path, data: bytes) -> bool:
-    """Write a file by way of its twin; return false if it has none."""
-    twin = twin_of(path)
-    if not path.is_file():
-        return False
-    try:
-        descriptor = os.open(twin, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return False
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        _sync(file)
-    return _exchange(twin, path)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    if rename is None:
-        return False
-    paths = (os.fsencode(one), os.fsencode(other))
-    done = rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
-    return bool(done == 0)
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _status(name: str, folder: int) -> os.stat_result | None:

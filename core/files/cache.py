@@ -1,29 +1,23 @@
-"""Size limit of the user's cache, eviction, and the command that clears it.
+"""The user's cache of tuning and measuring: its files, a bound on their size, and its removal.
 
-Entries are evicted whole, the least recently used first. The total size is checked after each
-write. Concurrent windows and commands synchronise by a lock, which is held while a file is written
-or removed, and by a second one on entries that stay in use for longer.
+A write that takes the cache beyond its bound removes the oldest entries, whole. Two processes may
+not add to TVM's files of a folder at once, which are locked meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from lowerscope.core.files.atomic_write import PREFIX, atomic_write
-from lowerscope.core.files.directories import cache_folder, fallback_of, lock_file, open_file
+from lowerscope.core.files.paths import cache_folder, fallback_of, lock_file, open_file
 
-if sys.platform != "win32":
-    import fcntl
-
-USUAL_LIMIT = 1_000_000_000
-"""Default size limit, in bytes."""
+LIMIT = 1_000_000_000
+"""Size bound of the cache, in bytes."""
 
 IN_USE = "in-use"
 """Lock file in a folder of traces, held while a tuning adds to them."""
@@ -34,7 +28,7 @@ TRACES = ("database_tuning_record.json", "database_workload.json")
 SANDBOXED = "sandboxed"
 """Folder of the traces that were measured in a sandbox: they are read in sandboxes alone."""
 
-_LOCK, _LIMIT, _ABOUT = "lock", "limit", "about.json"
+_ABOUT = "about.json"
 
 
 @dataclass(frozen=True)
@@ -47,12 +41,11 @@ class Cleared:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Files that are evicted together."""
+    """Files that are removed together."""
 
     files: tuple[Path, ...]
     size: int
-    used: float  # time of the last use, in seconds since 1970
-    shared: bool = False  # whether a tuning may be adding to it
+    written: float  # time of the last change, in seconds since 1970
 
 
 def cache_size() -> int:
@@ -60,36 +53,23 @@ def cache_size() -> int:
     return sum(each.size for each in _entries())
 
 
-def cache_limit() -> int:
-    """Return the size limit of the cache, in bytes, which all windows and commands share."""
-    try:
-        return int(read_kept(cache_folder() / _LIMIT))
-    except (OSError, ValueError):
-        return USUAL_LIMIT  # nothing was chosen
-
-
-def set_cache_limit(limit: int) -> Cleared:
-    """Set the size limit of the cache, in bytes, and evict what exceeds it."""
-    with _alone():
-        atomic_write(cache_folder() / _LIMIT, str(limit), private=True)
-        return _reduce(limit)
-
-
 def clear_cache() -> Cleared:
     """Remove everything in the cache except what a running tuning is adding to."""
-    with _alone():
-        return _reduce(-1)
+    cleared = _reduce(-1)
+    for folder in filter(Path.is_dir, _tuned()):
+        if not any((folder / name).exists() for name in TRACES):
+            (folder / _ABOUT).unlink(missing_ok=True)
+    return cleared
 
 
 def write_kept(file: Path, data: bytes) -> None:
-    """Write a file of the cache, then evict what exceeds the limit."""
-    with _alone():
-        atomic_write(file, data, private=True)
-        _reduce(cache_limit())
+    """Write a file of the cache, then remove what exceeds its bound."""
+    atomic_write(file, data, private=True)
+    _reduce(LIMIT)
 
 
 def read_kept(file: Path) -> bytes:
-    """Return the content of a file of the cache, and mark it as used.
+    """Return the content of a file of the cache.
 
     Raises an `OSError` if there is no such file.
     """
@@ -101,7 +81,6 @@ def read_kept(file: Path) -> bytes:
             raise
         descriptor = open_file(fallback)
     with os.fdopen(descriptor, "rb") as opened:
-        _note_use(opened)
         return opened.read()
 
 
@@ -111,38 +90,10 @@ def adding_traces(folder: Path) -> Iterator[bool]:
 
     Two processes cannot add to them at once: each numbers its workloads by itself.
     """
-    with contextlib.ExitStack() as stack:
-        with _alone():
-            folder.mkdir(parents=True, exist_ok=True)
-            opened = stack.enter_context(_opened(folder / IN_USE))
-            free = lock_file(opened)
-            for name in TRACES if free else ():
-                with contextlib.suppress(FileNotFoundError), (folder / name).open("rb") as traces:
-                    _note_use(traces)
-        yield free
-    with _alone():
-        _reduce(cache_limit())
-
-
-def _note_use(opened: IO[bytes]) -> None:
-    """Set the access time alone: what is derived from the file depends on the modification time."""
-    if os.utime not in os.supports_fd:
-        return
-    # By descriptor: another process may replace the file meanwhile.
-    with contextlib.suppress(OSError):  # another user's, or on a read-only disk
-        changed = os.fstat(opened.fileno()).st_mtime_ns
-        os.utime(opened.fileno(), ns=(time.time_ns(), changed))
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Exclude other processes and threads from writing and removing files of the cache."""
-    folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with _opened(folder / _LOCK) as opened:
-        if sys.platform != "win32":
-            fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
+    with _opened(folder / IN_USE) as opened:
+        yield lock_file(opened)
+    _reduce(LIMIT)
 
 
 def _opened(lock: Path) -> IO[bytes]:
@@ -151,8 +102,8 @@ def _opened(lock: Path) -> IO[bytes]:
 
 
 def _reduce(limit: int) -> Cleared:
-    """Evict the least recently used entries until no more than `limit` bytes are left."""
-    entries = sorted(_entries(), key=lambda each: each.used)
+    """Remove the oldest entries until no more than `limit` bytes are left."""
+    entries = sorted(_entries(), key=lambda each: each.written)
     left, freed, kept = sum(each.size for each in entries), 0, 0
     for entry in entries:
         if left <= limit:
@@ -162,38 +113,18 @@ def _reduce(limit: int) -> Cleared:
             left -= entry.size
         else:
             kept += entry.size
-    if freed:
-        _remove_empty_folders()
     return Cleared(freed, kept)
 
 
 def _remove(entry: _Entry) -> bool:
-    if not entry.shared:
-        _unlink(entry.files)
-        return True
-    with _opened(entry.files[0].parent / IN_USE) as opened:
-        if not lock_file(opened):
-            return False
-        _unlink(entry.files)
-        return True
-
-
-def _unlink(files: Sequence[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
-
-
-def _remove_empty_folders() -> None:
-    """Remove tuning folders without results."""
-    for folder in filter(Path.is_dir, _tuned()):
-        names = {each.name for each in folder.iterdir()}
-        if names <= {_ABOUT, IN_USE}:
-            if IN_USE in names:
-                with _opened(folder / IN_USE) as opened:
-                    if not lock_file(opened):
-                        continue
-            _unlink([folder / name for name in names])
-            folder.rmdir()
+    with contextlib.ExitStack() as stack:
+        if entry.files[0].name in TRACES:
+            opened = stack.enter_context(_opened(entry.files[0].parent / IN_USE))
+            if not lock_file(opened):
+                return False
+        for file in entry.files:
+            file.unlink(missing_ok=True)
+    return True
 
 
 def _tuned() -> Iterator[Path]:
@@ -206,23 +137,18 @@ def _tuned() -> Iterator[Path]:
 def _entries() -> Iterator[_Entry]:
     """Yield all entries."""
     for folder in (cache_folder(), *_tuned()):
-        traces: list[Path] = []
-        for file in sorted(folder.glob("*")):
-            if file.name.startswith(PREFIX):
-                continue  # being written
-            if file.name in TRACES:
-                traces.append(file)
-            elif file.suffix == ".json" and file.name != _ABOUT:
+        yield from _entry(*(folder / name for name in TRACES))
+        for file in folder.glob("*.json"):
+            # One with the prefix is being written.
+            if file.name not in (*TRACES, _ABOUT) and not file.name.startswith(PREFIX):
                 yield from _entry(file)
-        yield from _entry(*sorted(traces), shared=True)
 
 
-def _entry(*files: Path, shared: bool = False) -> Iterator[_Entry]:
-    try:
-        states = [each.stat() for each in files]
-    except FileNotFoundError:
-        return  # it is being written, and has its name now
-    if not states:
-        return
-    used = max(max(each.st_atime, each.st_mtime) for each in states)
-    yield _Entry(files, sum(each.st_size for each in states), used, shared)
+def _entry(*files: Path) -> Iterator[_Entry]:
+    states = []
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):
+            states.append(file.stat())
+    if states:
+        size = sum(each.st_size for each in states)
+        yield _Entry(files, size, max(each.st_mtime for each in states))

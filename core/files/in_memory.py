@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import io
 import linecache
+import mmap
 import os
 import pickle
 import secrets
@@ -22,8 +23,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -47,7 +47,6 @@ FOLDER = "lowerscope-model-"
 """Prefix of the folder of a model that waits for its window; the process id follows."""
 
 _TOKEN_BYTES = 32
-_HEADER_MOST = 64 << 20
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +126,6 @@ def private_file(parcel: Parcel) -> Iterator[tuple[str, str]]:
 
     Raises `OSError` if it cannot be written.
     """
-    _remove_left_over()
     folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
     try:
         token = secrets.token_hex(_TOKEN_BYTES)
@@ -139,17 +137,6 @@ def private_file(parcel: Parcel) -> Iterator[tuple[str, str]]:
         yield path, token
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_left_over() -> None:
-    """Remove files left by processes that were killed."""
-    import psutil
-
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
-        number = folder.name.removeprefix(FOLDER).partition("-")[0]
-        gone = number.isdecimal() and not psutil.pid_exists(int(number))
-        if gone and folder.lstat().st_uid == os.getuid() and not folder.is_symlink():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 # In the window
@@ -223,7 +210,7 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
     """
     with _opened(spec) as stream:
         try:
-            header = msgspec.json.decode(stream.readline(_HEADER_MOST), type=Header)
+            header = msgspec.json.decode(stream.readline(), type=Header)
         except UNREADABLE as error:
             raise _not_the_one(f"it does not begin as one does ({error})") from None
         sys.path.extend(each for each in header.path if each not in sys.path)
@@ -242,44 +229,15 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
 
 
 @contextlib.contextmanager
-def _opened(spec: str) -> Iterator[BinaryIO]:
+def _opened(spec: str) -> Iterator[io.BytesIO | mmap.mmap]:
     parcel = _here.get(spec)
     number, _, name = os.environ.get(VARIABLE, "").partition(":")
     if parcel is not None:
         yield io.BytesIO(parcel.content)
     elif name == spec and number.isdecimal():
-        with io.BufferedReader(_Descriptor(int(number))) as stream:
+        # Descriptors are shared, and so are their positions; that of a map is its own.
+        with mmap.mmap(int(number), 0, access=mmap.ACCESS_READ) as stream:
             stream.seek(2 * _TOKEN_BYTES)
             yield stream
     else:
         raise not_in_a_file(spec)
-
-
-class _Descriptor(io.RawIOBase):
-    """Reader of a shared descriptor, with a file position of its own."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._place = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
-        match whence:
-            case os.SEEK_CUR:
-                place += self._place
-            case os.SEEK_END:
-                place += os.fstat(self._number).st_size
-        self._place = place
-        return place
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        found = os.pread(self._number, len(view), self._place)
-        view[: len(found)] = found
-        self._place += len(found)
-        return len(found)

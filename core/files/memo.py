@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -18,18 +18,39 @@ T = TypeVar("T")
 
 def key_of(*parts: object) -> str:
     """Return a key made of values that msgspec can encode."""
-    return blake2b(to_bytes(parts), digest_size=16).hexdigest()
+    return hashlib.blake2b(to_bytes(parts), digest_size=16).hexdigest()
 
 
-class FileHashes:
-    """Content hashes of files, recomputed only where size or modification time differ.
+class Hashes:
+    """Content hashes of files, recomputed only where size or modification time differ."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int], str]] = {}
+
+    def of(self, path: Path) -> str:
+        """Return the SHA-256 of a file in hexadecimal; ``""`` where it cannot be read."""
+        try:
+            status = path.stat()
+            stamp = (status.st_size, status.st_mtime_ns)
+            known = self._known.get(path)
+            if known is None or known[0] != stamp:
+                with open_plain(path) as file:
+                    known = (stamp, hashlib.file_digest(file, "sha256").hexdigest())
+                self._known[path] = known
+        except (OSError, ValueError):
+            return ""
+        return known[1]
+
+
+class FileHashes(Hashes):
+    """Content hashes of the files of results.
 
     The files that a result read and the form of its inputs, known once it is computed, are recorded
     here as well, under its key. Other keys depend on them.
     """
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[tuple[int, int], str]] = {}
+        super().__init__()
         self._read: dict[str, tuple[Path, ...]] = {}
         self._forms: dict[str, str] = {}
 
@@ -54,23 +75,6 @@ class FileHashes:
     def all_of(self, paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
         """Return paths with the hashes of the files' contents."""
         return tuple((str(path), self.of(path)) for path in paths)
-
-    def of(self, path: Path) -> str:
-        """Return the hash of a file's content; ``"missing"`` where there is none to read."""
-        try:
-            status = path.stat()
-            stamp = (status.st_size, status.st_mtime_ns)
-            known = self._known.get(path)
-            if known is None or known[0] != stamp:
-                digest = blake2b(digest_size=16)
-                with open_plain(path) as file:
-                    while block := file.read(1 << 20):
-                        digest.update(block)
-                known = (stamp, digest.hexdigest())
-                self._known[path] = known
-        except OSError:
-            return "missing"
-        return known[1]
 
 
 class Memo:

@@ -71,7 +71,8 @@ def with_characters(script: str) -> str:
     TVM's printer writes each UTF-8 byte of a character outside of ASCII as an escape of its own,
     which Python reads as a character of its own.
     """
-    return _BYTES.sub(_decoded, script)
+    # A search for a constant is faster than one for a pattern, and nearly no script has it.
+    return _BYTES.sub(_decoded, script) if "\\x" in script else script
 
 
 _BYTES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[89A-Fa-f][0-9A-Fa-f])+)")

@@ -44,8 +44,8 @@ from lowerscope.core.model.formatting import (
     verdict_words,
 )
 from lowerscope.core.model.graph import STRATEGY_NAMES
+from lowerscope.core.model.machines import MACHINE, processor_name
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import MACHINE, processor_name
 from lowerscope.core.model.recipe import Recipe, to_json
 from lowerscope.core.model.run_records import (
     COMPARED,
@@ -53,9 +53,9 @@ from lowerscope.core.model.run_records import (
     NodeStatus,
     OutputRecord,
     RunRecord,
+    SideTimes,
     SizeRecord,
 )
-from lowerscope.core.model.time_records import SideTimes
 from lowerscope.resources import REPORT
 
 

@@ -563,16 +563,12 @@ def neighbours(path: Path, folder: Path | None = None) -> tuple[Path, ...]:
     found: dict[Path, None] = {}
     waiting = [path]
     while waiting:
-        for file in _mentioned(waiting.pop(), folder):
+        for file in map(Path, filter(os.path.isfile, _candidates(waiting.pop(), folder))):
             if file not in found and file != path:
                 found[file] = None
                 if file.suffix == ".py":
                     waiting.append(file)
     return tuple(found)
-
-
-def _mentioned(path: Path, folder: Path) -> Iterator[Path]:
-    return (Path(file) for file in _candidates(path, folder) if os.path.isfile(file))
 
 
 _parsed: dict[tuple[Path, Path], tuple[tuple[int, int], tuple[str, ...]]] = {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from tvm.tirx.buffer import is_buffer_var
 from lowerscope.core.files.python_text import with_characters
 from lowerscope.core.ir.relax import Bound, binding_ids, bound_in
 from lowerscope.core.ir.tensorir import Part, allocated_ids, parts_of, root_block
+from lowerscope.core.model.compact_script import LANGUAGE
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.schedule_records import LoopKind
@@ -114,11 +116,22 @@ def tensorir_cards(
     ]
 
 
+NameOf = Callable[[Any], str]
+"""Function that returns the name of a constant; empty for none."""
+
+
 def constant_cards(
-    bindings: Sequence[Bound], places: Mapping[int, Lines], lines: Sequence[str]
-) -> list[Card]:
-    """Return the cards of the constants that stand in the lines of bindings."""
+    bindings: Sequence[Bound],
+    places: Mapping[int, Lines],
+    lines: Sequence[str],
+    name_of: NameOf | None = None,
+) -> tuple[list[Card], dict[str, str]]:
+    """Return the cards of the constants in the lines of bindings, and their names by printed form.
+
+    A constant with a name has a card for either.
+    """
     cards: list[Card] = []
+    names: dict[str, str] = {}
     for index, (first, last) in places.items():
         found = [
             (number, name)
@@ -129,10 +142,15 @@ def constant_cards(
         constants = list(_constants(value)) if found else []
         if len(found) != len(constants):
             continue
-        for (number, name), constant in zip(found, constants, strict=True):
+        for (number, printed), constant in zip(found, constants, strict=True):
             facts = _tensor_facts(constant.value.shape, str(constant.value.dtype))
-            cards.append(Card(name=name, kind="constant", first=number, last=number, facts=facts))
-    return cards
+            if printed not in names and name_of is not None:
+                names[printed] = name_of(constant)
+            for name in filter(None, (printed, names.get(printed))):
+                cards.append(
+                    Card(name=name, kind="constant", first=number, last=number, facts=facts)
+                )
+    return cards, {printed: name for printed, name in names.items() if name}
 
 
 def allocated_lines(
@@ -279,7 +297,6 @@ def _constants(value: Any) -> Iterator[Any]:
         yield value
 
 
-_LANGUAGE = "tvmscript"
 _EMPTY = tirx.PrimFunc([], tirx.Evaluate(0))
 _DEFINITION = re.compile(r" *def (\w+)\(")
 
@@ -294,14 +311,18 @@ class _FunctionLines:
     end: int
 
 
-def relax_text(module: IRModule, bounds: Sequence[Bound] | None = None) -> TextRecord:
+def relax_text(
+    module: IRModule, bounds: Sequence[Bound] | None = None, name_of: NameOf | None = None
+) -> TextRecord:
     """Return the script of the Relax functions of `module`, without the remark on metadata.
 
     Spans are ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for each binding. Callees
     are named as in the whole module: ``cls.dense``.
+
+    `name_of`: returns the names of constants.
     """
-    lines, functions, bindings, cards = _module_lines(
-        _without_bodies(module), bounds, show_meta=False
+    lines, functions, bindings, cards, names = _module_lines(
+        _without_bodies(module), bounds, name_of, show_meta=False
     )
     left_out = [range(part.begin, part.end) for part in functions if part.tensorir]
     remark = next((i for i, line in enumerate(lines) if line.startswith("# Metadata")), None)
@@ -321,7 +342,7 @@ def relax_text(module: IRModule, bounds: Sequence[Bound] | None = None) -> TextR
         for card in cards
         if card.first in number
     ]
-    return _record([lines[index] for index in kept], spans, kept_cards)
+    return _record([lines[index] for index in kept], spans, kept_cards, names)
 
 
 def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
@@ -331,7 +352,7 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
 
     `show_meta`: with the values of constants, so that the text can be read back.
     """
-    lines, functions, bindings, cards = _module_lines(module, show_meta=show_meta)
+    lines, functions, bindings, cards, _ = _module_lines(module, show_meta=show_meta)
     return _record(lines, _spans(lines, functions, bindings), cards)
 
 
@@ -345,7 +366,12 @@ def function_script(function: Any, name: str) -> str:
     return "\n".join(lines[begin:end])
 
 
-def function_text(module: IRModule, name: str, loops: Sequence[str] | None = None) -> TextRecord:
+def function_text(
+    module: IRModule,
+    name: str,
+    loops: Sequence[str] | None = None,
+    name_of: NameOf | None = None,
+) -> TextRecord:
     """Return the script of one function of `module`, printed alone.
 
     Spans of a TensorIR function are ``tir:NAME``, ``tir:NAME//BUFFER`` for what it allocates,
@@ -354,6 +380,7 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
 
     `loops`: ids for the loops of a TensorIR function, in order, in place of those that they have
         here; an empty one for a loop without.
+    `name_of`: returns the names of the constants of a Relax function.
 
     Raises `LowerscopeError` if there is no such function, or it is external and has no text.
     """
@@ -364,7 +391,8 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
         return tensorir_text(name, function, parts if loops is None else _under(parts, loops))
     if isinstance(function, relax.Function):
         bound = bound_in(name, function)
-        return _text(name, function, f"relax:{name}", bound, [part.binding for part in bound])
+        objects = [part.binding for part in bound]
+        return _text(name, function, f"relax:{name}", bound, objects, name_of)
     raise LowerscopeError(
         f"the module has no TensorIR or Relax function {name!r}",
         todo=f"Choose one of {listed(sorted(names))}",
@@ -383,6 +411,7 @@ def _text(
     entity: str,
     parts: Sequence[Part] | Sequence[Bound],
     objects: Sequence[Any],
+    name_of: NameOf | None = None,
 ) -> TextRecord:
     lines, places = marked_lines(function, objects, name=name)
     begin = next(index for index, line in enumerate(lines) if line.startswith("@"))
@@ -398,20 +427,11 @@ def _text(
         Span(entity=parts[index].id, first=first, last=last)
         for index, (first, last) in places.items()
     )
-    return _record(lines, spans, _cards(function, parts, places, lines, whole))
-
-
-def _cards(
-    function: Any,
-    parts: Sequence[Part] | Sequence[Bound],
-    places: Mapping[int, Lines],
-    lines: Sequence[str],
-    whole: Lines,
-) -> list[Card]:
     if isinstance(function, tirx.PrimFunc):
         inner = [part for part in parts if isinstance(part, Part)]
-        return tensorir_cards(function, inner, places, lines, whole)
-    return constant_cards([part for part in parts if isinstance(part, Bound)], places, lines)
+        return _record(lines, spans, tensorir_cards(function, inner, places, lines, whole))
+    bound = [part for part in parts if isinstance(part, Bound)]
+    return _record(lines, spans, *constant_cards(bound, places, lines, name_of))
 
 
 def _under(parts: Sequence[Part], loops: Sequence[str]) -> list[Part]:
@@ -435,14 +455,19 @@ def _with_swallowed(
 
 
 def _module_lines(
-    module: IRModule, bounds: Sequence[Bound] | None = None, *, show_meta: bool
-) -> tuple[list[str], list[_FunctionLines], dict[str, Lines], list[Card]]:
+    module: IRModule,
+    bounds: Sequence[Bound] | None = None,
+    name_of: NameOf | None = None,
+    *,
+    show_meta: bool,
+) -> tuple[list[str], list[_FunctionLines], dict[str, Lines], list[Card], dict[str, str]]:
     bound = binding_ids(module) if bounds is None else bounds
     lines, places = marked_lines(
         module, [one.binding for one in bound], **({"show_meta": True} if show_meta else {})
     )
-    cards = [] if show_meta else constant_cards(bound, places, lines)
-    return lines, _functions(lines), {bound[index].id: at for index, at in places.items()}, cards
+    cards, names = ([], {}) if show_meta else constant_cards(bound, places, lines, name_of)
+    by_id = {bound[index].id: at for index, at in places.items()}
+    return lines, _functions(lines), by_id, cards, names
 
 
 def _without_bodies(module: IRModule) -> IRModule:
@@ -505,7 +530,16 @@ def _last_of(lines: list[str], begin: int, end: int) -> int:
     return end
 
 
-def _record(lines: list[str], spans: list[Span], cards: Sequence[Card]) -> TextRecord:
+def _record(
+    lines: list[str],
+    spans: list[Span],
+    cards: Sequence[Card],
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> TextRecord:
     return TextRecord(
-        text="\n".join(lines), language=_LANGUAGE, spans=tuple(spans), cards=tuple(cards)
+        text="\n".join(lines),
+        language=LANGUAGE,
+        spans=tuple(spans),
+        cards=tuple(cards),
+        constants=dict(names),
     )

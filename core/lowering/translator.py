@@ -117,11 +117,11 @@ class Choices:
         parts = self._paths.get(node.name, "").split(".")
         paths = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
         # layer1.* includes nodes directly in layer1.
-        return (node.name, *operators, *(name for path in paths if path for name in _forms(path)))
-
-
-def _forms(path: str) -> tuple[str, str]:
-    return path, f"{path}."
+        return (
+            node.name,
+            *operators,
+            *(name for path in paths if path for name in (path, f"{path}.")),
+        )
 
 
 def _names_node(pattern: str, node: fx.Node) -> bool:

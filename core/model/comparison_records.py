@@ -9,8 +9,14 @@ import msgspec
 
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import InputSpec, Recipe
-from lowerscope.core.model.run_records import FAILING, OutputVerdict, RunRecord
-from lowerscope.core.model.time_records import SideTimes, is_reliable, told_apart
+from lowerscope.core.model.run_records import (
+    FAILING,
+    OutputVerdict,
+    RunRecord,
+    SideTimes,
+    is_reliable,
+    told_apart,
+)
 
 CallSide = Literal["read", "written"]
 Saved = Literal["tvm", "torch", "difference"]
@@ -43,6 +49,15 @@ class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     nans: int
     infinities: int
     zeros: int
+
+
+class WorstElement(msgspec.Struct, frozen=True, kw_only=True):
+    """An element of a tensor, and of torch's; magnitudes of complex ones."""
+
+    index: tuple[int, ...]
+    ours: float
+    torch: float
+    error: float  # ``|ours - torch|``; infinite where one side alone is not finite
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,8 +101,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     # Of the angle between both as vectors, of the elements that are finite on both sides; ``None``
     # where one of them is zero.
     cosine: float | None = None
-    # edges, counts: histogram of ours - torch, of finite values: one edge more than counts. Of
-    # complex values, of the magnitudes of the differences.
+    worst: tuple[WorstElement, ...] = ()  # those with the largest errors, the largest first
+    equal: int = 0  # number of elements without any difference
+    # edges, counts: histogram of the other finite |ours - torch|, on a logarithmic scale: one edge
+    # more than counts.
     edges: tuple[float, ...] = ()
     counts: tuple[int, ...] = ()
     # rtol, atol: the tolerances that were used: 0 for integers and booleans, which have to be equal

@@ -185,7 +185,12 @@ def runs_of(recipe: Recipe) -> tuple[dict[str, int], ...]:
     if any(dimension.sizes for dimension in dimensions):
         count = max(len(dimension.sizes) for dimension in dimensions)
         runs = [
-            {each.name: _nth(each.sizes or (traced[each.name],), index) for each in dimensions}
+            {
+                each.name: each.sizes[index]
+                if len(each.sizes) > 1
+                else (*each.sizes, traced[each.name])[0]
+                for each in dimensions
+            }
             for index in range(count)
         ]
     else:
@@ -221,10 +226,6 @@ def _elements(shapes: Iterable[Sequence[int | str]], sizes: Sizes) -> int:
             count *= extent
         total += count
     return total
-
-
-def _nth(sizes: Sequence[int], index: int) -> int:
-    return sizes[0] if len(sizes) == 1 else sizes[index]
 
 
 def _check_runs(dimensions: Sequence[Dimension]) -> None:

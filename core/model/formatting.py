@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lowerscope.core.model.run_records import VERDICT_OF, NodeStatus, OutputVerdict
-from lowerscope.core.model.time_records import (
+from lowerscope.core.model.run_records import (
     FEW,
+    VERDICT_OF,
+    NodeStatus,
+    OutputVerdict,
     RunTimes,
     SideTimes,
     held_up,
@@ -98,6 +100,11 @@ def figure_text(value: float | None) -> str:
     if value is None:
         return NONE
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 block``, ``1,024 blocks``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def shape_text(shape: Iterable[object] | None, scalar: str = "scalar") -> str:

@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal
 
@@ -198,9 +197,13 @@ def _of(name: str, old: FunctionText | None, new: FunctionText | None) -> Functi
         runs = [Run(status, 1, 1, len(before) + len(after))]
     elif old.text == new.text:
         status, runs = "same", [Run("same", 1, 1, len(before))]
+    elif old.kind != new.kind:
+        # Nothing that two languages have in common is more than punctuation.
+        status = "changed"
+        runs = [Run("removed", 1, 1, len(before)), Run("added", len(before) + 1, 1, len(after))]
     else:
         status, runs = "changed", line_runs(before, after)
-    lines: dict[Status, int] = dict.fromkeys(("changed", "added", "removed", "same"), 0)
+    lines: dict[str, int] = dict.fromkeys(("changed", "added", "removed", "same"), 0)
     for run in runs:
         lines[run.status] += run.length
     return FunctionDifference(
@@ -354,7 +357,7 @@ def changed_words(old: str, new: str) -> tuple[tuple[Range, ...], tuple[Range, .
     a, b = _TOKEN.findall(old), _TOKEN.findall(new)
     if len(a) > _MOST_TOKENS or len(b) > _MOST_TOKENS:
         return _without_ends(old, new)
-    blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    blocks = [*_matching_words(a, b), (len(a), len(b), 0)]
     kept = sum(len("".join(a[i : i + size]).strip()) for i, _, size in blocks)
     if 2 * kept < _ALIKE_WORDS * (len(old.strip()) + len(new.strip())):
         return (), ()
@@ -367,6 +370,20 @@ def changed_words(old: str, new: str) -> tuple[tuple[Range, ...], tuple[Range, .
         _add(news, ends_b[j], ends_b[next_j], new)
         i, j = next_i + size, next_j + size
     return tuple(olds), tuple(news)
+
+
+def _matching_words(a: list[str], b: list[str]) -> list[Match]:
+    """Return the common words in runs; punctuation between changed words has changed with them."""
+    return [
+        (part.src_start, part.dest_start, part.src_end - part.src_start)
+        for part in Indel.opcodes(a, b)
+        if part.tag == "equal"
+        and (
+            part.src_start == part.dest_start == 0
+            or (part.src_end, part.dest_end) == (len(a), len(b))
+            or any(_WORD.match(word) for word in a[part.src_start : part.src_end])
+        )
+    ]
 
 
 def _add(ranges: list[Range], start: int, end: int, line: str) -> None:
@@ -419,6 +436,8 @@ def unified_text(record: DifferenceRecord) -> str:
     The text can be applied by ``patch`` to files with the functions' scripts.
     """
     lines = [f"# old: {record.old_label}", f"# new: {record.new_label}"]
+    if record.sentence:
+        lines.append(f"# {record.sentence}")
     differing = [each for each in record.functions if each.status != "same"]
     for function in differing:
         lines += ["", *_function(function)]
@@ -433,7 +452,7 @@ def unified_text(record: DifferenceRecord) -> str:
 def _function(function: FunctionDifference) -> Iterator[str]:
     gone, come = function.status == "removed", function.status == "added"
     yield from (f"# {function.name}: {each.line()}" for each in function.constants)
-    if function.constants and not function.added + function.removed + function.changed:
+    if function.constants and all(run.status == "same" for run in function.runs):
         return
     yield f"--- {'/dev/null' if come else function.name}"
     yield f"+++ {'/dev/null' if gone else function.name}"
@@ -464,9 +483,9 @@ def _rows(function: FunctionDifference) -> list[tuple[str, str]]:
         if run.status == "same":
             rows += [*come, *((" ", line) for line in olds)]
             come = []
-        if run.status in ("changed", "removed"):
+        if run.status in ("changed", "removed", "moved-out"):
             rows += [("-", line) for line in olds]
-        if run.status in ("changed", "added"):
+        if run.status in ("changed", "added", "moved-in"):
             come += [("+", line) for line in news]
     return rows + come
 

@@ -1,4 +1,4 @@
-"""Targets with their features, and other machines: trackers, and what they report.
+"""Machines: processors, memory, targets with their features, and trackers of other machines.
 
 A tracker of TVM's (``python -m tvm.exec.rpc_tracker``) knows servers (``python -m
 tvm.exec.rpc_server``) by a key.
@@ -6,9 +6,16 @@ tvm.exec.rpc_server``) by a key.
 
 from __future__ import annotations
 
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
 import msgspec
 
 from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
 
 _LONGEST = 24
@@ -186,3 +193,96 @@ def machine_text(state: RemoteState) -> str:
     if not machine.target:
         return f"{machine.address}{threads}; it does not say what processor it has"
     return f"{machine.address}, {machine.triple} {machine.cpu}{threads}; target {machine.target}"
+
+
+def usable_processors() -> frozenset[int]:
+    """Return the numbers of the processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+MACHINE = len(usable_processors())
+"""Number of processors that this process may use."""
+
+SETTINGS = {
+    # TVM counts half of the processors on x86, as if each were a hardware thread of a pair, and
+    # never exceeds its first count.
+    "TVM_NUM_THREADS": str(MACHINE),
+    # torch's threads spin for milliseconds while they wait for each other. When another process
+    # takes a processor, this made ResNet-18 take 900 ms instead of 25; so they sleep earlier.
+    "GOMP_SPINCOUNT": "20000",
+    # TVM's threads spin for 150 ms after each call, and block a processor meanwhile: a convolution
+    # of torch took 16 ms instead of 0.15 beside them. With this it is 1.5 ms, which is longer than
+    # a model's pause between two parallel loops.
+    "TVM_THREAD_POOL_SPIN_COUNT": "3000",
+}
+
+
+def prepare() -> None:
+    """Set variables that the user has not set; takes effect if torch and TVM are imported later."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+
+
+def processor_name() -> str:
+    """Return the name of the processor, as far as the system reports it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # no Linux: what Python knows has to do
+    return platform.processor() or platform.machine()
+
+
+SHARE = 0.75
+"""Default share of the machine's memory that a worker may use."""
+
+
+LEAST = 1_000_000_000
+"""Memory that torch and TVM need to start, in bytes."""
+
+
+_MOST = 10**15
+
+
+_TEXT = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgt]?)(?P<kind>i?b)?", re.IGNORECASE)
+
+
+def usual_limit() -> int:
+    """Return the default memory limit of a worker, in bytes.
+
+    Windows has no such limit.
+    """
+    if sys.platform == "win32":
+        return LEAST
+    return max(LEAST, int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE))
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes of a text such as ``3GB``, ``800 MB``, ``4 GiB`` or ``4000000000``.
+
+    Raises:
+        ValueError: If it stands for none.
+    """
+    found = _TEXT.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no amount of memory, such as 3GB")
+    step = 1024 if (found["kind"] or "").lower() == "ib" else 1000
+    number = float(found["number"]) * step ** " kmgt".index(found["unit"].lower() or " ")
+    if number > _MOST:
+        raise ValueError(f"{text.strip()[:40]} is more than any machine has")
+    return int(number)
+
+
+def parse_limit(text: str) -> int:
+    """Return the bytes that a text stands for, as a limit of the worker.
+
+    Raises:
+        ValueError: If it stands for none, or for less than torch and TVM need to start.
+    """
+    number = parse_bytes(text)
+    if number < LEAST:
+        raise ValueError(f"torch and TVM need {bytes_text(LEAST)} at least")
+    return number

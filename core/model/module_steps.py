@@ -19,6 +19,10 @@ Section = Literal["translate", "passes", "schedule", "build", "run"]
 schedule of a function, the passes of the build, or the calls of a run."""
 
 
+APART: tuple[Section, ...] = ("schedule", "run")
+"""Sections whose steps belong to the final module."""
+
+
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """Position in a section: after its first ``index`` steps; 0 is before the first.
 
@@ -44,6 +48,9 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     step: int = 0
     milliseconds: float = 0.0  # with the passes inside of it
     changed: tuple[str, ...] = ()  # names of the functions that it changed, added or removed
+    # added, removed: how many of them were not there before, or are not there after it
+    added: int = 0
+    removed: int = 0
     # The functions that it has left as they were, each with the reason: ``f: why``.
     left_out: tuple[str, ...] = ()
     # ``"done"``; ``"failed"``, with the ``error``; ``"skipped"`` for what comes after a pass that
@@ -97,15 +104,23 @@ class ComparedModule(msgspec.Struct, frozen=True, kw_only=True):
     before: bool = False
 
 
+LineStatus = Literal[Status, "moved-in", "moved-out"]
+"""Status of a line: ``"moved-in"`` where it came from another function, and ``"moved-out"`` where
+it went into another one."""
+
+
 class Run(msgspec.Struct, frozen=True, array_like=True):
     """Consecutive lines with the same status."""
 
-    status: Status  # ``"changed"`` lines are on both sides, each one beside its counterpart
+    status: LineStatus  # ``"changed"`` lines are on both sides, each one beside its counterpart
     # old, new: the first line on either side, from 1; of lines that a side does not have, the one
     # before which they would stand
     old: int
     new: int
     length: int  # number of lines
+    # Of moved lines: the function that has ``old``, or ``new``; of changed lines whose old ones
+    # went into another function as well: that function.
+    other: str = ""
 
 
 class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +157,9 @@ class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
     added: int = 0
     removed: int = 0
     changed: int = 0
+    # moved_in, moved_out: numbers of lines that came from other functions, or went into them
+    moved_in: int = 0
+    moved_out: int = 0
     # The constants that have other values: the lines do not show these. A function in which nothing
     # else differs is ``"changed"`` all the same, and all of its lines are the same.
     constants: tuple[ConstantDifference, ...] = ()
@@ -157,6 +175,9 @@ class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
     new_label: str
     functions: tuple[FunctionDifference, ...]
     language: str = "tvmscript"
+    # Effect of the step between the sides, in words: names of code are between backticks. Empty
+    # where the sides are not the two ends of a step, or of all passes.
+    sentence: str = ""
 
 
 class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ from lowerscope.core.model.module_steps import (
     PassRecord,
 )
 from lowerscope.core.model.recipe import Recipe, WindowLayout
-from lowerscope.core.model.run_records import KEEP, GuardedRun, RunPart, RunRecord
+from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
@@ -54,8 +54,8 @@ from lowerscope.core.model.snapshot import (
     ValuesRecord,
     View,
 )
-from lowerscope.core.model.time_records import RunTimes
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
+from lowerscope.core.model.why import FusionAnswer
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -166,6 +166,22 @@ class TextQuery(Query[TextRecord], frozen=True):
         return "worker" if self.view in ("bytecode", "llvm", "asm") else _built(self.moment)
 
 
+class FunctionTextsQuery(Query[tuple[TextRecord, ...]], frozen=True):
+    """The texts of several TensorIR functions; the reason as a comment where there is none."""
+
+    recipe: Recipe
+    names: tuple[str, ...]
+    view: View = "script"  # ``"script"``, ``"numpy"`` or ``"te"``.
+    moment: Moment | None = None
+    cached_first = True
+    lane = "light"
+    doing = "printing functions"
+
+    @property
+    def child(self) -> Role:
+        return _built(self.moment)
+
+
 class CatalogueQuery(Query[tuple[PassType, ...]], frozen=True):
     """The passes that steps of a recipe can name: TVM's, and those of its files."""
 
@@ -226,6 +242,17 @@ class DifferenceQuery(Query[DifferenceRecord], frozen=True):
         return _built(self.old.moment, self.new.moment)
 
 
+class CodeDifferenceQuery(Query[DifferenceRecord], frozen=True):
+    """The difference of the code of a TensorIR function, compiled by itself on either side."""
+
+    old: ComparedModule
+    new: ComparedModule
+    name: str
+    view: Literal["llvm", "asm"] = "llvm"
+    runs_on = "worker"
+    doing = "compiling a function before and after a step"
+
+
 class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
     """The difference of the data flow of a Relax function, laid out for fonts of these metrics."""
 
@@ -272,6 +299,18 @@ class TranslationQuery(Query[NodeTranslation], frozen=True):
     doing = "looking up a translation"
 
 
+class WhyFusedQuery(Query[FusionAnswer], frozen=True):
+    """Explanation why two FX nodes, bindings or functions are fused, or not.
+
+    ``one`` and ``other`` are ids, or names as the FX graph and the script have them.
+    """
+
+    recipe: Recipe
+    one: str
+    other: str
+    doing = "explaining the fusion"
+
+
 class WriteRuleQuery(Query[SourceLine], frozen=True):
     """Write a working rule for ``node`` into ``file``; the answer is its location."""
 
@@ -287,6 +326,14 @@ class BuildStepsQuery(Query[tuple[PassRecord, ...]], frozen=True):
     recipe: Recipe
     runs_on = "worker"
     doing = "compiling the model"
+
+
+class TouchingStepsQuery(Query[tuple[int, ...]], frozen=True):
+    """The numbers of the passes that change something of some FX nodes or bindings."""
+
+    recipe: Recipe
+    entities: tuple[str, ...]
+    doing = "looking for the steps that change a node"
 
 
 # --- schedules -----------------------------------------------------------------------------------
@@ -481,15 +528,6 @@ class AgreementQuery(Query[AgreementRecord], frozen=True):
     path: str
     runs_on = "worker"
     doing = "running a set of inputs"
-    has_own_job = True
-
-
-class GuardQuery(Query[GuardedRun], frozen=True):
-    """Build and run once, each call with guarded memory, to find out-of-bounds writes."""
-
-    recipe: Recipe
-    runs_on = "worker"
-    doing = "running with guarded memory"
     has_own_job = True
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from lowerscope.core.model.machines import Remote
+from lowerscope.core.model.run_records import Measuring
 from lowerscope.core.model.schedule import (
     APPLY_RULES,
     APPLY_SCHEDULES,
@@ -21,7 +22,6 @@ from lowerscope.core.model.schedule import (
     Primitive,
     Schedule,
 )
-from lowerscope.core.model.time_records import Measuring
 from lowerscope.core.model.tolerances import Tolerances, tolerances_of_one
 
 VERSION = 3

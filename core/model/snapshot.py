@@ -178,8 +178,9 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     # ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module`` or
     # ``output``.
     opcode: str
-    # target, args, kwargs: as ``Graph.print_tabular`` prints them
+    # A path, an operator, or the qualified name of a function: ``torch.softmax``.
     target: str
+    # args, kwargs: as ``Graph.print_tabular`` prints them
     args: str
     kwargs: str
     # shape, dtype: of a tensor; ``None`` and empty for other values. ``type`` describes both, or
@@ -237,7 +238,8 @@ class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A text with the entities that its lines show; spans may nest, outer ones first.
 
     ``cards`` say what names in it stand for. ``changed`` are the lines, from 1, that its step
-    changed; ``None`` where that is not known.
+    changed; ``None`` where that is not known. ``constants`` are the names of constants of a script,
+    by their printed form: ``metadata["ir.GenericConst"][0]``.
     """
 
     text: str
@@ -245,6 +247,7 @@ class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
     cards: tuple[Card, ...] = ()
     changed: tuple[int, ...] | None = None
+    constants: dict[str, str] = {}
 
 
 class PieceRecord(msgspec.Struct, frozen=True, kw_only=True):

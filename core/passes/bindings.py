@@ -219,7 +219,11 @@ def match_bindings(
     for index, leaf in enumerate(old):
         for place in pairs.found.get(index, ()):
             # The bindings of a group belong to its function.
-            members = _members(before, leaf.callee) if leaf.callee in fused else ()
+            members = (
+                tuple(each.id for each in bound_in(leaf.callee, before[leaf.callee]))
+                if leaf.callee in fused
+                else ()
+            )
             for entity in (*leaf.ids, *members):
                 made = (*helpers.get(place, ()), new[place])
                 matches[entity].update(dict.fromkeys(each for one in made for each in one.ids))
@@ -280,10 +284,6 @@ def is_group(function: Any) -> bool:
     """Return whether a Relax function is one that ``FuseOps`` made."""
     is_relax = isinstance(function, relax.Function) and function.attrs is not None
     return is_relax and bool(function.attrs.get("Primitive"))
-
-
-def _members(module: tvm.IRModule, name: str) -> tuple[str, ...]:
-    return tuple(bound.id for bound in bound_in(name, module[name]))
 
 
 class _Pairs:

@@ -17,8 +17,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.passes.catalogue import Pass, user_passes
-from lowerscope.core.sources.import_isolation import Environment
-from lowerscope.core.sources.user_code import run_file, user_code
+from lowerscope.core.sources.user_code import Environment, run_file, user_code
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +129,5 @@ def _line(function: Callable[..., Any], path: Path) -> SourceLine:
     if not isinstance(code, CodeType):
         # An object with __call__, or something of functools.
         return SourceLine(file=str(path), line=1)
-    return _source_line(code.co_filename, code.co_firstlineno)
-
-
-def _source_line(file: str, line: int) -> SourceLine:
+    file, line = code.co_filename, code.co_firstlineno
     return SourceLine(file=file, line=line, text=linecache.getline(file, line).strip())

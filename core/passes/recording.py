@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -199,17 +199,34 @@ class _Instrument:
         self._recorder.leave(module)
 
 
-def pass_records(runs: Sequence[PassRun]) -> tuple[PassRecord, ...]:
+ScriptOf = Callable[[Any, str], str]
+"""Function that returns the script of a function under a name."""
+
+
+def pass_records(
+    runs: Sequence[PassRun], script: ScriptOf = function_script
+) -> tuple[PassRecord, ...]:
     """Return the records of passes in order, with the functions that each of them changed."""
-    changes = FunctionChanges()
+    changes = FunctionChanges(script)
     return tuple(
-        record_of(run, number, label, changes.between_modules(run.before, run.after))
+        record_of(run, number, label, *changes.of_modules(run.before, run.after))
         for number, (run, label) in enumerate(zip(runs, pass_labels(runs), strict=True), start=1)
     )
 
 
-def record_of(run: PassRun, number: int, label: str, changed: tuple[str, ...]) -> PassRecord:
-    """Return the record of a pass that changed some functions."""
+def record_of(
+    run: PassRun,
+    number: int,
+    label: str,
+    changed: tuple[str, ...],
+    before: Collection[str],
+    after: Collection[str],
+) -> PassRecord:
+    """Return the record of a pass that changed some functions.
+
+    `before`, `after`: the names of all functions on either side.
+    """
+    changed = changed if run.after is not None else ()
     return PassRecord(
         number=number,
         name=run.name,
@@ -218,7 +235,9 @@ def record_of(run: PassRun, number: int, label: str, changed: tuple[str, ...]) -
         parent=run.parent,
         step=run.step,
         milliseconds=run.milliseconds,
-        changed=changed if run.after is not None else (),
+        changed=changed,
+        added=sum(name not in before for name in changed),
+        removed=sum(name not in after for name in changed),
         status=run.status,
         error=run.error,
         left_out=tuple(f"{function}: {why}" for function, why in run.left_out.items()),
@@ -235,7 +254,8 @@ def pass_labels(runs: Sequence[PassRun]) -> Iterator[str]:
 class FunctionChanges:
     """The functions that differ between modules, each printed once."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: ScriptOf = function_script) -> None:
+        self._script_of = script
         self._known: dict[int, tuple[tvm.IRModule, Mapping[str, Any]]] = {}
         # Keep a function with its script, so that its address is not reused.
         self._scripts: dict[tuple[int, str], tuple[Any, str]] = {}
@@ -245,6 +265,15 @@ class FunctionChanges:
         if after is None or before.same_as(after):
             return ()
         return self.between(self._of(before), self._of(after))
+
+    def of_modules(
+        self, before: tvm.IRModule, after: tvm.IRModule | None
+    ) -> tuple[tuple[str, ...], Collection[str], Collection[str]]:
+        """Return the same, and the names of all functions of both modules."""
+        changed = self.between_modules(before, after)
+        if after is None or not changed:
+            return (), (), ()
+        return changed, self._of(before), self._of(after)
 
     def between(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the same for the functions of two modules by name."""
@@ -259,7 +288,7 @@ class FunctionChanges:
     def _script(self, name: str, function: Any) -> str:
         key = (function.__chandle__(), name)
         if key not in self._scripts:
-            self._scripts[key] = (function, function_script(function, name))
+            self._scripts[key] = (function, self._script_of(function, name))
         return self._scripts[key][1]
 
     def _of(self, module: tvm.IRModule) -> Mapping[str, Any]:

@@ -14,10 +14,15 @@ from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, last_line
 from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.remote.running import check_runs_there, machine_of_server, use_threads_there
-from lowerscope.core.remote.session import LOST, Session, sent_to, ship_function
-from lowerscope.core.remote.tracker import WAIT, Tracker
-from lowerscope.core.run.tuning.candidate_bench import Bench
-from lowerscope.core.run.tuning.measurers import PATIENCE, LocalMeasurer, Message, Outcome, Subject
+from lowerscope.core.remote.session import LOST, WAIT, Session, Tracker, sent_to, ship_function
+from lowerscope.core.run.tuning.measurers import (
+    PATIENCE,
+    Bench,
+    LocalMeasurer,
+    Message,
+    Outcome,
+    Subject,
+)
 
 _ENTRY = "alone"
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import tvm
 
-from lowerscope.core.build.build import external_functions, is_registered
+from lowerscope.core.build.build import external_functions, is_registered, planned_memory
 from lowerscope.core.build.targets import (
     lacks,
     make_target,
@@ -24,10 +24,23 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import RemoteQuery, RunQuery, TargetsQuery, answers
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import RunPart, RunRecord, with_times
-from lowerscope.core.model.time_records import Measuring, RunTimes, side_times
-from lowerscope.core.remote.session import RemoteExecution, Session, session, ship
-from lowerscope.core.remote.tracker import BUSY, SOON, Tracker
+from lowerscope.core.model.run_records import (
+    Measuring,
+    RunPart,
+    RunRecord,
+    RunTimes,
+    side_times,
+    with_times,
+)
+from lowerscope.core.remote.session import (
+    BUSY,
+    SOON,
+    RemoteExecution,
+    Session,
+    Tracker,
+    session,
+    ship,
+)
 from lowerscope.core.run.execution import Reference
 from lowerscope.core.run.implementations import (
     inputs_at,
@@ -36,7 +49,6 @@ from lowerscope.core.run.implementations import (
     reference_of,
 )
 from lowerscope.core.run.kept_run import LastRun
-from lowerscope.core.run.memory_plan import planned_memory
 from lowerscope.core.run.runs import (
     QUICKLY,
     SizedRun,

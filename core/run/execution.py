@@ -22,8 +22,7 @@ from lowerscope.core.model.problems import (
     last_line,
 )
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.call_spec import CallSpec, by_position
-from lowerscope.core.sources.pytree import leaves, path_text
+from lowerscope.core.sources.pytree import CallSpec, by_position, leaves, path_text
 
 _MISFIT = re.compile(
     r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="

@@ -33,13 +33,13 @@ from tvm import ir, relax, s_tir, tirx
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import ProcessorUse, check_runs_here, make_target, use_threads
 from lowerscope.core.files.cache import read_kept, write_kept
-from lowerscope.core.files.directories import cache_folder
 from lowerscope.core.files.memo import key_of
+from lowerscope.core.files.paths import cache_folder
 from lowerscope.core.ir.relax import bound_in, callee_of, entity_of, relax_functions
 from lowerscope.core.ir.tensorir import dtype_of, operator_name, parameters_of
 from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.machines import MACHINE, processor_name
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import MACHINE, processor_name
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery, answers
 from lowerscope.core.model.recipe import VERSIONS

@@ -25,7 +25,7 @@ from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text, traced_
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.time_records import (
+from lowerscope.core.model.run_records import (
     BUDGET,
     LEAST,
     MEASURING,
@@ -37,11 +37,10 @@ from lowerscope.core.model.time_records import (
 from lowerscope.core.model.tolerances import EPSILONS
 from lowerscope.core.run.compare.verdicts import PreciseRun, Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference
-from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.pytree import mapped
+from lowerscope.core.sources.pytree import CallSpec, mapped
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.example_run import dtypes_of
 
@@ -442,7 +441,11 @@ class NumpyReference(torch.nn.Module):
         arrays = [(x.float() if x.dtype is torch.bfloat16 else x).numpy() for x in inputs]
         return mapped(
             self._function(*arrays),
-            lambda leaf: torch.from_numpy(np.array(leaf)) if _is_array(leaf) else leaf,
+            lambda leaf: (
+                torch.from_numpy(np.array(leaf))
+                if isinstance(leaf, np.ndarray | np.generic)
+                else leaf
+            ),
         )
 
 
@@ -455,7 +458,3 @@ def in_dtype_of(
         for one, other in zip(expected, actual, strict=False)
     ]
     return (*rounded, *expected[len(rounded) :])
-
-
-def _is_array(leaf: object) -> bool:
-    return isinstance(leaf, np.ndarray | np.generic)

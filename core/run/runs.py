@@ -10,16 +10,19 @@ from typing import Any
 import msgspec
 import torch
 import tvm
+import tvm_ffi
 from torch.utils._python_dispatch import TorchDispatchMode
+from tvm import IRModule, ir
 
-from lowerscope.core.build.build import BuiltModel
+from lowerscope.core.build.build import BuiltModel, planned_memory
 from lowerscope.core.build.targets import check_runs_here
 from lowerscope.core.files.memo import key_of
+from lowerscope.core.ir.relax import binding_ids, callee_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.model.problems import LowerscopeError, error_of
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.run_records import (
     FAILING,
     KEEP,
@@ -27,10 +30,12 @@ from lowerscope.core.model.run_records import (
     CallRun,
     ClassScore,
     DlpackTransfer,
+    Measuring,
     NodeProvenance,
     NodeRun,
     Prediction,
     RunRecord,
+    RunTimes,
     SizeRecord,
     TransferMode,
     call_name,
@@ -38,7 +43,9 @@ from lowerscope.core.model.run_records import (
     time_fields,
     with_times,
 )
-from lowerscope.core.model.time_records import Measuring, RunTimes
+from lowerscope.core.model.schedule import schedule_for
+from lowerscope.core.passes.bindings import inverse
+from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.calls import BoundCall, CallsOf, Owners
 from lowerscope.core.run.compare.verdicts import Verdict
 from lowerscope.core.run.execution import Execution
@@ -50,21 +57,18 @@ from lowerscope.core.run.implementations import (
     reference_of,
 )
 from lowerscope.core.run.kept_run import KeptRun
-from lowerscope.core.run.memory_plan import planned_memory
 from lowerscope.core.run.node_runs import REPEATS as WATCHED
 from lowerscope.core.run.node_runs import NodeRuns, node_runs
-from lowerscope.core.run.provenance import making_of
 from lowerscope.core.sandbox.running_call import NO_CALL, place_of
 from lowerscope.core.stages import Stages
 
 
 @dataclass(frozen=True)
 class NamedCalls:
-    """The calls of ``main``, their labels, and the ids of the FX nodes that each computes."""
+    """The calls of ``main``, and their labels with the FX nodes that each computes."""
 
     calls: tuple[BoundCall, ...]
     names: tuple[str, ...]
-    nodes: tuple[tuple[str, ...], ...]
 
 
 def named_calls(stages: Stages) -> NamedCalls:
@@ -79,7 +83,7 @@ def named_calls(stages: Stages) -> NamedCalls:
         names = tuple(
             call_name(call.callee, each) for call, each in zip(found.calls, nodes, strict=True)
         )
-        return NamedCalls(found.calls, names, tuple(nodes))
+        return NamedCalls(found.calls, names)
 
     return stages.keep("calls", key_of("calls", stages.build_key, stages.lower_key), make)
 
@@ -104,10 +108,10 @@ class Follower:
         """Handle the notification before and after a call; see `Execution.watch`."""
         self._depth += 1 if before else -1
         if name in self._known and self._depth == before:
-            self.move(name, bool(before))
+            self._move(name, bool(before))
         return 0
 
-    def move(self, event: str, inside: bool) -> None:
+    def _move(self, event: str, inside: bool) -> None:
         """Move to a call, or, not `inside`, behind it."""
         if inside:
             here = self.index
@@ -310,7 +314,9 @@ def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> Ru
 
     Of several, it is the one with the most non-finite elements.
     """
-    worst = min(runs, key=lambda run: _badness(run.verdict))
+    worst = min(
+        runs, key=lambda run: (_WORST.index(run.verdict.verdict), -run.verdict.not_finite_count)
+    )
     verdict = worst.verdict
     at = f"{sizes_text(worst.sizes)}: " if worst.sizes and verdict.reason else ""
     module = stages.transformed.module
@@ -346,10 +352,6 @@ def _size_record(run: SizedRun) -> SizeRecord:
         not_finite_count=run.verdict.not_finite_count,
         **time_fields(run.times, run.side),
     )
-
-
-def _badness(verdict: Verdict) -> tuple[int, int]:
-    return _WORST.index(verdict.verdict), -verdict.not_finite_count
 
 
 def largest(errors: Sequence[float | None]) -> float | None:
@@ -565,3 +567,77 @@ def predict(
 
 def _are_probabilities(output: torch.Tensor) -> bool:
     return bool((output >= 0).all()) and abs(float(output.sum()) - 1) < _SUM
+
+
+def making_of(stages: Stages, recipe: Recipe, node: str) -> NodeProvenance:
+    """Return the provenance of a node's code.
+
+    Args:
+        node: Its id.
+    """
+    lowered = stages.lowered
+    assert lowered is not None
+    lowering = lowered.nodes[node.removeprefix("fx:")]
+    bindings = frozenset(f"relax:main/{each}" for each in lowering.bindings)
+    return NodeProvenance(
+        rule=lowering.rule,
+        passes=tuple(passes_on(stages.transformed, bindings)),
+        schedules=tuple(_schedules(stages, recipe, bindings)),
+    )
+
+
+def passes_on(transformed: TransformedModel, bindings: frozenset[str]) -> Iterator[str]:
+    """Yield the names of the steps that changed what bindings compute, or how.
+
+    Args:
+        bindings: Ids from before the first step.
+    """
+    for number, run in enumerate(transformed.runs, start=1):
+        if run.depth > 0 or run.after is None or run.after.same_as(run.before):
+            continue
+        before = _code(run.before, _of(transformed.origins_before(number), bindings))
+        after = _code(run.after, _of(transformed.origins(number), bindings))
+        if not _are_same(before, after):
+            yield run.name.removeprefix("relax.")
+
+
+def _of(origins: Mapping[str, tuple[str, ...]], bindings: frozenset[str]) -> frozenset[str]:
+    """Return the descendants of `bindings`."""
+    return frozenset(each for each, came in origins.items() if bindings.intersection(came))
+
+
+def _code(module: IRModule, bindings: frozenset[str]) -> dict[str, tuple[Any, ...]]:
+    """Return, by id, the values of bindings and the functions that these call."""
+    found = {}
+    for bound in binding_ids(module):
+        if bound.id in bindings:
+            value = getattr(bound.binding, "value", None)
+            callee = callee_of(value)
+            called = module.functions.get(callee) if isinstance(callee, ir.GlobalVar) else None
+            found[bound.id] = (value, called)
+    return found
+
+
+def _are_same(before: Mapping[str, tuple[Any, ...]], after: Mapping[str, tuple[Any, ...]]) -> bool:
+    return before.keys() == after.keys() and all(
+        tvm_ffi.structural_equal(one, other, map_free_vars=True)
+        for name, values in before.items()
+        for one, other in zip(values, after[name], strict=True)
+    )
+
+
+def _schedules(stages: Stages, recipe: Recipe, bindings: frozenset[str]) -> Iterator[str]:
+    """Yield, for each function that the node has a part in, the steps of its schedule."""
+    if not applies_schedules(recipe):
+        return
+    module, structures = stages.unscheduled.module, stages.functions.structures
+    own = _of(inverse(stages.unscheduled.bindings), bindings)
+    for bound in binding_ids(module):
+        callee = callee_of(getattr(bound.binding, "value", None)) if bound.id in own else None
+        name = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
+        structure = structures.get(name)
+        if structure is None or schedule_for(recipe.schedules, name, structure) is None:
+            continue
+        steps = [each.title for each in stages.states(name)[-1].steps if each.status == "done"]
+        if steps:
+            yield f"{name}: {', '.join(steps)}"

@@ -1,9 +1,8 @@
 """The sandbox of the window's child processes, where the system has one: bubblewrap, on Linux.
 
-In it the file system is read-only but for a folder of the window's sandboxes (`sandbox_folder`), a
-temporary folder of the child's own and, where the user wants that, the session's folder; there is
-no network, and no other process can be seen, or reached by a socket. This module imports neither
-torch nor TVM.
+In it the file system is read-only but for a folder of the window's sandboxes and a temporary
+folder of the child's own; there is no network, and no other process can be seen, or reached by a
+socket. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -15,8 +14,10 @@ import platform
 import re
 import shutil
 import socket
+import struct
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -26,20 +27,167 @@ import msgspec
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.sandbox import running_call
-from lowerscope.core.sandbox.call_filter import NO_SOCKET, call_filter
-from lowerscope.core.sandbox.folder import SharedFolder
 from lowerscope.core.sandbox.memory_limit import task_limit
-from lowerscope.core.sandbox.policy import policy
 from lowerscope.core.sandbox.supervisor import SPARE_TASKS, Options
+from lowerscope.resources import SANDBOX
+
+# --- The policy, as ``resources/sandbox.toml`` says it ---
+
+
+class Files(msgspec.Struct, frozen=True):
+    """Folders: the one of temporary files, those that are empty, and those that stay in these."""
+
+    temporary: str
+    hidden: tuple[str, ...]
+    shown: tuple[str, ...]
+
+
+class Variables(msgspec.Struct, frozen=True):
+    """Environment variables that are unset."""
+
+    hidden: tuple[str, ...]
+
+
+class Sockets(msgspec.Struct, frozen=True):
+    """Families of sockets, and types of connected pairs, by their numbers."""
+
+    families: tuple[int, ...]
+    pairs: tuple[int, ...]
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """The numbers of an architecture and of its calls."""
+
+    architecture: int
+    socket: int
+    socketpair: int
+    ioctl: int
+    clone: int
+    refused: tuple[int, ...]
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """System calls; `refused` has the numbers of a call in the order of `machines`."""
+
+    newer: int
+    namespace_flags: int
+    typing_requests: tuple[int, ...]
+    machines: dict[str, Machine]
+    refused: dict[str, tuple[int, int]]
+
+    def refused_on(self, name: str) -> tuple[int, ...]:
+        """Return the numbers of all refused calls on a machine."""
+        place = list(self.machines).index(name)
+        return (*(each[place] for each in self.refused.values()), *self.machines[name].refused)
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """All of the policy."""
+
+    files: Files
+    variables: Variables
+    sockets: Sockets
+    calls: Calls
+
+
+@cache
+def policy() -> Policy:
+    """Return the policy; it is read once."""
+    return msgspec.toml.decode(SANDBOX.read_bytes(), type=Policy)
+
+
+# --- The filter of system calls ---
+#
+# A read-only file system does not keep a process from connecting to a socket in it, and the socket
+# of a terminal multiplexer, of a desktop or of a container service runs commands outside. So there
+# are only sockets of the network that the sandbox has, and connected pairs of this process's own.
+# Calls that make namespaces, that inspect other processes, that the kernel keeps outside of the
+# sandbox (keyrings) or that take memory nobody can count are as on a kernel without them, and so
+# are calls that are newer than this list.
+
+NO_SOCKET = errno.EAFNOSUPPORT
+"""Error of a socket of another family, as on a system without that family."""
+
+
+_UNIX = 1
+_TYPE = 0xF
+"""Bits of a socket's type that are not flags."""
+
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+"""Offsets of these fields in the data that a filter receives. Of arguments this is the lower half,
+which is all that the kernel reads of those that are filtered here."""
+
+_LOAD, _AND, _IF_EQUAL, _IF_FROM, _IF_BITS, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+
+
+def call_filter(machine: str | None = None) -> bytes:
+    """Return the filter for a machine, as its kernel reads it; empty for one that is not known."""
+    name = machine or platform.machine()
+    allowed, listed = policy().sockets, policy().calls
+    calls = listed.machines.get(name)
+    if calls is None:
+        return b""
+    allow = [_instruction(_RETURN, _ALLOW)]
+    unknown, refused = _fail(errno.ENOSYS), _fail(errno.EPERM)
+    no_socket = _fail(NO_SOCKET)
+    sockets = [_instruction(_LOAD, _FIRST), *_if_any(allowed.families, allow), *no_socket]
+    pairs = [
+        *(_instruction(_LOAD, _FIRST), *_unless_equal(_UNIX, no_socket)),
+        *(
+            _instruction(_LOAD, _SECOND),
+            _instruction(_AND, _TYPE),
+            *_if_any(allowed.pairs, allow),
+            *no_socket,
+        ),
+    ]
+    # Every branch ends with a return: the number has to be loaded again otherwise.
+    typing = [_instruction(_LOAD, _SECOND), *_if_any(listed.typing_requests, refused), *allow]
+    cloning = [_instruction(_LOAD, _FIRST), *_if(_IF_BITS, listed.namespace_flags, refused), *allow]
+    return b"".join(
+        (
+            _instruction(_LOAD, _ARCHITECTURE),
+            *_unless_equal(calls.architecture, unknown),
+            _instruction(_LOAD, _NUMBER),
+            # Another ABI of x86 has calls of still greater numbers.
+            *_if(_IF_FROM, listed.newer, unknown),
+            *_if_any(listed.refused_on(name), unknown),
+            *_if(_IF_EQUAL, calls.socket, sockets),
+            *_if(_IF_EQUAL, calls.socketpair, pairs),
+            *_if(_IF_EQUAL, calls.clone, cloning),
+            *_if(_IF_EQUAL, calls.ioctl, typing),
+            *allow,
+        )
+    )
+
+
+def _instruction(code: int, value: int, equal: int = 0, other: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, equal, other, value)
+
+
+def _fail(number: int) -> list[bytes]:
+    return [_instruction(_RETURN, _ERRNO | number)]
+
+
+def _if(code: int, value: int, then: list[bytes]) -> list[bytes]:
+    return [_instruction(code, value, 0, len(then)), *then]
+
+
+def _unless_equal(value: int, then: list[bytes]) -> list[bytes]:
+    return [_instruction(_IF_EQUAL, value, len(then), 0), *then]
+
+
+def _if_any(values: Iterable[int], then: list[bytes]) -> list[bytes]:
+    return [each for value in values for each in _if(_IF_EQUAL, value, then)]
+
+
+# --- The sandbox ---
 
 PROGRAM = "bwrap"
 
 MARK = "/dev/lowerscope-sandbox"
 """Symbolic link that exists in the sandbox alone, and stands for its `Network`. Not an environment
 variable, which a user could set outside of a sandbox."""
-
-SHARED = "LOWERSCOPE_SHARED"
-"""Environment variable with the user's folder that may be written to, if any."""
 
 Network = Literal["none", "open"]
 
@@ -75,7 +223,6 @@ def enclosed(
     command: Sequence[str],
     writable: Sequence[Path],
     network: Network,
-    shared: SharedFolder | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
     *,
     memory: int | None = None,
@@ -84,15 +231,13 @@ def enclosed(
 ) -> tuple[str, ...]:
     """Return the command that runs another one in a sandbox, and kills it on its own exit.
 
-    It starts `sandbox_supervisor`, which kills a sandbox that exceeds a limit.
+    It starts `core.sandbox.supervisor`, which kills a sandbox that exceeds a limit.
 
     Args:
         program: What `program` has returned.
         command: The program that is run, with its arguments.
         writable: Folders that may be written to, besides the temporary one.
         network: The network that it has.
-        shared: A folder of the user's that may be written to as well, except its protected
-            contents.
         variables: Environment variables in addition to those of this process.
         memory: Bytes that all its processes may hold together; ``None`` for any number.
         calls_file: The descriptor of a file of `running_call`, which the program inherits, and to
@@ -113,8 +258,6 @@ def enclosed(
         json.dumps(_options(calls, memory, calls_file, kept)),
         program,
         *("--ro-bind", "/", "/"),
-        # Before the hidden folders, so that none of them reappears with this one.
-        *_shared(shared),
         *("--dev", "/dev"),
         *("--symlink", network, MARK),
         *("--proc", "/proc"),
@@ -129,21 +272,12 @@ def enclosed(
         *(("--unshare-net",) if network == "none" else ()),
         *("--cap-drop", "ALL"),
         "--die-with-parent",
-        *("--setenv", SHARED, "" if shared is None else str(shared.path)),
         *("--setenv", "TMPDIR", files.temporary),
         *(word for each in variables.items() for word in ("--setenv", *each)),
         *(word for each in policy().variables.hidden for word in ("--unsetenv", each)),
         "--",
         *command,
     )
-
-
-def _shared(shared: SharedFolder | None) -> Iterator[str]:
-    """Yield the options that make a folder writable, except for its protected contents."""
-    if shared is not None:
-        yield from ("--bind", str(shared.path), str(shared.path))
-        for each in shared.kept:
-            yield from ("--ro-bind-try", str(each), str(each))
 
 
 def _options(
@@ -223,13 +357,8 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
         todo += "; or do without (a DataLoader: with num_workers=0)"
     elif refused == _NETWORK:
         todo += "; or give it what it wants from the network as a file"
-    elif shared := os.environ.get(SHARED):
-        todo += f"{temporary}, or to {shared}, where what is hidden and the session's file stay as"
-        todo += " they are"
-    elif without:
-        todo += temporary
     else:
-        todo += f"{temporary}, or to the folder of the saved session (a setting: File, Settings)"
+        todo += temporary
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)
     return msgspec.structs.replace(
         problem,

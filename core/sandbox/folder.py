@@ -1,29 +1,32 @@
-"""The folder that sandboxed processes may write to, and the import of cache entries from it.
+"""The folder that sandboxed processes may write to, and what is copied out of it.
 
 A window, or a command, has one such folder for all of its sandboxes, and removes it at its end. All
 else, the user's cache included, is read-only in a sandbox. Nothing outside trusts what is in the
-folder: only regular files of this user with names of cache entries are imported, and no link is
-followed. This module imports neither torch nor TVM.
+folder: cache entries of known names, and the files that were announced before code ran, are copied
+out, plain ones only, and no link is followed. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import os
 import re
-import sys
+import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
+from lowerscope.core.files.atomic_write import copy_below
 from lowerscope.core.files.cache import SANDBOXED, TRACES, read_kept, write_kept
-from lowerscope.core.files.directories import (
+from lowerscope.core.files.paths import (
     CACHE,
     files_below,
     open_directory,
+    open_file,
     open_file_below,
+    open_plain,
     remove,
     user_cache_folder,
 )
@@ -169,68 +172,87 @@ def _take_over_file(cache: int, name: str) -> None:
     write_kept(target, data)
 
 
-# --- The folder of a saved session, shared with the sandbox for writing ---
-#
-# What code leaves there may run later, outside of the sandbox. So hidden files (a repository's
-# hooks, an editor's tasks), the session's file and Lowerscope's own files are read-only; where
-# that cannot be ensured, code may not write there at all. This module imports neither torch nor
-# TVM.
+MODE = 0o644
+"""Mode of the copied files."""
+
+Takes = Callable[[str], bool]
+"""Predicate on a name, relative to the folder: whether a file of that name was announced."""
 
 
-@dataclass(frozen=True)
-class SharedFolder:
-    """A folder that code may write to."""
-
-    path: Path  # Where it is, without links.
-    kept: tuple[Path, ...]  # Its read-only contents.
-
-
-class NotShared(Exception):
-    """A folder is not shared, for the reason in the message, which follows the folder's name."""
-
-
-def shared_folder(session: Path, settings: Path) -> SharedFolder:
-    """Return the folder of a session's file, as it is shared with code.
+class SandboxOutput:
+    """A folder for the output of a sandboxed process, and its copying to the user's folder.
 
     Args:
-        session: The file.
-        settings: The folder of Lowerscope's settings.
+        place: The folder of the sandboxes.
+        target: The user's folder.
+        takes: Says which files were announced.
 
     Raises:
-        NotShared: If code may not write there.
+        OSError: If it cannot be made.
     """
-    folder = Path(os.path.realpath(session.parent))
-    home = Path(os.path.realpath(Path.home()))
-    if folder == home or folder in home.parents:
-        raise NotShared("is or holds your home folder")
-    own = [*_run_from(), Path(os.path.realpath(settings))]
-    if any(each == folder or each in folder.parents for each in own):
-        raise NotShared("has programs or settings that Lowerscope runs with")
-    if any(part.startswith(".") for part in folder.parts):
-        raise NotShared("is hidden")
-    try:
-        if folder.stat().st_uid != os.getuid():
-            raise NotShared("belongs to another user")
-        kept = [*_kept_names(folder, session), *(each for each in own if folder in each.parents)]
-    except OSError as error:
-        raise NotShared(f"cannot be read ({error.strerror})") from None
-    return SharedFolder(folder, tuple(dict.fromkeys(kept)))
+
+    def __init__(self, place: SandboxFolder, target: Path, takes: Takes) -> None:
+        self.target = target
+        self._takes = takes
+        self.folder = place.new_folder()  # The folder to write to.
+        # Held by descriptor: this folder is read, whatever replaces it.
+        self._opened: int | None = open_directory(self.folder)
+
+    def put_in(self, source: Path) -> None:
+        """Copy a file of the user's into the folder, if it exists.
+
+        Raises:
+            OSError: If it cannot be read, or written; also if the process has taken its name.
+        """
+        assert self._opened is not None
+        with contextlib.suppress(FileNotFoundError), open_plain(source) as file:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(open_file(source.name, flags, self._opened), "wb") as copy:
+                shutil.copyfileobj(file, copy)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the announced files that are there, relative to the folder.
+
+        Raises:
+            OSError: If the folder cannot be read.
+        """
+        assert self._opened is not None
+        return tuple(name for name in files_below(self._opened) if self._takes(name))
+
+    def others(self) -> tuple[str, ...]:
+        """Return the names of files that were not announced."""
+        assert self._opened is not None
+        return tuple(name for name in files_below(self._opened) if not self._takes(name))
+
+    def copy_out(self, replaceable: Callable[[str], bool]) -> tuple[Path, ...]:
+        """Copy the announced files to the user's folder, and return their paths there.
+
+        Args:
+            replaceable: Predicate on a name: whether an existing file may be replaced.
+
+        Raises:
+            OSError: If one of them is not a regular file, exists by now, or cannot be written;
+                earlier copies stay.
+        """
+        assert self._opened is not None
+        names = self.names()
+        for name in names:
+            if not replaceable(name) and os.path.lexists(self.target / name):
+                raise FileExistsError(errno.EEXIST, f"{name} is there by now")
+        for name in names:
+            with os.fdopen(open_file_below(self._opened, name), "rb") as file:
+                copy_below(file.fileno(), self.target, name, MODE)
+        return tuple(self.target / name for name in names)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._opened is not None:
+            remove(self.folder)
+            with contextlib.suppress(OSError):
+                os.close(self._opened)
+            self._opened = None
 
 
-def _kept_names(folder: Path, session: Path) -> Iterator[Path]:
-    """Yield the hidden files of a folder, the session's file, and its lock."""
-    names = (session.name, f"{session.name}.lock")
-    with os.scandir(folder) as entries:
-        for each in sorted(entries, key=lambda entry: entry.name):
-            if each.name.startswith(".") or each.name in names:
-                if each.is_symlink():
-                    # Another link could be put in its place.
-                    raise NotShared(f"has a link {each.name}")
-                yield folder / each.name
-
-
-def _run_from() -> Iterator[Path]:
-    """Yield the folders that this program is imported and run from."""
-    for each in (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2]), *sys.path):
-        if each and os.path.isdir(each):
-            yield Path(os.path.realpath(each))
+def only(names: Collection[str]) -> Takes:
+    """Return a predicate that accepts these names."""
+    return frozenset(names).__contains__

@@ -4,7 +4,7 @@ Each child of a window, and each command, has a folder of its own, which its par
 has ended, however it ended. The name of the folder has the process that made it, so that the next
 start of a window or a command can remove those of a killed process. So have the other temporary
 places: `sweep` knows all of them. Files that replace the user's are in `core.files.atomic_write`,
-and the cache of tuning and measuring, in `core.cache_limit`. This module imports neither torch nor
+and the cache of tuning and measuring, in `core.files.cache`. This module imports neither torch nor
 TVM.
 """
 
@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lowerscope.core.files.atomic_write import remove_leftovers
-from lowerscope.core.files.directories import cache_folder, remove
 from lowerscope.core.files.in_memory import FOLDER
+from lowerscope.core.files.paths import cache_folder, remove
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox import folder as sandbox_folder
 
@@ -108,12 +108,8 @@ def _is_left(path: Path) -> bool:
     """Return whether the process that a file or folder is named after has gone."""
     if sys.platform != "win32" and path.lstat().st_uid != os.getuid():
         return False
-    number = next(_numbers(path.name), None)
+    number = next((int(each) for each in path.name.split("-") if each.isdecimal()), None)
     return number is not None and not _is_alive(number)
-
-
-def _numbers(name: str) -> Iterator[int]:
-    return (int(each) for each in name.split("-") if each.isdecimal())
 
 
 def _is_alive(number: int) -> bool:

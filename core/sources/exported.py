@@ -23,8 +23,7 @@ import torch
 
 from lowerscope.core.files.paths import check_readable
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes
-from lowerscope.core.sources.pickles import imports_of
+from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes, imports_of
 from lowerscope.core.sources.program_text import harmless_paths, suspects, suspects_of_payload
 
 HARMLESS = frozenset(

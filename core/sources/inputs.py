@@ -11,7 +11,6 @@ from lowerscope.core.files.sources import FLOATS, check_input
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
-from lowerscope.core.sources.call_spec import CallSpec, Place, Places
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -23,7 +22,7 @@ from lowerscope.core.sources.examples import (
 )
 from lowerscope.core.sources.input_values import draw, read
 from lowerscope.core.sources.opened_model import seed_all
-from lowerscope.core.sources.pytree import mapped
+from lowerscope.core.sources.pytree import CallSpec, Place, Places, mapped
 
 
 @dataclass(frozen=True, eq=False)

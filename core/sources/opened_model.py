@@ -15,10 +15,9 @@ import torch
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.sources.call_spec import CallSpec, Place
 from lowerscope.core.sources.examples import ExampleInput, Examples, Signature
-from lowerscope.core.sources.import_isolation import Environment
-from lowerscope.core.sources.pytree import mapped
+from lowerscope.core.sources.pytree import CallSpec, Place, mapped
+from lowerscope.core.sources.user_code import Environment
 
 if TYPE_CHECKING:
     import tvm

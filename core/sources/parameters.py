@@ -15,8 +15,16 @@ from safetensors.torch import load_file
 
 from lowerscope.core.files.paths import check_readable
 from lowerscope.core.model.problems import LowerscopeError, listed
-from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes, is_archive, read_npz
-from lowerscope.core.sources.pickles import ForbiddenImport, import_text, imports_of, load_arrays
+from lowerscope.core.sources.array_files import (
+    ForbiddenImport,
+    UnreadableArrays,
+    check_bytes,
+    import_text,
+    imports_of,
+    is_archive,
+    load_arrays,
+    read_npz,
+)
 
 SUFFIX = ".safetensors"
 

@@ -13,8 +13,7 @@ from torch import fx
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.sources.call_spec import CallSpec
-from lowerscope.core.sources.pytree import leaves, path_text
+from lowerscope.core.sources.pytree import CallSpec, leaves, path_text
 from lowerscope.core.tracing.trace_errors import (
     forward_line,
     inputs_do_not_fit,

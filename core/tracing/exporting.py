@@ -17,8 +17,7 @@ from torch import fx
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.sources.call_spec import CallSpec
-from lowerscope.core.sources.pytree import plain
+from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
 from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.trace_errors import (
@@ -286,7 +285,9 @@ def described_values(
 
     for node in graph_module.graph.nodes:
         if node.op == "output":
-            values[node.name] = describe(fx.node.map_arg(node.args[0], _value_of), written)
+            values[node.name] = describe(
+                fx.node.map_arg(node.args[0], lambda each: each.meta["val"]), written
+            )
         elif "val" in node.meta:
             values[node.name] = describe(node.meta["val"], written)
     return values
@@ -321,7 +322,3 @@ def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[A
                     f"{name} == {extent_text(expression.xreplace(names))}", named, None, node.name
                 )
     return names
-
-
-def _value_of(node: fx.Node) -> Any:
-    return node.meta["val"]

@@ -17,9 +17,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.snapshot import Note
-from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.opened_model import RandomState
-from lowerscope.core.sources.pytree import leaves, path_text, plain
+from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
 from lowerscope.core.tracing.trace_errors import forward_line, is_users_file, where_of
 

@@ -21,8 +21,7 @@ from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.sources.call_spec import CallSpec
-from lowerscope.core.sources.pytree import plain
+from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import run_eagerly
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,

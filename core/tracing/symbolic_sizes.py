@@ -34,7 +34,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.sources.call_spec import CallSpec
+from lowerscope.core.sources.pytree import CallSpec
 from lowerscope.core.tracing.example_run import NodeInfo, describe
 from lowerscope.core.tracing.trace_errors import (
     first_line,

@@ -16,9 +16,8 @@ from torch import fx
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.sources.call_spec import CallSpec, by_position
 from lowerscope.core.sources.opened_model import RandomState
-from lowerscope.core.sources.pytree import is_plain, leaves
+from lowerscope.core.sources.pytree import CallSpec, by_position, is_plain, leaves
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.fidelity import (

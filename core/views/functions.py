@@ -10,6 +10,7 @@ import msgspec
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR
+from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.ir.tensorir import allocated_ids, blocks_in, count_parts, parts_of
 from lowerscope.core.model.module_steps import Moment, PassRecord
@@ -205,4 +206,6 @@ def build_steps(
 
     Raises `LowerscopeError` if the build fails.
     """
-    return pipeline.stages(query.recipe, job).recorded.records
+    stages = pipeline.stages(query.recipe, job)
+    build, key = stages.recorded, key_of("build steps", stages.build_key)
+    return stages.keep("build steps", key, lambda: build.records(stages.script_of))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import PurePath
 from typing import Any
 
@@ -15,7 +16,7 @@ from tvm import relax, tirx
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
 from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
-from lowerscope.core.ir.script import function_script
+from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.line_difference import FunctionText, function_differences
 from lowerscope.core.model.module_steps import (
@@ -27,12 +28,18 @@ from lowerscope.core.model.module_steps import (
     Moment,
     Section,
 )
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
+from lowerscope.core.model.queries import (
+    CodeDifferenceQuery,
+    DifferenceQuery,
+    GraphDifferenceQuery,
+    answers,
+)
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.passes.bindings import Matches, inverse
+from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
 from lowerscope.core.passes.recording import (
     compared_values,
     constant_tensors,
@@ -41,9 +48,12 @@ from lowerscope.core.passes.recording import (
 )
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.views.codegen_text import code_alone
 from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
 from lowerscope.core.views.graph.relax_graph import function_graph
 from lowerscope.core.views.graph_records import with_ends
+from lowerscope.core.views.moved_lines import sources_of, with_moved_lines
+from lowerscope.core.views.step_sentences import Effect, code, general_words, listed, step_sentence
 
 
 def module_difference(
@@ -55,11 +65,53 @@ def module_difference(
     """
     labels = labels_of(old, new, sides)
     before, after = side_module(old, sides[0]), side_module(new, sides[1])
+
+    @cache
+    def matches() -> Matches:
+        return match_bindings(before, after, new.transformed.walked)
+
+    functions = _differences(old, new, before, after)
+    if old.lower_key == new.lower_key:
+        functions = with_moved_lines(before, after, functions, matches)
     return DifferenceRecord(
         old_label=labels[0],
         new_label=labels[1],
-        functions=_differences(old, new, before, after),
+        functions=functions,
+        sentence=_sentence(new, sides, Effect(before, after, functions, matches)),
     )
+
+
+def _sentence(stages: Stages, sides: tuple[ComparedModule, ComparedModule], effect: Effect) -> str:
+    """Return what the step between the two sides did; empty if they are not its two ends."""
+    old, new = sides
+    moment = new.moment
+    if old.recipe != new.recipe or new.before:
+        return ""
+    if moment is None:
+        is_start = old.moment == Moment(section="passes", index=0)
+        return f"All passes together {general_words(effect)}." if is_start else ""
+    if moment.index == 0 or old.moment != moment or not old.before:
+        return ""
+    if moment.section == "translate":
+        return _translated(stages, moment.index)
+    if moment.section == "schedule":
+        title = stages.states(moment.function)[-1].steps[moment.index - 1].title
+        return f"{title[:1].upper()}{title[1:]}, in {code(moment.function)}."
+    runs = stages.recorded.runs if moment.section == "build" else stages.transformed.runs
+    return step_sentence(runs[moment.index - 1].name, effect)
+
+
+def _translated(stages: Stages, index: int) -> str:
+    """Return what an FX node became."""
+    assert stages.traced is not None
+    assert stages.lowered is not None
+    node = list(stages.traced.graph_module.graph.nodes)[index - 1]
+    lowering = stages.lowered.nodes.get(node.name)
+    bindings = () if lowering is None else tuple(lowering.bindings)
+    if not bindings:
+        return f"{code(node.name)} ({node.op}) became no binding."
+    noun = "the binding" if len(bindings) == 1 else f"{len(bindings)} bindings:"
+    return f"{code(node.name)} ({node.op}) became {noun} {listed(bindings)}."
 
 
 def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[int, ...]:
@@ -156,6 +208,48 @@ def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> Dif
     """Return the difference of two modules: see `module_difference`."""
     old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
     return module_difference(old, new, (query.old, query.new))
+
+
+@answers(CodeDifferenceQuery)
+def code_difference(
+    query: CodeDifferenceQuery, pipeline: Pipeline, job: Progress
+) -> DifferenceRecord:
+    """Compare the code of a TensorIR function before and after a step, compiled by itself.
+
+    A function that took the place of one other is compared with that.
+
+    Raises a `LowerscopeError` if there is no such function, or TVM cannot compile it.
+    """
+    sides = query.old, query.new
+    old, new = (pipeline.stages(each.recipe, job) for each in sides)
+    before, after = side_module(old, sides[0]), side_module(new, sides[1])
+    names = [query.name, query.name]
+    if query.name not in prim_funcs_of(before):
+        sources = sources_of(before, after, match_bindings(before, after)).get(query.name, [])
+        names[0] = sources[0] if len(sources) == 1 else query.name
+    texts: list[dict[str, FunctionText]] = []
+    for stages, module, name in ((old, before, names[0]), (new, after, names[1])):
+        function = prim_funcs_of(module).get(name)
+        if function is None:
+            texts.append({})
+            continue
+        job.report(f"Compiling {name}")
+        script = stages.script_of(function, name)
+        key = key_of("alone at a step", script, name, str(stages.target))
+        code = code_alone(stages, key, name, function, query.view)
+        texts.append({query.name: FunctionText("", code)})
+    if not any(texts):
+        raise LowerscopeError(
+            f"there is no TensorIR function {query.name} on either side",
+            todo="Choose a TensorIR function that the step changed",
+        )
+    labels = labels_of(old, new, sides)
+    return DifferenceRecord(
+        old_label=labels[0],
+        new_label=labels[1],
+        functions=function_differences(*texts),
+        language=query.view,
+    )
 
 
 @answers(GraphDifferenceQuery, _are_cached)
@@ -267,36 +361,38 @@ def _step(stages: Stages, side: ComparedModule) -> str:
 
 
 def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
-    """Return the functions in listing order: Relax first, then TensorIR in call order."""
-    functions = dict(relax_functions(module))
+    """Return the functions in listing order: ``main``, Relax, then TensorIR, in call order."""
+    order = _call_order(stages, module)
+    found = sorted(relax_functions(module), key=lambda each: order.get(each[0], -1))
+    functions: dict[str, Any] = {str(name): function for name, function in found}
     kernels = {
         str(variable.name_hint): function
         for variable, function in module.functions_items()
         if isinstance(function, tirx.PrimFunc)
     }
-    called = [entity.removeprefix("tir:") for entity in calls_of(module)]
-    order = {name: place for place, name in enumerate(called)}
     for name in sorted(kernels, key=lambda name: (order.get(name, len(order)), name)):
         functions[name] = kernels[name]
     return {
         str(name): FunctionText(
             "relax" if isinstance(function, relax.Function) else "tensorir",
-            _printed(stages, str(name), function),
+            stages.script_of(function, str(name)),
         )
         for name, function in functions.items()
     }
 
 
-def _printed(stages: Stages, name: str, function: Any) -> str:
-    """Return the script of a function, cached for all modules that share it."""
-    # Keep the function with its text, so that its address is not reused.
-    _, text = stages.keep(
-        "function text",
-        key_of("function text", function.__chandle__(), name),
-        lambda: (function, function_script(function, name)),
-        lambda kept: 2 * len(kept[1]),
+def _call_order(stages: Stages, module: tvm.IRModule) -> Mapping[str, int]:
+    """Return the places of the functions in the order of their first calls, cached."""
+    # Keep the module with it, so that its address is not reused.
+    _, order = stages.keep(
+        "call order",
+        key_of("call order", module.__chandle__()),
+        lambda: (
+            module,
+            {each.partition(":")[2]: place for place, each in enumerate(calls_of(module))},
+        ),
     )
-    return text
+    return order
 
 
 def constant_differences(

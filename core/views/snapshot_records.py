@@ -18,7 +18,7 @@ from lowerscope.core.build.build import (
 )
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
-from lowerscope.core.ir.script import relax_text
+from lowerscope.core.ir.script import NameOf, function_script, relax_text
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
@@ -43,16 +43,17 @@ from lowerscope.core.model.snapshot import (
     SourceLine,
 )
 from lowerscope.core.passes.extension_files import notes_on
-from lowerscope.core.passes.recording import pass_records
+from lowerscope.core.passes.recording import ScriptOf, pass_records
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.compare.tensor_values import constant_records
+from lowerscope.core.sources.input_values import picture_of
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.pictures import picture_of
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.functions import function_records
 from lowerscope.core.views.graph.fx_graph import fx_graph
 from lowerscope.core.views.graph_records import fx_nodes, kinds_of
+from lowerscope.core.views.source_text import names_of_constants
 from lowerscope.core.views.translation import translation_records
 
 
@@ -179,12 +180,16 @@ def make_snapshot(
     transformed: TransformedModel,
     metrics: TextMetrics,
     check: Callable[[], None],
+    name_of: NameOf | None = None,
+    script: ScriptOf = function_script,
 ) -> Snapshot:
     """Assemble the records of a recipe.
 
     `module`: as it was lowered, before the passes.
     `traced`, `lowered`: ``None`` for a source without torch.
     `check`: called between the parts; may raise to cancel.
+    `name_of`: returns the names of constants.
+    `script`: returns the script of a function.
     """
     walked = transformed.walked
     bounds = walked.of(module)
@@ -213,10 +218,10 @@ def make_snapshot(
         fx=nodes,
         tracer="" if traced is None else traced.tracer,
         fx_graph=graph,
-        relax=relax_text(module, bounds),
+        relax=relax_text(module, bounds, name_of),
         functions=_functions(transformed, calls),
         translation=translation,
-        passes=pass_records(transformed.runs),
+        passes=pass_records(transformed.runs, script),
         fates=_fates(nodes, transformed.fates),
         links=tuple(_links(nodes, called, model, arguments)),
     )
@@ -407,7 +412,17 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
 
     def make() -> Snapshot:
         job.report("Drawing")
-        made = make_snapshot(loaded, module, traced, lowered, transformed, metrics, job.check)
+        made = make_snapshot(
+            loaded,
+            module,
+            traced,
+            lowered,
+            transformed,
+            metrics,
+            job.check,
+            names_of_constants(stages),
+            stages.script_of,
+        )
         return add_externals(
             msgspec.structs.replace(made, constants=constant_records(stages)), stages
         )

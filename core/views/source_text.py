@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import TextQuery, answers
+from lowerscope.core.model.queries import FunctionTextsQuery, TextQuery, answers
 from lowerscope.core.model.snapshot import Span, TextRecord, View
 from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.run.compare.tensor_values import constants_by_name
@@ -138,6 +138,31 @@ def text(query: TextQuery, pipeline: Pipeline, job: Progress) -> TextRecord:
     )
 
 
+def _are_cached(query: FunctionTextsQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return all(_is_cached(each, pipeline, job) for each in _single(query))
+
+
+@answers(FunctionTextsQuery, _are_cached)
+def function_texts(
+    query: FunctionTextsQuery, pipeline: Pipeline, job: Progress
+) -> tuple[TextRecord, ...]:
+    """Return the texts of several functions, as `text` does."""
+    return tuple(_text_or_reason(each, pipeline, job) for each in _single(query))
+
+
+def _single(query: FunctionTextsQuery) -> Iterator[TextQuery]:
+    for name in query.names:
+        yield TextQuery(query.recipe, name, query.view, query.moment)
+
+
+def _text_or_reason(query: TextQuery, pipeline: Pipeline, job: Progress) -> TextRecord:
+    try:
+        return text(query, pipeline, job)
+    except LowerscopeError as error:
+        # The other functions are shown all the same.
+        return TextRecord(text=f"# {error.problem.headline}", language="python")
+
+
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:
     """Write function `name` after the passes; for the views ``"builder"`` and ``"metadata"``, the
     module before them; for ``"code"``, the FX graph; for ``"source"``, the file `name`; for
@@ -168,7 +193,7 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
             return record
         return msgspec.structs.replace(record, changed=changed_lines(stages, moment, record))
     if view == "numpy" and any(name == each for each, _ in relax_functions(module)):
-        record = numpy_graph_text(module, name, _names_of_constants(stages))
+        record = numpy_graph_text(module, name, names_of_constants(stages, identifiers=True))
         return _as_lowered(record, _origins(stages, moment))
     functions = prim_funcs_of(module)
     if name not in functions:
@@ -195,11 +220,11 @@ def _traced_text(stages: Stages, view: View, name: str) -> TextRecord:
 def _script(stages: Stages, module: tvm.IRModule, name: str, moment: Moment | None) -> TextRecord:
     if moment is not None and moment.section == "build" and name:
         return function_text(module, name, loops_at(stages, name, moment.index))
-    origins = _origins(stages, moment)
+    origins, name_of = _origins(stages, moment), names_of_constants(stages)
     if name or moment is None:
-        return _as_lowered(function_text(module, name), origins)
+        return _as_lowered(function_text(module, name, name_of=name_of), origins)
     bounds = stages.transformed.walked.of(module) if moment.section == "passes" else None
-    return _as_lowered(relax_text(module, bounds), origins)
+    return _as_lowered(relax_text(module, bounds, name_of), origins)
 
 
 def _origins(stages: Stages, moment: Moment | None) -> Matches:
@@ -235,13 +260,18 @@ def builder_of(stages: Stages, module: tvm.IRModule, reserved: Collection[str] =
     Raises `LowerscopeError` if the module has something that a builder program cannot make; it is
     named.
     """
-    return builder_text(module, _names_of_constants(stages), reserved)
+    return builder_text(module, names_of_constants(stages, identifiers=True), reserved)
 
 
-def _names_of_constants(stages: Stages) -> Callable[[Any], str]:
+def names_of_constants(stages: Stages, *, identifiers: bool = False) -> Callable[[Any], str]:
+    """Return a function that returns the name of a constant; empty for none.
+
+    `identifiers`: as names of variables: ``linear0_weight``. Constants that are no parameters of
+        the model are then without a name.
+    """
     # Passes re-wrap constants around the same elements.
     names = {elements_of(each): name for name, each in stages.parameters.items()}
     for each in constants_by_name(stages):
-        if each.from_model:
-            names[elements_of(each.data)] = identifier(each.name, ())
+        if each.from_model or not identifiers:
+            names[elements_of(each.data)] = identifier(each.name, ()) if identifiers else each.name
     return lambda constant: names.get(elements_of(constant.value), "")

@@ -11,7 +11,6 @@ from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.queries import (
     AgreementQuery,
     BuildStepsQuery,
-    GuardQuery,
     MeasureQuery,
     MovesQuery,
     RunQuery,
@@ -19,7 +18,6 @@ from lowerscope.core.model.queries import (
     SnapshotQuery,
 )
 from lowerscope.core.model.recipe import Drawing, Override
-from lowerscope.core.model.run_records import GuardedRun
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.model.schedule_records import ScheduleRecord, ScheduleStep
 from lowerscope.core.model.snapshot import InputRecord, Picture, Snapshot, TextRecord
@@ -217,7 +215,7 @@ def test_a_run_of_files_that_changed_is_shown_once_they_are_read_again(
     assert any("opened anew" in each for each in bench.notices)
 
 
-def test_a_run_that_crashed_is_repeated_with_guarded_memory(bench: Bench) -> None:
+def test_a_recipe_whose_run_crashed_is_left_for_the_last_that_worked(bench: Bench) -> None:
     bench.open(RECIPE)
     bench.run()
     bench.change(TE)
@@ -228,8 +226,6 @@ def test_a_run_that_crashed_is_repeated_with_guarded_memory(bench: Bench) -> Non
     lost.refuse(msgspec.structs.replace(CRASHED, what="The worker crashed"))
     faults = bench.features.faults
     assert faults.failed is not None
-    bench.sent(GuardQuery).answer(GuardedRun(calls=2))
-    assert "2" in bench.document.problems[0].where
     assert faults.can_go_back
     faults.go_back()
     assert bench.document.wanted == RECIPE
@@ -364,11 +360,10 @@ def test_a_query_of_the_schedule_is_repeated_once_after_a_crash(bench: Bench) ->
         lost = bench.sent(ScheduleQuery)
         crash(bench, bench.engine)
         lost.refuse(CRASHED)
-    assert scheduling.problem is not None
-    # What is shown is replayed in the next engine; then it is asked once more.
-    bench.derive()
-    bench.sent(ScheduleQuery).answer(scheduled(0))
-    assert scheduling.problem is None
+        # The recipe shown is replayed in the next engine; then the query is sent once more.
+        bench.derive()
+    assert scheduling.problem == CRASHED
+    assert bench.count(ScheduleQuery) == 2
 
 
 def test_the_function_is_measured_unless_a_run_has_the_worker(bench: Bench, qtbot: QtBot) -> None:

@@ -45,7 +45,9 @@ def test_every_command_and_pane_that_a_page_names_is_there(window: MainWindow) -
         named.setdefault(pane.title(), set()).update(tabs)
     for field, menu in (("Target", window.tool_bar.target._menu),):
         named[field] = {plain(each.text()).partition(" – ")[0] for each in menu.actions()}
-    named["Keep"] = {plain(each.text()) for each in window.panes.schedule.keep.menu().actions()}
+    named["Save"] = {
+        plain(each.text()) for each in window.panes.schedule.history.keep.menu().actions()
+    }
     found = 0
     for page, text in TEXT.items():
         for menu, words in _PATH.findall(text):

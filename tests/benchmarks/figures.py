@@ -1,22 +1,17 @@
-"""A figure of a benchmark: two times, measured alternately, and the goal for their ratio."""
+"""Figures of benchmarks: times held against others, or against a limit; and how they are taken."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cache
+from typing import Any
 
+from PySide6.QtWidgets import QApplication
 
-class Shown(Protocol):
-    """What a benchmark returns."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figure for JSON."""
-
-    def line(self) -> str:
-        """Return the figure as text."""
+from lowerscope.app.kit import theme
 
 
 @dataclass(frozen=True)
@@ -24,10 +19,11 @@ class Figure:
     """Times of ours and of what it is held against, in milliseconds, pair by pair."""
 
     name: str
-    ours: list[float]
-    theirs: list[float]
+    ours: Sequence[float]
+    theirs: Sequence[float]
     against: str
     goal: float
+    note: str = ""
 
     @property
     def ratio(self) -> float:
@@ -45,49 +41,78 @@ class Figure:
             "goal": self.goal,
             "reached": self.ratio <= self.goal,
             "pairs": len(self.ours),
+            "note": self.note,
         }
 
     def line(self) -> str:
         """Return the figure as a line."""
         mark = "reached" if self.ratio <= self.goal else "NOT reached"
+        ours, theirs = statistics.median(self.ours), statistics.median(self.theirs)
         return (
-            f"{self.name}: {statistics.median(self.ours):.1f} ms against"
-            f" {statistics.median(self.theirs):.1f} ms ({self.against}), ratio {self.ratio:.2f},"
-            f" goal {self.goal}: {mark}"
+            f"{self.name}: {ours:.3g} ms against {theirs:.3g} ms ({self.against}),"
+            f" ratio {self.ratio:.2f}, goal {self.goal}: {mark}{self.note}"
         )
 
 
-def alternately(
-    ours: Callable[[], float], theirs: Callable[[], float], pairs: int
-) -> tuple[list[float], list[float]]:
-    """Measure both sides by turns, so that a busy moment of the machine hits both.
-
-    Parameters
-    ----------
-    ours, theirs
-        Do the work once and return its time in milliseconds.
-    """
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(pairs):
-        times[0].append(ours())
-        times[1].append(theirs())
-    return times
+Benchmark = Callable[[], Iterable[Figure]]
+BENCHMARKS: dict[str, Benchmark] = {}
 
 
-def milliseconds(work: Callable[[], object]) -> float:
-    """Return the time that a call takes."""
-    start = time.perf_counter()
+def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
+    """Register what measures under a name."""
+
+    def register(measure: Benchmark) -> Benchmark:
+        BENCHMARKS[name] = measure
+        return measure
+
+    return register
+
+
+def measured(name: str) -> list[Figure]:
+    """Run a benchmark, in a process of its own."""
+    import tests.benchmarks.__main__  # noqa: F401 - registers them
+
+    return list(BENCHMARKS[name]())
+
+
+def milliseconds(
+    work: Callable[[], object], clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Return the time that a call takes; by `time.process_time`, without that of others."""
+    start = clock()
     work()
-    return (time.perf_counter() - start) * 1000
+    return (clock() - start) * 1000
 
 
-def processor_milliseconds(work: Callable[[], object]) -> float:
-    """Return the time that a processor is at a call, which other programs do not lengthen."""
-    start = time.thread_time()
-    work()
-    return (time.thread_time() - start) * 1000
+def against(
+    name: str,
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    what: str,
+    *,
+    pairs: int,
+    goal: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Figure:
+    """Measure both sides by turns, after one turn that does not count."""
+    times = [(milliseconds(ours, clock), milliseconds(theirs, clock)) for _ in range(pairs + 1)]
+    mine, others = zip(*times[1:], strict=True)
+    return Figure(name, mine, others, what, goal)
 
 
 def within(name: str, times: Sequence[float], limit: float) -> Figure:
     """Return the figure of times that have a limit, all in milliseconds."""
-    return Figure(name, list(times), [limit] * len(times), "the limit", 1.0)
+    return Figure(name, times, [limit] * len(times), "the limit", 1.0)
+
+
+def p95(times: Sequence[float]) -> float:
+    """Return the time that 95 of 100 do not exceed."""
+    return sorted(times)[int(0.95 * (len(times) - 1))]
+
+
+@cache
+def application() -> QApplication:
+    """Return the application, with the style and the colours of the real one."""
+    found = QApplication(["benchmark", *theme.STYLE])
+    theme.start(found, "light")
+    return found

@@ -1,4 +1,4 @@
 """The samples that take seconds to build and to run: the rest of what is done with them is done at
-length, in ``tests/soak/test_samples_at_length.py``."""
+length, with ``LOWERSCOPE_SOAK=1``."""
 
 LARGE = ("resnet18", "depthwise_net")

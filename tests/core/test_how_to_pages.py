@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.cli.main import main
-from lowerscope.resources import HELP
 from tests.core.following_pages import Commands, check_printed, follow
 
 ROOT = Path(__file__).parents[2]
@@ -116,19 +115,3 @@ def test_a_page_on_a_file_of_the_user_says_what_happens(
             assert program == "lowerscope"
             assert main(arguments) == 0, capsys.readouterr().err
         check_printed(each, capsys.readouterr().out)
-
-
-def test_the_course_names_every_file_of_its_folder_and_overwrites_none_unasked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = (HELP / "course.md").read_text("utf-8")
-    assert all(f"course/{path.name}" in text for path in (HELP / "course").glob("*.py"))
-    monkeypatch.chdir(tmp_path)
-    assert main(["course", "--output", "course"]) == 0
-    file = tmp_path / "course" / "mlp.py"
-    file.write_text("mine")
-    assert main(["course", "--output", "course"]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert file.read_text() == "mine"
-    assert main(["course", "--output", "course", "--force"]) == 0
-    assert file.read_text() != "mine"

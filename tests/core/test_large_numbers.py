@@ -10,8 +10,7 @@ from lowerscope.app.panes.steps.option_values import option_value
 from lowerscope.core.engine.protocol import ProtocolError, to_raw
 from lowerscope.core.files.sources import check_input, parse_input
 from lowerscope.core.model.dimensions import parse_dimension
-from lowerscope.core.model.machines import tracker_address
-from lowerscope.core.model.memory_sizes import parse_bytes
+from lowerscope.core.model.machines import parse_bytes, tracker_address
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import PassOption
 
@@ -47,12 +46,6 @@ def test_a_number_that_is_too_large_is_refused(
     with pytest.raises((LowerscopeError, ValueError), match=r"[a-z]{3}") as raised:
         read(text.format(digits))
     assert "exceeds the limit" not in str(raised.value).lower()
-
-
-def test_what_is_no_finite_number_is_no_option() -> None:
-    for text in ("nan", "inf", "-infinity"):
-        with pytest.raises(LowerscopeError):
-            read_option("float")(text)
 
 
 def test_what_has_no_encoding_is_an_error_of_the_protocol() -> None:

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from lowerscope.core.files.sources import parse_input
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, TracerName
 from lowerscope.core.stages import Pipeline, Stages
@@ -84,23 +83,6 @@ def test_a_leaf_is_given_by_its_name(pipeline: Pipeline, tracer: TracerName) -> 
     assert pipeline.answer(RunQuery(given)).verdict == "match"
 
 
-def test_an_optional_input_is_left_out_before_another(pipeline: Pipeline) -> None:
-    given = recipe("KeywordsAndOptions", "fx", "x=2,4", "scale=1,3")
-    assert placeholders(pipeline.stages(given)) == ["x", "scale"]
-    given = recipe("KeywordsAndOptions", "fx", "x=2,4", "mask=2,4", "scale=1,3")
-    assert placeholders(pipeline.stages(given)) == ["x", "mask", "scale"]
-    assert pipeline.answer(RunQuery(given)).verdict == "match"
-
-
-def test_a_nest_is_not_given_as_a_whole(pipeline: Pipeline) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        _ = pipeline.stages(recipe("DataclassInAndOut", "fx", "pair=1,4")).loaded
-    assert "the input pair is made of pair_first, pair_second" in caught.value.problem.line()
-    with pytest.raises(LowerscopeError, match="no input called image") as caught:
-        _ = pipeline.stages(recipe("DictInDictOut", "fx", "image=1,4")).loaded
-    assert "Its inputs are batch_image, batch_more_0" in caught.value.problem.line()
-
-
 def test_the_output_that_differs_is_named(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,14 +100,6 @@ def test_the_output_that_differs_is_named(
     assert record.verdict == "differ"
     assert record.reason == "hidden[0]: 6 of 6 elements differ"
     assert [output.matches for output in record.outputs] == [True, False, True]
-
-
-@pytest.mark.parametrize("tracer", ["fx", "export"])
-def test_the_users_model_keeps_its_forward(pipeline: Pipeline, tracer: TracerName) -> None:
-    loaded = pipeline.stages(recipe("DataclassInAndOut", tracer)).loaded
-    assert loaded.model is not None
-    _ = pipeline.stages(recipe("DataclassInAndOut", tracer)).traced
-    assert "forward" not in vars(loaded.model)
 
 
 def test_an_exported_program_keeps_its_nests(pipeline: Pipeline, tmp_path: Path) -> None:

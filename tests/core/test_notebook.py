@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,43 +81,6 @@ def test_what_is_asked_for_comes_as_plain_values() -> None:
     assert torch.equal(inputs[0], x)
 
 
-def test_a_module_of_tvm_is_explored_as_well() -> None:
-    from lowerscope.core.stages import Pipeline
-
-    recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
-    stages = Pipeline().stages(recipe)
-    inputs = tuple(each.value for each in stages.loaded.inputs)
-    explored = explore(stages.module, inputs, window=False)
-    page = explored._repr_html_()
-    assert "FX graph" not in page
-    assert "✕" not in page
-    assert "T.prim_func" in explored.tensorir()
-
-
-@pytest.mark.parametrize(
-    ("choices", "reason"),
-    [
-        ({"lowering": "fast"}, "invalid choice: 'fast'"),
-        ({"no_such": 1}, "--no-such=1"),
-        ({"trust": True}, "trust has no meaning"),
-        ({"override": ["relu"]}, "PATTERN=STRATEGY"),
-    ],
-)
-def test_what_is_no_choice_is_refused(choices: dict[str, object], reason: str) -> None:
-    with pytest.raises(LowerscopeError, match=re.escape(reason)):
-        explore(Net(), torch.ones(2, 8), window=False, **choices)
-
-
-def test_what_is_no_model_is_said() -> None:
-    with pytest.raises(LowerscopeError, match="of type int"):
-        explore(3, window=False).snapshot()
-    with pytest.raises(LowerscopeError, match="cannot be handed over"):
-        explore(threading.Lock(), window=False)
-    page = explore(Net(), torch.ones(2, 9), window=False)._repr_html_()
-    assert "✕" in page
-    assert "linear" in page
-
-
 def test_a_notebook_shows_graph_and_scripts_in_light_and_dark(explored: Exploration) -> None:
     page = explored._repr_html_()
     svg = re.search(r"<svg.*</svg>", page, re.DOTALL)
@@ -134,12 +96,6 @@ def test_a_notebook_shows_graph_and_scripts_in_light_and_dark(explored: Explorat
     assert set(re.findall(r"var\((--[\w-]+)\)", page)) == defined
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "<script" not in page
-
-
-def test_names_of_the_user_are_text_in_the_page() -> None:
-    page = explore(Net(), torch.ones(2, 8), title="<b>&", window=False)._repr_html_()
-    assert "&lt;b&gt;&amp;" in page
-    assert "<b>&<" not in page
 
 
 # Handing over
@@ -182,20 +138,6 @@ def test_the_file_is_private_and_goes_when_it_is_taken(
     # Another model is another one.
     with pytest.raises(LowerscopeError, match="Net is in the memory"):
         read_handed("memory:Net-0123456789abcdef")
-
-
-def test_the_file_goes_when_the_window_never_comes(parcel: Parcel, own_folder: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), private_file(parcel):
-        raise KeyboardInterrupt
-    assert list(own_folder.iterdir()) == []
-    # What was left by a process that was killed goes with the next.
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
-    left = own_folder / f"lowerscope-model-{child.pid}-abc"
-    left.mkdir()
-    (left / "model").touch()
-    with private_file(parcel):
-        assert not left.exists()
 
 
 @pytest.mark.parametrize("wrong", ["token", "mode", "link", "gone"])

@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 
 ELSEWHERE = {
-    *("--output", "--soak", "--models", "--tuned", "--port", "--tracker", "--key"),
+    *("--output", "--port", "--tracker", "--key"),
     *("--json", "--version", "--store-durations"),
 }
 """Options of other programs that the pages name: pytest, benchmarks, TVM's tracker and servers."""
@@ -150,16 +150,3 @@ def test_every_link_leads_somewhere() -> None:
                 assert anchor in map(anchor_of, headings), f"{page.name}: {link}"
             seen += 1
     assert seen > 200
-
-
-def test_every_page_is_linked_from_the_contents_and_from_another_page() -> None:
-    pages = [ROOT / "README.md", *HELP.glob("*.md")]
-    linked = {
-        page: {link.partition("#")[0].rpartition("/")[2] for link in LINK.findall(page.read_text())}
-        for page in pages
-    }
-    for page in pages:
-        if page.name != "README.md":
-            assert page.name in linked[HELP / "README.md"], page.name
-            others = (linked[each] for each in pages if each not in (page, HELP / "README.md"))
-            assert any(page.name in links for links in others), f"nothing leads to {page.name}"

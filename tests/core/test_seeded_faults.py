@@ -10,15 +10,17 @@ import pytest
 from lowerscope.core.cli.main import main, recipe_of_command
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.stages import Pipeline
-from tests.soak.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
+from tests.core.large_samples import LARGE
+from tests.core.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
+from tests.diagonal import at_length
 
-SMALL = [each for each in SAMPLES_OF_TORCH if each != "resnet18"]
+SMALL = [each for each in SAMPLES_OF_TORCH if each not in LARGE]
 
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", LOWERINGS)
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [*SMALL, *at_length("resnet18")])
 def test_the_node_where_a_fault_starts_is_named(
     pipeline: Pipeline, tmp_path: Path, name: str, fault: str, lowering: str
 ) -> None:

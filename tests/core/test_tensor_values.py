@@ -83,25 +83,6 @@ def test_parameters_buffers_and_constants_are_listed_and_found(pipeline: Pipelin
     assert "There are again, encode.weight, decode.weight" in caught.value.problem.line()
 
 
-def test_the_constants_of_a_module_without_torch_are_found(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    file = tmp_path / "plus.py"
-    file.write_text(
-        "import numpy as np\nimport tvm\nfrom tvm import relax\n"
-        "def build():\n    b = relax.BlockBuilder()\n"
-        "    x = relax.Var('x', relax.TensorType((3,), 'float32'))\n"
-        "    with b.function('main', [x]):\n"
-        "        c = relax.const(np.array([1, 2, 6], 'float32'))\n"
-        "        y = b.emit(relax.op.add(x, c))\n        b.emit_func_output(y)\n"
-        "    return b.get()\ndef example_inputs():\n    return (np.ones(3, 'float32'),)\n"
-    )
-    plus = Recipe(source=Source(spec=str(file)))
-    (constant,) = pipeline.answer(SnapshotQuery(plus, DEFAULT)).constants
-    assert (constant.id, constant.kind, constant.size) == ("const:constant_0", "constant", 12)
-    assert pipeline.answer(ValuesQuery(plus, constant.id)).mean == 3
-
-
 def test_the_command_line_shows_and_saves_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,12 +100,6 @@ def test_binding_is_a_step_that_can_be_switched(pipeline: Pipeline) -> None:
     assert with_params_as_inputs(bound, False) == constants
 
 
-def test_the_parameters_belong_to_their_arguments(pipeline: Pipeline) -> None:
-    snapshot = pipeline.answer(SnapshotQuery(with_params_as_inputs(recipe("Tied"), True), METRICS))
-    assert ("param:again", "relax:main/again") in snapshot.links
-    assert "again: R.Tensor((6, 6)" in snapshot.relax.text
-
-
 def test_exported_parameters_run_what_is_exported(pipeline: Pipeline, tmp_path: Path) -> None:
     kept = with_params_as_inputs(recipe("Tied"), True)
     written = export(pipeline, kept, tmp_path, force=False)
@@ -127,38 +121,3 @@ def test_exported_parameters_run_what_is_exported(pipeline: Pipeline, tmp_path: 
     torch.testing.assert_close(torch.from_numpy(actual.numpy()), loaded.model(x).detach())
     with pytest.raises(LowerscopeError, match="the file is there already"):
         export(pipeline, kept, tmp_path, force=False)
-
-
-MODULE = """
-import numpy as np
-import tvm
-from tvm.script import ir as I, relax as R
-
-@I.ir_module
-class Module:
-    @R.function
-    def main(x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 4), "float32")):
-        with R.dataflow():
-            y = R.matmul(x, w)
-            R.output(y)
-        return y
-
-def example_inputs():
-    return np.ones((2, 3), "float32"), np.ones((3, 4), "float32")
-"""
-
-
-def test_a_module_with_parameters_is_bound_to_those_of_a_file(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    file, params = tmp_path / "matmul.py", tmp_path / "w.npz"
-    file.write_text(MODULE)
-    np.savez(params, w=np.full((3, 4), 2, dtype="float32"))
-    plain = Recipe(source=Source(spec=str(file)))
-    assert pipeline.answer(RunQuery(plain)).verdict == "no-reference"
-    with pytest.raises(LowerscopeError, match="there is nothing to bind"):
-        pipeline.answer(RunQuery(with_bound_params(plain, True)))
-    given = Recipe(source=Source(spec=str(file), params=str(params)))
-    bound = with_bound_params(given, True)
-    assert arguments(pipeline.stages(bound).transformed.module) == ["x"]
-    assert [each.name for each in pipeline.answer(RunQuery(bound)).outputs] == ["output"]

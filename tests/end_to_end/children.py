@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from pathlib import Path
 
 import psutil
 from PySide6.QtCore import QObject, QTimer
@@ -34,7 +33,6 @@ class Start:
 
     enclosed: bool
     has_network: bool
-    shared: Path | None
     memory_limit: int | None
     folder: str
     environment: frozenset[tuple[str, str]]
@@ -165,7 +163,6 @@ class LastingClient(EngineClient):
         return Start(
             enclosed=self.hands_over,
             has_network=self.role == "worker" and sandbox is not None and sandbox.has_network,
-            shared=None if sandbox is None else sandbox.shared,
             memory_limit=self.memory_limit,
             folder=os.getcwd(),
             environment=frozenset(

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.kit import theme
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.directories import remove
+from lowerscope.core.files.paths import remove
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.sandbox.folder import own_folder
 from tests.end_to_end.children import Children, LastingClient

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.panes.schedule.schedule_code import ScheduleCode
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Recipe
@@ -48,15 +49,21 @@ class Bench:
         return self.scheduling.record
 
     @property
+    def code(self) -> ScheduleCode:
+        """The code of the function."""
+        return self.view.code
+
+    @property
     def script(self) -> str:
-        """The text that the TensorIR pane shows, whichever of its pages that is."""
-        shown = self.window.panes.scheduled
-        page = shown.pages.currentWidget()
-        if page is shown.script:
-            return shown.script.code.text()
-        if page is shown.failed:
-            return shown.failed.text()
-        return "\n".join(shown.preview.rows().parts[0].new)
+        """The text of the page that is shown: the preview, or the script."""
+        code = self.code
+        if code.current() != "preview":
+            failed = code.scripts.currentWidget() is code.failed
+            return code.failed.text() if failed else code.script.code.text()
+        if code.preview.currentWidget() is code.rejected:
+            return code.rejected.text()
+        parts = code.difference.rows().parts
+        return "\n".join(parts[0].new) if parts else ""
 
     def wait(self, condition: Callable[[], object]) -> None:
         """Let the window go on until a condition holds."""
@@ -193,19 +200,19 @@ class Bench:
 
     def code_line(self, part: str) -> int:
         """Return the first line of the script with a text in it, from 0."""
-        lines = self.window.panes.scheduled.script.code.text().split("\n")
+        lines = self.code.script.code.editor.lines()
         return next(at for at, line in enumerate(lines) if part in line)
 
     def line_place(self, part: str) -> QPoint:
         """Return where that line stands in the viewport of the script."""
-        editor = self.window.panes.scheduled.script.code.editor
+        editor = self.code.script.code.editor
         at = self.code_line(part)
         rect = next(rect for line, rect in editor.visible_lines(editor.rect()) if line == at)
         return QPoint(120, round(rect.center().y()))
 
     def click_code(self, part: str, keys: Qt.KeyboardModifier = NONE) -> None:
         """Click the first line of the script with a text in it."""
-        editor = self.window.panes.scheduled.script.code.editor
+        editor = self.code.script.code.editor
         QTest.mouseClick(editor.viewport(), LEFT, keys, self.line_place(part))
         self.settle()
 
@@ -226,11 +233,11 @@ class Bench:
         self.wait(lambda: QApplication.activePopupWidget() is None)
 
     def click_step(self, number: int) -> None:
-        """Click a step of the history, from 1; 0 for the function as it was."""
-        steps = self.view.history.list
+        """Click a step of the history, from 1; 0 for the unscheduled function."""
+        strip = self.view.history.strip
         key = self.record.steps[number - 1].id if number else "start"
-        rect = steps.row_rect(key).toRect()
-        QTest.mouseClick(steps.viewport(), LEFT, NONE, QPoint(rect.left() + 90, rect.center().y()))
+        strip.scrollToItem(strip.item(number))
+        QTest.mouseClick(strip.viewport(), LEFT, NONE, strip.cell_rect(key).center().toPoint())
         self.wait(lambda: self.record.index == number)
         self.settle()
 
@@ -240,5 +247,5 @@ class Bench:
         QApplication.processEvents()
 
     def statuses(self) -> list[str]:
-        """Return the status of each step as the history shows it."""
-        return [row.changed for row in self.view.history.list.rows()[1:]]
+        """Return the status of each step."""
+        return [each.status for each in self.record.steps]

@@ -11,14 +11,15 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.panes.sessions import sessions
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import load_session
 from lowerscope.core.model.recipe import Recipe, Source
+from tests.diagonal import many
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.soak.bad_files import KINDS, bad_file, numbers, write_seeds
 from tests.soak.opening_bad_files import unclear
 
-COUNT = 10
-"""One or two of each kind; `tests/soak/test_bad_files_at_length.py` has more of them."""
+COUNT = many(10)
 
 INPUTS = (".npy", ".npz", ".pt", ".pth")
 

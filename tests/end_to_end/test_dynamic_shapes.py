@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -14,17 +13,13 @@ from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_records
 
 def _fill_in(window: MainWindow, shape: str, span: str, sizes: str) -> None:
     """Open the form of the inputs, fill it in and press OK."""
-
-    def fill() -> None:
-        dialog = QApplication.activeModalWidget()
-        assert isinstance(dialog, InputsDialog)
-        dialog.row("x").shape.setText(shape)
-        dialog.ranges.row("batch").span.setText(span)
-        dialog.ranges.row("batch").sizes.setText(sizes)
-        dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
-
-    QTimer.singleShot(0, fill)
-    window.tool_bar.inputs_wanted.emit()
+    window.commands.action("inputs").trigger()
+    dialog = QApplication.activeModalWidget()
+    assert isinstance(dialog, InputsDialog)
+    dialog.row("x").shape.setText(shape)
+    dialog.ranges.row("batch").span.setText(span)
+    dialog.ranges.row("batch").sizes.setText(sizes)
+    dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
 
 
 def test_a_batch_of_any_size(qtbot: QtBot, open_window: OpenWindow) -> None:
@@ -41,7 +36,7 @@ def test_a_batch_of_any_size(qtbot: QtBot, open_window: OpenWindow) -> None:
     run_and_wait(qtbot, window)
     assert document.run_record is not None
     assert document.run_record.verdict == "match"
-    table = window.panes.result.sizes
+    table = window.panes.summary.sizes
     assert [row.key for row in table.rows()] == ["batch = 1", "batch = 7", "batch = 64"]
     window.commands.action("undo").trigger()
     wait_for_records(qtbot, window)

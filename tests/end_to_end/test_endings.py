@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.files.sessions import Hashes, load_session, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import load_session, save_session
 from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 from lowerscope.core.sandbox import bubblewrap
 from tests.end_to_end.driving import PATIENCE, OpenWindow

@@ -1,4 +1,4 @@
-"""Functions that crash, never end, hog memory or write beside it: the call is named, the way back
+"""Functions that crash, never end or hog memory: the call is named, the way back
 offered, and what was measured stays."""
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tests.end_to_end.driving import (
     wait_for_records,
 )
 from tests.faulty_functions import (
+    CRASHES,
     NEVER_ENDS,
     STARTS_HOGS,
-    WRITES_BEHIND,
     faulty_relu,
 )
 
@@ -61,18 +61,12 @@ def go_back(qtbot: QtBot, window: MainWindow) -> None:
     assert not window.commands.action("go-back").isEnabled()
 
 
-def test_who_writes_beside_its_memory_is_named_by_the_second_run(
-    qtbot: QtBot, worked: MainWindow, tmp_path: Path
-) -> None:
-    run_faulty(qtbot, worked, tmp_path, WRITES_BEHIND)
-    first = wait_for_problem(qtbot, worked)
-    assert "crashed with SIG" in first
-    named = "Call 4, env.faulty (relu), wrote 32 bytes behind its output, (1, 128) float32"
-    qtbot.waitUntil(lambda: worked.document.problems[0].what == named, timeout=PATIENCE)
-    assert "crashed with SIG" in worked.document.problems[0].where
-    # The timeline ends at the call that did it, however far the run came.
+def test_the_call_that_crashes_is_named(qtbot: QtBot, worked: MainWindow, tmp_path: Path) -> None:
+    run_faulty(qtbot, worked, tmp_path, CRASHES)
+    assert "crashed with SIGSEGV while running, in call 4 of 7" in wait_for_problem(qtbot, worked)
+    # The list ends at the call that did it.
     worked.features.stepping.set_section("run")
-    failed = [dot.tooltip for dot in worked.panes.timeline.slider.dots() if dot.state == "wrong"]
+    failed = [dot.tooltip for dot in worked.panes.pipeline.slider.dots() if dot.state == "wrong"]
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
     qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
     assert worked.document.selection.of_kind("fx") == ("fx:relu",)

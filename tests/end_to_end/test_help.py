@@ -60,8 +60,8 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
         panes.bring(name)
         for key in pane.pages():
             pane.set_current(key)
-            pages = {"details": "details", "steps": "pipeline", "call": "details"}
-            several = name in ("outcome", "summary", "changes")
+            pages = {"details": "details", "steps": "pipeline", "call": "details", "memory": "time"}
+            several = name in ("outcome", "changes")
             own = key if several or key in ("translation", "node-map") else name
             wanted = pages.get(key, own)
             focus = pane.page(key)
@@ -75,14 +75,17 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
                 assert page_by_f1(qtbot, window) == wanted, (name, key)
             assert help_pages.is_page(wanted)
 
-    # At the workbench, on the timeline, and in the bars.
+    # At the workbench, and in the bars.
     window.commands.action("workbench").trigger()
-    for key, wanted in (("loops", "schedule"), ("numbers", "numbers"), ("python", "schedule")):
-        panes.schedule.set_current(key)
-        panes.schedule.header.tabs.tab(key).setFocus(Qt.FocusReason.TabFocusReason)
+    schedule = panes.schedule
+    window.document.select((window.features.scheduling.functions[0].id,))
+    qtbot.waitUntil(schedule.variants.isVisible)
+    for part, wanted in ((schedule.tree, "schedule"), (schedule.variants.table, "numbers")):
+        part.setFocus(Qt.FocusReason.TabFocusReason)
         assert page_by_f1(qtbot, window) == wanted
-    focus_inside(qtbot, panes.timeline)
-    assert page_by_f1(qtbot, window) == "timeline"
+    panes.set_mode("step")
+    focus_inside(qtbot, panes.pipeline)
+    assert page_by_f1(qtbot, window) == "pipeline"
     focus_inside(qtbot, window.tool_bar)
     assert page_by_f1(qtbot, window) == "window"
     # At the welcome page, the tour is what helps.

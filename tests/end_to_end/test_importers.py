@@ -42,12 +42,12 @@ def test_an_importer_is_chosen_and_its_batch_norm_found(
     path.write_text(NORMED)
     window = open_window(str(path))
     document, bar = window.document, window.tool_bar
-    line = window.panes.result.first_difference
+    first = window.panes.summary.first_difference
     assert window.commands.action("lowerscope").isChecked()
     assert bar.importer.isHidden()
     run_and_wait(qtbot, window)
     assert bar.verdict.role() == "right"
-    assert line.isHidden()
+    assert first.isHidden()
     assert not window.commands.action("first-difference").isEnabled()
 
     window.commands.action("tvm-fx").trigger()
@@ -59,13 +59,14 @@ def test_an_importer_is_chosen_and_its_batch_norm_found(
     )
     run_and_wait(qtbot, window)
     assert bar.verdict.role() == "wrong"
-    assert "First difference: norm" in line.text()
-    assert "from_fx torch.nn.BatchNorm2d" in line.text()
+    assert first.node.text() == "norm"
+    assert "from_fx torch.nn.BatchNorm2d" in first.why.text()
     window.commands.action("first-difference").trigger()
     assert document.selection.of_kind("fx") == ("fx:norm",)
     assert len(document.selection.of_kind("relax")) == 2
     document.select(())
-    qtbot.mouseClick(line, Qt.MouseButton.LeftButton)
+    window.set_mode("run")
+    qtbot.mouseClick(first.node, Qt.MouseButton.LeftButton)
     assert document.selection.of_kind("fx") == ("fx:norm",)
 
     # A library function is nothing that an importer makes; the rules do.

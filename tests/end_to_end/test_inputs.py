@@ -17,8 +17,7 @@ from lowerscope.app.panes.inputs.input_panel import DrawingPad
 from lowerscope.app.panes.inputs.inputs_page import InputsPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Drawing, Source, from_json, to_json
-from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.time_records import times_as_fast
+from lowerscope.core.model.run_records import RunRecord, times_as_fast
 from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import (
     PATIENCE,

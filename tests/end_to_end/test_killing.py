@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.schedule import Primitive
+from tests.diagonal import many
 from tests.end_to_end.driving import OpenWindow, notices_of, wait_until
 from tests.end_to_end.scheduling import Bench
 from tests.end_to_end.small_nets import write
@@ -54,7 +55,8 @@ def test_children_are_killed_at_random_moments(
     window = open_window("sample:matmul_relu", lowering="te")
     killing = Killing(window, temporary_folder, seed=1)
     killing.settle()
-    for activity in (random.Random(1).choice(OF_ENGINE), random.Random(1).choice(OF_WORKER)):
+    drawn = random.Random(1)
+    for activity in [drawn.choice(each) for each in (OF_ENGINE, OF_WORKER) * many(1)]:
         killing.kill(activity)
         assert killing.leftovers() == []
     window.close()
@@ -94,7 +96,7 @@ def test_what_two_engines_died_of_is_switched_off(
     assert f"step {place + 1}, FuseTIR: it is switched off, and kept" in deadly.banner.message()
     assert sum("was killed" in text for text in said) == 2
     rows = [row for row in deadly.panes.pipeline.list.rows() if row.title == "FuseTIR"]
-    assert [(row.on, row.changed) for row in rows] == [(False, "switched off")]
+    assert [(row.on, row.words) for row in rows] == [(False, "switched off")]
     # What is mended is switched on again, and all of it is undone.
     (tmp_path / "deadly").write_text("")
     deadly.panes.pipeline.select_place(place)

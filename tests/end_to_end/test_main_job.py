@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.code_editor import x_of
 from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.panes.tensorir.tensorir_view import OFFERED
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import InputSpec
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
@@ -54,10 +55,10 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert record.max_abs_error < 1e-4
     assert record.prediction is not None
     assert record.prediction.torch == record.prediction.tvm != ""
-    assert record.prediction.tvm in panes.result.side.prediction.text()
+    assert record.prediction.tvm in panes.summary.prediction.text()
     window.set_mode("run")
-    assert panes.result.side.picture.isVisible()
-    assert [row.key for row in panes.result.outputs.rows()] == ["output"]
+    assert panes.summary.picture.isVisible()
+    assert [row.key for row in panes.summary.outputs.rows()] == ["output"]
 
     # Three strategies in one module, chosen node by node.
     for node, strategy in (("relu", "high-level"), ("linear1", "library")):
@@ -88,7 +89,7 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
 
 def place_of(code: CodeView, wanted: str, word: str) -> QPoint:
     """Where a word stands on the first line that has some other words."""
-    lines = code.text().split("\n")
+    lines = code.editor.lines()
     number = next(n for n, line in enumerate(lines) if wanted in line)
     code.editor.show_lines(number, number)
     port = code.editor.viewport()
@@ -115,11 +116,11 @@ def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
 
     # By keyboard: a constant of the Relax script.
     relax = panes.relax.script.code
-    lines = relax.text().split("\n")
-    number = next(n for n, line in enumerate(lines) if "cls.dense," in line)
+    lines = relax.editor.lines()
+    number = next(n for n, line in enumerate(lines) if "linear0.weight" in line)
     relax.editor.setFocus()
     shown = relax.editor.lines()[number]
-    relax.editor.go_to(number, shown.index("metadata"), shown.index("metadata"))
+    relax.editor.go_to(number, shown.index("linear0.weight"), shown.index("linear0.weight"))
     qtbot.keyClick(relax.editor, Qt.Key.Key_F2)
     card = relax.editor.cards.card
     assert card.isVisible()
@@ -144,17 +145,20 @@ def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
     builder = panes.relax.builder.script.code
     panes.relax.set_current("builder")
     qtbot.waitUntil(lambda: "relax.BlockBuilder()" in builder.text(), timeout=PATIENCE)
-    lines = builder.text().splitlines()
+    lines = builder.editor.lines()
     marked = [text for number, text in enumerate(lines) if builder.editor.is_selected(number)]
     assert any("dense" in text for text in marked)
     assert not any("te_relu" in text for text in marked)
 
-    # The switch between the functions of a node stands above each of the texts.
-    switch = panes.tensorir.siblings
-    assert [segment.key for segment in switch.segments()] == ["dense", "add"]
-    place = switch.segment_rect("add").center().toPoint()
-    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton, pos=place)
-    qtbot.waitUntil(lambda: "def te_add" in te.script.code.text(), timeout=PATIENCE)
+    # The functions of a node are below one another; Enter on the heading of one closes it.
+    assert set(panes.tensorir.open_functions()) == {"dense", "add"}
+    assert "def te_add" in te.script.code.text()
+    editor = te.script.code.editor
+    headings = ((n, editor.heading(n)) for n in range(len(editor.lines())))
+    editor.go_to(next(n for n, each in headings if each is not None and each.key == "add"))
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "def te_add" not in te.script.code.text(), timeout=PATIENCE)
+    assert "def te_dense" in te.script.code.text()
     document.select(())
     document.change(msgspec.structs.replace(document.recipe, lowering="high-level"))
     wait_for_records(qtbot, window)
@@ -196,12 +200,9 @@ def test_a_file_of_the_users_own_through_the_export_tracer(
     calls = [node for node in snapshot.fx if node.opcode == "call_function"]
     assert {node.line.file for node in calls if node.line} == {str(path)}
     assert {node.module for node in calls} >= {"embedding", "lstm", "linear"}
-    # The LSTM calls more functions than there is room for: some are offered, the rest is counted.
+    # The LSTM calls more functions than are opened by themselves: the others are rows.
     tensorir = window.panes.tensorir
     window.document.select((max(calls, key=lambda node: len(node.parts)).id,))
-    assert tensorir.others.isVisible()
-    offered = [each.key for each in tensorir.siblings.segments()]
-    assert tensorir.siblings.current() in offered
-    assert f"and {len(linked(window, 'tir')) - len(offered)} more" == tensorir.others.text()
-    tensorir.others.click()
-    assert tensorir.current() == "functions"
+    opened = set(tensorir.open_functions())
+    assert len(opened) == OFFERED
+    assert opened < {each.removeprefix("tir:") for each in linked(window, "tir")}

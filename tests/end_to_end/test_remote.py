@@ -98,7 +98,7 @@ def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
     assert document.run_record.verdict == "match"
-    assert f"ran on {KEY}, 127.0.0.1:" in window.panes.result.summary.text()
+    assert f"ran on {KEY}, 127.0.0.1:" in window.panes.summary.details.text()
 
 
 def trials_of(window: MainWindow) -> int:
@@ -133,7 +133,7 @@ def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, 
     record = document.run_record
     assert record is not None
     assert record.verdict == "match"
-    summary = window.panes.result.summary.text()
+    summary = window.panes.summary.details.text()
     assert f"ran on {KEY}, 127.0.0.1:" in summary
     assert "for runs on this machine only" in summary
     assert f"TVM ran on {KEY} and torch here" in window.tool_bar.times.toolTip()

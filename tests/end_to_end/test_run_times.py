@@ -38,9 +38,9 @@ def test_other_tolerances_are_one_step_of_undo_and_the_verdict_follows(
     first = settled(qtbot, window)
     assert (first.verdict, first.rtol) == ("match", 1e-2)
     # The tolerance in the summary of the result leads to the form.
-    result = window.panes.result
-    assert "tolerance 0.001 + 0.01" in result.summary.text()
-    result.summary.linkActivated.emit("tolerances")
+    details = window.panes.summary.details
+    assert "tolerance 0.001 + 0.01" in details.text()
+    details.linkActivated.emit("tolerances")
     dialog = window.findChild(TolerancesDialog)
     assert dialog is not None
     ok = dialog.buttons.button(QDialogButtonBox.StandardButton.Ok)

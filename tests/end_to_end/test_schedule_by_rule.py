@@ -31,14 +31,13 @@ def test_a_click_writes_a_history_that_computes_the_same(bench: Bench) -> None:
     assert names == ["by rule"]
     # What the step says of itself can be read in the history.
     key = bench.record.steps[-1].id
-    row = bench.view.history.list.row(key)
-    assert row is not None
-    assert bench.record.steps[-1].comment in (row.note, row.tooltip)
-    assert bench.record.steps[-1].comment in bench.view.history.comment.text()
-    assert bench.view.history.comment.isVisible()
-    bench.wait(lambda: bench.view.verdict.text().startswith("✓"))
+    cell = bench.view.history.strip.cell(key)
+    assert cell is not None
+    assert bench.record.steps[-1].comment in cell.tooltip
+    assert bench.record.steps[-1].comment in bench.code.line.whole()
+    bench.wait(lambda: bench.view.standing.verdict.text().startswith("✓"))
     # It is an ordinary history: a step can be switched off, and the rest is applied again.
-    bench.view.history.list.select(key)
+    bench.view.history.strip.select(key)
     bench.window.commands.action("switch-primitive").trigger()
     bench.wait(lambda: bench.record.steps[-1].status == "off")
     bench.window.commands.action("undo").trigger()

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
+from lowerscope.app.kit.bar_controls import Field
 from lowerscope.app.kit.dialogs import LineQuestion
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.recipe import Recipe, Source, applies_schedules
@@ -54,7 +55,7 @@ def reference(x):
 """
 
 
-def keep(bench: Bench, button: QPushButton, text: str) -> None:
+def keep(bench: Bench, button: QPushButton | Field, text: str) -> None:
     """Open the menu of a button with the keyboard, and choose an entry."""
     menu = button.menu()
     assert menu is not None
@@ -81,27 +82,27 @@ def test_a_file_brings_the_steps_back_and_a_wrong_one_says_so(
     bench.apply("vectorize")
     path = tmp_path / "mine"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
-    keep(bench, bench.view.keep, "Save as JSON…")
+    keep(bench, bench.view.history.keep, "Save as JSON…")
     # It is what the command line applies.
     (saved,) = load_schedules(f"{path}.json")
     assert (saved.function, len(saved.primitives)) == ("te_relu", 1)
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (f"{path}.json", ""))
     bench.window.commands.action("unscheduled").trigger()
     bench.steps(0)
-    keep(bench, bench.view.keep, "Load JSON…")
+    keep(bench, bench.view.history.keep, "Load JSON…")
     bench.steps(1)
-    assert bench.view.variant.text() == "Variant: mine"
+    assert bench.view.variant.text() == "Variant mine"
     assert "T.vectorized(" in bench.script
     bench.open_other("te_matmul")
     # The steps of another function are tried, and those that do not fit say why.
-    keep(bench, bench.view.keep, "Load JSON…")
+    keep(bench, bench.view.history.keep, "Load JSON…")
     bench.steps(1)
-    assert bench.statuses() == ["✕ failed"]
+    assert bench.statuses() == ["failed"]
     bench.window.commands.action("undo").trigger()
     bench.steps(0)
 
     path.with_suffix(".json").write_text("{]")
-    keep(bench, bench.view.keep, "Load JSON…")
+    keep(bench, bench.view.history.keep, "Load JSON…")
     bench.wait(lambda: "mine.json" in bench.window.banner.message())
     assert bench.record.steps == ()
 
@@ -110,7 +111,7 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     file = tmp_path / "twins.py"
     file.write_text(TWINS)
     bench.begin(Recipe(source=Source(spec=str(file)), steps=()))
-    document, everywhere = bench.window.document, bench.view.everywhere
+    document, everywhere = bench.window.document, bench.view.variants.everywhere
     bench.open("double")
     assert everywhere.text() == "all 2 alike"
     bench.select("j")
@@ -121,7 +122,7 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
 
     # It goes its own way with what it had; the other one keeps that as well.
     QTest.mouseClick(everywhere, LEFT)
-    bench.wait(lambda: bench.view.variant.text() == "Variant: first alone")
+    bench.wait(lambda: bench.view.variant.text() == "Variant first alone")
     bench.settle()
     assert "T.vectorized(" in bench.script
     bench.select("i")
@@ -130,24 +131,23 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     bench.steps(1)
     assert everywhere.isChecked()
     assert everywhere.text() == "1 of 2 alike"
-    assert bench.view.variant.text() == "Variant: first"
+    assert bench.view.variant.text() == "Variant first"
     bench.open_other("twofold")
     bench.steps(2)
-    keep(bench, bench.view.variant, "As it was, unscheduled")
+    keep(bench, bench.view.variant, "Unscheduled")
     bench.steps(0)
-    assert bench.view.variant.text() == "Variant: alone"
+    assert bench.view.variant.text() == "Variant alone"
 
     before = document.recipe
     bench.open_other("double")
-    QTest.mouseClick(bench.view.run, LEFT)
-    assert bench.window.banner.message().startswith("The model runs unscheduled")
+    bench.window.commands.action("run").trigger()
     bench.wait(lambda: document.run_record is not None)
     bench.open_other("twofold")
     QTest.mouseClick(bench.view.in_model, LEFT)
     bench.wait(lambda: document.recipe is not None and applies_schedules(document.recipe))
     bench.settle()
     bench.wait(lambda: document.run_record is None)
-    QTest.mouseClick(bench.view.run, LEFT)
+    bench.window.commands.action("run").trigger()
     bench.wait(lambda: document.run_record is not None)
     assert document.run_record is not None
     assert document.run_record.verdict == "match"
@@ -156,10 +156,10 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     bench.window.commands.action("undo").trigger()
     bench.wait(lambda: document.recipe == before and not document.job.text)
     assert not bench.view.in_model.isChecked()
-    assert bench.view.variant.text() == "Variant: alone"
+    assert bench.view.variant.text() == "Variant alone"
     bench.window.commands.action("undo").trigger()
     bench.steps(2)
-    assert bench.view.variant.text() == "Variant: first alone"
+    assert bench.view.variant.text() == "Variant first alone"
 
 
 def test_variants_are_named_renamed_and_taken_away(bench: Bench) -> None:
@@ -171,22 +171,22 @@ def test_variants_are_named_renamed_and_taken_away(bench: Bench) -> None:
     keep(bench, variant, "New variant…")
     name(bench, "wide")
     bench.steps(0)
-    assert variant.text() == "Variant: wide"
+    assert variant.text() == "Variant wide"
     assert "T.parallel(" not in bench.script
     bench.select("j")
     bench.apply("vectorize")
     keep(bench, variant, "Rename the variant…")
     name(bench, "wider")
-    bench.wait(lambda: variant.text() == "Variant: wider")
+    bench.wait(lambda: variant.text() == "Variant wider")
     # Another one of that name gets a number, so that it can be told from the first.
     keep(bench, variant, "New variant…")
     name(bench, "wider")
-    bench.wait(lambda: variant.text() == "Variant: wider 2")
+    bench.wait(lambda: variant.text() == "Variant wider 2")
     bench.settle()
     keep(bench, variant, "Delete the variant")
     bench.steps(1)
-    assert variant.text() == "Variant: wider"
+    assert variant.text() == "Variant wider"
     keep(bench, variant, "first · 1 step")
-    bench.wait(lambda: variant.text() == "Variant: first")
+    bench.wait(lambda: variant.text() == "Variant first")
     bench.settle()
     assert "T.parallel(" in bench.script

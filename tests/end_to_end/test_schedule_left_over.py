@@ -58,7 +58,7 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
     window.commands.action("reload").trigger()
     bench.wait(lambda: bench.view.left_over.isVisible())
     bench.steps(0)
-    assert bench.view.left_over.text() == "⚠ 1 left over"
+    assert bench.view.left_over.text() == "⚠ 1 orphaned"
     assert "that of double" in window.banner.message()
     problems = window.panes.problems.findChildren(QLabel)
     assert any("double · first · 2 steps is not applied" in each.text() for each in problems)
@@ -69,7 +69,7 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
 
     left_over(bench, 0, "Try on double")
     bench.steps(2)
-    assert bench.statuses() == ["✓ done", "✓ done"]
+    assert bench.statuses() == ["done", "done"]
     assert "T.vectorized(4)" in bench.script
     # What was tried is a schedule of the function that is there; the other one stands until it is
     # deleted, which can be undone.

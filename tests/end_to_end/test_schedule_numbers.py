@@ -10,7 +10,8 @@ import pytest
 from PySide6.QtTest import QTest
 
 from lowerscope.app.panes.schedule.measurements import Measurements
-from lowerscope.app.panes.schedule.numbers_page import NumbersPage
+from lowerscope.app.panes.schedule.schedule_view import ScheduleView
+from lowerscope.core.model.queries import CheckQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import At, Primitive
 from tests.end_to_end.scheduling import LEFT, Bench
@@ -25,10 +26,11 @@ def _begin(bench: Bench) -> None:
     bench.open("te_matmul")
 
 
-def numbers(bench: Bench) -> NumbersPage:
-    """Show the page."""
+def numbers(bench: Bench) -> ScheduleView:
+    """Go to the figures."""
     bench.window.commands.action("numbers").trigger()
-    return bench.view.numbers
+    assert bench.view.figures.table.hasFocus()
+    return bench.view
 
 
 def measurements(bench: Bench) -> Measurements:
@@ -42,21 +44,21 @@ def measured(bench: Bench) -> None:
     def is_measured() -> bool:
         here = found.here
         known = here is not None and found.measured(here) is not None
-        coming = known and found.is_coming("measure", here)
+        coming = known and found.is_coming(here.measure)
         return known and not coming and found.doing is None and found.peaks is not None
 
     bench.settle()
     bench.wait(is_measured)
 
 
-def cells(page: NumbersPage) -> dict[str, tuple[str, ...]]:
-    rows = page.figures.rows()
+def cells(view: ScheduleView) -> dict[str, tuple[str, ...]]:
+    rows = view.figures.table.rows()
     return {row.key: tuple(row.cell(place).text for place in range(3)) for row in rows}
 
 
-def variants(page: NumbersPage) -> dict[str, tuple[str, ...]]:
-    rows = page.variants.rows()
-    return {row.key: tuple(row.cell(place).text for place in range(4)) for row in rows}
+def variants(view: ScheduleView) -> dict[str, tuple[str, ...]]:
+    rows = view.variants.table.rows()
+    return {row.key: tuple(row.cell(place).text for place in (0, 2, 3, 4)) for row in rows}
 
 
 def test_a_function_and_each_step_of_it_have_their_numbers(bench: Bench) -> None:
@@ -73,41 +75,39 @@ def test_a_function_and_each_step_of_it_have_their_numbers(bench: Bench) -> None
         2 * 128 * 128 / here.milliseconds / 1e6, rel=0.01
     )
     assert found["time"][2].endswith((" µs", " ms"))  # torch's, for matmul alone
-    assert [mark.name for mark in page.roofline.marks()] == ["here", "torch"]
-    assert "here: " in page.roofline.accessibleDescription()
-    assert bench.view.verdict.text() == "unscheduled"
+    assert [mark.name for mark in page.roofline.plot.marks()] == ["here", "torch"]
+    assert "here: " in page.roofline.plot.accessibleDescription()
+    assert bench.view.standing.verdict.text() == "unscheduled"
 
     # Each step is checked and measured by itself.
-    bench.view.set_current("loops")
     bench.select("j")
     bench.apply("parallel")
     measured(bench)
-    verdict = bench.view.verdict
+    verdict = bench.view.standing.verdict
     assert verdict.isVisible()
     assert verdict.text().startswith("✓ same")
-    QTest.mouseClick(verdict, LEFT)
-    assert page.isVisible()
-    assert {mark.name for mark in page.roofline.marks()} >= {"unscheduled", "here", "torch"}
+    assert {mark.name for mark in page.roofline.plot.marks()} >= {"unscheduled", "here", "torch"}
     rows = variants(page)
     assert set(rows) >= {"unscheduled", "variant:"}
     assert rows["variant:"][3] == "✓ same"
     assert re.match("● (★ )?first", rows["variant:"][0])
-    assert [bar.name for bar in page.bars.bars()] == ["unscheduled", "first", "torch"]
+    assert list(rows)[-1] == "torch"
+    assert "slower than torch" in bench.view.standing.times.whole()
     # All variants are measured on demand, and the history has what was checked on the way.
     bench.window.commands.action("duplicate-variant").trigger()
     bench.settle()
-    bench.view.set_current("loops")
     bench.select("k")
     bench.apply("unroll")
-    bench.window.commands.action("numbers").trigger()
-    QTest.mouseClick(page.all, LEFT)
+    QTest.mouseClick(page.variants.all, LEFT)
     names = {"unscheduled", "variant:", "variant:copy of first"}
     bench.wait(lambda: set(variants(page)) >= names)
     bench.wait(lambda: all(row[1] for row in variants(page).values()))
     measured(bench)
     assert variants(page)["variant:copy of first"][3] == "✓ same"
-    bench.view.set_current("loops")
-    bench.wait(lambda: [row.time for row in bench.view.history.list.rows()] == ["", "✓", "✓"])
+    strip = bench.view.history.strip
+    bench.wait(lambda: [cell.mark for cell in strip.cells()[1:]] == ["✓ same"] * 2)
+    assert all(cell.value for cell in strip.cells())
+    assert strip.level is not None
 
 
 def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
@@ -117,7 +117,10 @@ def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
     engine = bench.window.features.processes.engine.pid
 
     def die() -> None:
-        if found.doing == "check" and bench.window.features.processes.worker.pid is not None:
+        if (
+            isinstance(found.doing, CheckQuery)
+            and bench.window.features.processes.worker.pid is not None
+        ):
             found.changed.disconnect(die)
             os.kill(bench.window.features.processes.worker.pid, signal.SIGSEGV)
 
@@ -125,8 +128,8 @@ def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
     bench.scheduling.editing.apply(
         Primitive(id="", name="vectorize", arguments={"loop": At(block="matmul", loop=1)})
     )
-    bench.wait(lambda: bench.view.verdict.text().startswith("not known"))
-    assert "SIGSEGV" in bench.view.verdict.toolTip()
+    bench.wait(lambda: bench.view.standing.verdict.text().startswith("not known"))
+    assert "SIGSEGV" in bench.view.standing.verdict.toolTip()
     assert bench.window.features.processes.engine.pid == engine
     # It is not tried again by itself, as it may be the function's doing; on demand it is.
     bench.wait(lambda: found.doing is None)
@@ -134,4 +137,4 @@ def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
     assert found.measured(found.here) is None
     bench.window.commands.action("measure-function").trigger()
     measured(bench)
-    assert bench.view.verdict.text().startswith("✓ same")
+    assert bench.view.standing.verdict.text().startswith("✓ same")

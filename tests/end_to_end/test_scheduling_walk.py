@@ -16,6 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.panes.schedule.schedule_tree import LETTERS
 from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.window import MainWindow
 from tests import schedule_walk
@@ -87,7 +88,7 @@ def called(name: str) -> Callable[[QWidget], bool]:
 def bench(qtbot: QtBot, open_window: OpenWindow) -> Bench:
     """Return the workbench of a window that nothing is open in."""
     window = open_window()
-    window.resize(1440, 900)
+    window.resize(1366, 768)
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     return Bench(window)
@@ -110,65 +111,68 @@ def select_rows(bench: Bench, keys: Keys, names: list[str]) -> None:
     bench.settle()
 
 
-def apply(bench: Bench, keys: Keys, move: str, number: str) -> None:
-    """Have a move of what is selected, by its name, with the number of the inner loop."""
+def apply(bench: Bench, keys: Keys, primitive: str, number: str) -> None:
+    """Apply a primitive to the selection, by its letter or name, with the inner loop's number."""
     before = len(bench.record.steps)
-    keys.press("Return")
-    bench.wait(lambda: move in bench.moves())
-    assert bench.view.moves.choices.line.hasFocus()
-    keys.write(move)
-    assert bench.view.moves.choices.current_key() == move
-    keys.press("Return")
-    if number:
-        keys.press("Tab")
-        keys.write(number)
-    if bench.scheduling.trying.draft is not None:
-        form = bench.view.form
+    letter = next((letter for letter, name in LETTERS.items() if name == primitive), "")
+    if letter:
+        keys.press(letter)
+    else:
+        keys.press("Return")
+        bench.wait(lambda: primitive in bench.moves())
+        assert bench.view.moves.choices.line.hasFocus()
+        keys.write(primitive)
+        assert bench.view.moves.choices.current_key() == primitive
+        keys.press("Return")
+    form, trying = bench.view.form, bench.scheduling.trying
+    bench.wait(lambda: trying.draft is not None or len(bench.record.steps) > before)
+    if trying.draft is not None:
+        if number:
+            keys.press("Tab")
+            keys.write(number)
         bench.wait(lambda: form.state.text().startswith("✓"))
         keys.press("Return")
     bench.steps(before + 1)
     assert bench.record.steps[-1].status == "done", bench.state()
+    assert bench.view.moves.choices.line.text() == ""
 
 
 def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     window, document = bench.window, bench.window.document
+    found = window.features.measurements
     keys, text = Keys(window), help_pages.text_of("scheduling-walk")
-    for key in ("te", "target-native", "workbench", "palette", "numbers", "run", "export-files"):
+    for key in ("te", "workbench", "palette", "numbers", "measure-function", "run", "export-files"):
         # The page says these keys.
-        assert window.commands.action(key).shortcut().toString() in text, key
+        said = window.commands.action(key).shortcut().toString()
+        assert said in text, key
 
-    # The sample, its lowering, its node, its function.
+    # The sample, its lowering, its target, its function.
     keys.tab_to(lambda widget: widget.accessibleName() == "matmul")
     keys.press("Return")
     bench.wait(lambda: document.recipe is not None and not document.job.text)
-    keys.press("Ctrl+2")
-    keys.press("Alt+R")
-    keys.press("A")
+    keys.press("Alt+Shift+2")
+    keys.press("Ctrl+K")
+    keys.write(">target: this")
+    keys.press("Return")
     recipe = schedule_walk.recipe_of("native")
     bench.wait(lambda: document.recipe == recipe and not document.job.text)
-    keys.press("Ctrl+Shift+P")
-    keys.write("@matmul")
-    keys.press("Return")
-    assert document.selection.chosen == ("fx:matmul",)
-    # What each step takes is measured by `tests.schedule_walk`.
     keys.press("Ctrl+Shift+S")
     bench.wait(lambda: bench.scheduling.function == "te_matmul" and bench.scheduling.record)
-    keys.press("Ctrl+Shift+N")
-    numbers = bench.view.numbers
-    keys.tab_to(called("After each step"))
+    # What each step takes is measured by `tests.schedule_walk`.
+    keys.tab_to(called("Measure after each step"))
     keys.press("Space")
-    assert not bench.window.features.measurements.automatic
+    assert not found.automatic
     keys.press("Ctrl+Shift+S")
     bench.settle()
 
     # Its steps.
     rows = ROW.findall(text)
     assert len(rows) == 8
-    for clicked, move, number, script in rows:
-        select_rows(bench, keys, re.findall(r"`(\w+)`", clicked))
-        apply(bench, keys, move, number)
-        assert script in bench.script, f"after {clicked} {move}:\n{bench.script}"
-        keys.tab_to(called("Loop tree"), "Shift+Tab")
+    for selected, primitive, number, script in rows:
+        select_rows(bench, keys, re.findall(r"`(\w+)`", selected))
+        apply(bench, keys, primitive, number)
+        assert script in bench.script, f"after {selected} {primitive}:\n{bench.script}"
+        assert bench.view.tree.hasFocus()
     keys.press("Ctrl+Z")
     bench.steps(7)
     keys.press("Ctrl+Shift+Z")
@@ -178,24 +182,23 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     keys.press("Ctrl+Shift+R")
     bench.wait(lambda: bench.scheduling.schedule.variant == "by rule")  # type: ignore[union-attr]
     bench.settle()
-    keys.tab_to(called("Variant: by rule"), "Shift+Tab")
+    keys.tab_to(called("Variant: Variant by rule"), "Shift+Tab")
     keys.press("Space")
     keys.choose("first")
     bench.steps(8)
 
     # The numbers, of what was done and of the rule's.
     keys.press("Ctrl+Shift+N")
-    keys.press("F6")
-    bench.wait(lambda: numbers.figures.rows() and bench.window.features.measurements.doing is None)
-    here = bench.window.features.measurements.here
+    assert bench.view.figures.table.hasFocus()
+    keys.press("Ctrl+Return")
+    here = found.here
     assert here is not None
-    bench.wait(lambda: bench.window.features.measurements.checked(here) is not None)
-    checked = bench.window.features.measurements.checked(here)
+    bench.wait(lambda: found.measured(here) is not None and found.doing is None)
+    checked = found.checked(here)
     assert checked is not None
     assert checked.verdict == "same"
 
     # In the model, run, kept.
-    keys.press("Ctrl+Shift+S")
     keys.tab_to(called("Apply to the model"), "Shift+Tab")
     keys.press("Space")
     keys.press("F5")

@@ -39,7 +39,7 @@ def opened(qtbot: QtBot, open_window: OpenWindow) -> tuple[MainWindow, TimePage,
     window = open_window("sample:transformer_block", steps=FUSED)
     window.panes.show_page("time")
     page = window.panes.time
-    assert page.table.empty.accessibleName() == "Not run yet"
+    assert window.panes.outcome.empty.isVisible()
     run_and_wait(qtbot, window)
     window.panes.show_page("time")
     record = window.document.run_record
@@ -77,20 +77,19 @@ def test_every_way_to_share_out_the_time_adds_up(qtbot: QtBot, open_window: Open
 
     # Chart and table select in all panes.
     window.document.select(())
-    assert [each.length for each in page.chart.spans()] == [
-        each.milliseconds for each in record.calls
-    ]
-    assert [each.amount for each in page.chart.spans()] == list(record.memory.live)
+    chart = window.panes.outcome.calls.chart
+    assert [each.length for each in chart.spans()] == [each.milliseconds for each in record.calls]
+    assert [each.amount for each in chart.spans()] == list(record.memory.live)
     longest = max(range(len(record.calls)), key=lambda each: record.calls[each].milliseconds)
-    place = page.chart.place_of(longest).toPoint()
+    place = chart.place_of(longest).toPoint()
     click_segment(qtbot, page, "call")
-    qtbot.mouseClick(page.chart, LEFT, pos=place)
+    qtbot.mouseClick(chart, LEFT, pos=place)
     assert window.document.selection.chosen == record.calls[longest].nodes
-    assert page.table.selected_keys() == [f"call:{longest}"]
+    assert f"call:{longest}" in page.table.selected_keys()
     click_segment(qtbot, page, "function")
     row = page.table.rows()[0].key
     index = page.table.model().index(0, 0)
     qtbot.mouseClick(page.table.viewport(), LEFT, pos=page.table.visualRect(index).center())
     called = next(each for each in record.calls if each.function == row)
     assert window.document.selection.chosen == (called.entity,)
-    assert page.chart.marked() == f"call:{record.calls.index(called)}"
+    assert chart.marked() == f"call:{record.calls.index(called)}"

@@ -11,8 +11,8 @@ import torch
 
 from lowerscope.core.files.sources import sample_path, samples
 from lowerscope.core.model.recipe import InputSpec, Source
+from lowerscope.core.sources.input_values import picture_of
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.pictures import picture_of
 from tests.opening import load
 
 TORCH_SAMPLES = {

@@ -31,10 +31,8 @@ from lowerscope.core.model.graph import Box, GraphRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.snapshot import (
     FxNode,
-    InputRecord,
     ModelRecord,
     Note,
-    ParameterRecord,
     Snapshot,
     TextRecord,
 )
@@ -61,8 +59,6 @@ def send(message: ToWindow) -> None:
 def problem(name: str) -> Problem:
     """Return the problem of a flood: its text is what the test expects in a file."""
     match name:
-        case "error":
-            return Problem(what=LINE * 25_000, todo=LINE * 2_000)
         case "huge-error":
             return Problem(what="x" * 10_000_000, details=details(40_000_000))
         case "choices":
@@ -70,7 +66,7 @@ def problem(name: str) -> Problem:
             return Problem(what="which one?", code="choose-entry", choices=names, calls=names)
         case "long-choices":
             return Problem(what="which?", code="give-args", choices=("{" * 500_000, "a"))
-    return Problem(what="turned \u202e round\x1b[2J\x00", details="\u2066a\x07\n\tb\r\nc")
+    raise AssertionError(name)
 
 
 def fail(id: int, name: str) -> None:
@@ -92,20 +88,6 @@ def progress(id: int, name: str) -> None:
     send(Reply(id, to_raw("done")))
 
 
-def answers(id: int, _: str) -> None:
-    """Answer requests that nobody has sent, and then the one that somebody has."""
-    write(encode_frame(Failure(-1, Problem(what="x" * 3000))) * 2_000)
-    write(encode_frame(Reply(-1, to_raw("x"))) * 100_000)
-    send(Reply(id, to_raw("done")))
-
-
-def trickle(id: int, _: str) -> None:
-    """Say that a frame is 30 MB long, and send that, a megabyte at a time."""
-    payload = encode_frame(Reply(id, to_raw(bytes(30_000_000))))
-    for start in range(0, len(payload), 2**20):
-        write(payload[start : start + 2**20])
-
-
 def large(id: int, _: str) -> None:
     """Answer with 250 MB."""
     send(Reply(id, to_raw(bytes(250_000_000))))
@@ -114,24 +96,16 @@ def large(id: int, _: str) -> None:
 def snapshot(name: str) -> Snapshot:
     """Return the snapshot of a model of one node, of which one part is far too large."""
     long, title, text = "x" * 60_000, "n", "def main():\n    pass\n"
-    size, notes, inputs, parameters = 46.0, 0, 0, 0
+    size, notes = 46.0, 0
     match name:
         case "long-names":
             title = long
-        case "too-long-name":
-            title = "x" * 70_000
-        case "long-shape":
-            inputs = 100
-        case "long-code-line":
-            text = f"x = {'1 + ' * 2_000_000}"
         case "code-lines":
             text = "\n" * 8_000_000
         case "long-notes":
             notes = 400
         case "far-box":
             size = 4e6
-        case "many-records":
-            parameters = 60_000
     ids = [f"fx:n{number}" for number in range(40)]
     node = FxNode(
         id="",
@@ -159,17 +133,7 @@ def snapshot(name: str) -> Snapshot:
     )
     boxes = [msgspec.structs.replace(box, id=each, y=80.0 * y) for y, each in enumerate(ids)]
     boxes[-1] = msgspec.structs.replace(boxes[-1], width=size, height=size)
-    model = ModelRecord(
-        title="m",
-        path="",
-        kind="torch",
-        description="",
-        inputs=(InputRecord(name="x", shape=(long,) * inputs, dtype="", origin=""),),
-        parameters=tuple(
-            ParameterRecord(id=f"param:{number}", name="p", shape=(), dtype="", size=1)
-            for number in range(parameters)
-        ),
-    )
+    model = ModelRecord(title="m", path="", kind="torch", description="", inputs=())
     return Snapshot(
         model=model,
         fx=tuple(msgspec.structs.replace(node, id=each) for each in ids),
@@ -182,8 +146,7 @@ def snapshot(name: str) -> Snapshot:
     )
 
 
-SNAPSHOTS = ("long-names", "long-shape", "long-code-line", "code-lines", "long-notes", "far-box")
-TOO_LARGE = ("too-long-name", "many-records")
+SNAPSHOTS = ("long-names", "code-lines", "long-notes", "far-box")
 
 
 def show(id: int, name: str) -> None:
@@ -218,20 +181,12 @@ def empty_lines(id: int, _: str) -> None:
     send(Reply(id, to_raw("done")))
 
 
-def ready(id: int, _: str) -> None:
-    """Be ready again and again."""
-    write(encode_frame(Ready(1.0)) * 100_000)
-
-
 FLOODS: Mapping[str, Callable[[int, str], None]] = {
-    **dict.fromkeys(("error", "huge-error", "choices", "long-choices", "controls"), fail),
+    **dict.fromkeys(("huge-error", "choices", "long-choices"), fail),
     "too-long-error": too_long_error,
     "progress": progress,
     "long-progress": progress,
-    "answers": answers,
-    "ready": ready,
-    **dict.fromkeys((*SNAPSHOTS, *TOO_LARGE), show),
-    "trickle": trickle,
+    **dict.fromkeys(SNAPSHOTS, show),
     "large": large,
     "wrong-kind": wrong_kind,
     "line": line,

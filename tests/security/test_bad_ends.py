@@ -9,18 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-import tvm
 import tvm_ffi
 from tvm import relax
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Source
 from lowerscope.core.passes.transforming import compiled_once
-from lowerscope.core.run.execution import Reference
-from lowerscope.core.sources.loading import open_model
-from lowerscope.core.tracing.tracing import trace
 
 MODEL = """
 import atexit, os, pathlib, sys, threading, time
@@ -89,30 +82,6 @@ def test_an_end_of_the_process_is_one_line(
     assert path.name in line
 
 
-def test_closed_files_are_one_line(tmp_path: Path) -> None:
-    done = lowerscope("run", str(model(tmp_path, "os.closerange(3, 65536)")))
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "a file of Lowerscope was closed" in line
-
-
-@pytest.mark.parametrize(
-    "end", ["threading.Thread(target=forever).start()", "atexit.register(forever)"]
-)
-def test_the_process_ends_after_the_answer(tmp_path: Path, end: str) -> None:
-    done = lowerscope("show", str(model(tmp_path, end=end)), "--stage", "fx", "--json")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.rstrip().endswith(("}", "]"))
-
-
-def test_what_is_printed_at_the_end_is_no_part_of_the_answer(tmp_path: Path) -> None:
-    path = model(tmp_path, end="atexit.register(print, 'bye')")
-    done = lowerscope("show", str(path), "--stage", "fx")
-    assert done.returncode == 0, done.stderr
-    assert "bye" in done.stderr
-    assert "bye" not in done.stdout
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("raised", ["BaseException('mine')", "GeneratorExit", "KeyboardInterrupt"])
 @pytest.mark.parametrize("tracer", ["fx", "export", "auto"])
@@ -124,30 +93,6 @@ def test_forward_may_raise_anything(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"lowerscope: {path}:9: the model fails when it is run: ")
     assert raised.partition("(")[0] in line
-
-
-def test_the_run_that_is_compared_may_raise_anything() -> None:
-    class Net(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            raise GeneratorExit
-
-    with pytest.raises(LowerscopeError, match="GeneratorExit"):
-        Reference(Net(), [torch.ones(1)], 0).outputs()
-
-
-def test_a_file_may_change_the_working_directory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    elsewhere = str(tmp_path / "elsewhere")
-    (tmp_path / "elsewhere" / "one.txt").write_text("1")
-    path = model(
-        tmp_path, "x = x * float(pathlib.Path('one.txt').read_text())", f"os.chdir({elsewhere!r})"
-    )
-    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
-    monkeypatch.chdir(tmp_path)
-    assert main(["run", path.name, "--input", "x=x.npy"]) == 0, capsys.readouterr().err
-    assert os.getcwd() == str(tmp_path)
 
 
 @pytest.mark.diagonal
@@ -174,38 +119,6 @@ def test_a_message_of_many_lines_is_one_line(
     assert "line 0 (the first of 100,000 lines" in line
 
 
-def test_details_of_many_lines_are_shortened() -> None:
-    problem = LowerscopeError("it fails", details="\n".join(map(str, range(100_000)))).problem
-    lines = problem.details.splitlines()
-    assert len(lines) < 1000
-    assert (lines[0], lines[-1]) == ("0", "99999")
-
-
-class _Names(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        setattr(self, "lambda", torch.nn.Linear(4, 4))
-        self.register_buffer("a'b", torch.rand(4))
-        self.register_buffer('c"d\n{e}\\', torch.rand(4))
-        self.register_parameter('"), exit(), ("', torch.nn.Parameter(torch.rand(4)))
-        self.layers = torch.nn.ModuleDict(
-            {"x'y": torch.nn.Linear(4, 4), "class": torch.nn.ReLU(), "ü {0} \n": torch.nn.Tanh()}
-        )
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = getattr(self, "lambda")(x) * getattr(self, "a'b") + getattr(self, 'c"d\n{e}\\')
-        for layer in self.layers.values():
-            x = layer(x)
-        return x - getattr(self, '"), exit(), ("')
-
-
-@pytest.mark.parametrize("tracer", ["fx", "export"])
-def test_attributes_may_have_any_name(tracer: str) -> None:
-    net, x = _Names().eval(), torch.rand(2, 4)
-    traced = trace(net, (x,), tracer)  # type: ignore[arg-type]
-    torch.testing.assert_close(traced.graph_module(x), net(x))
-
-
 def test_a_fold_that_divides_by_zero_does_not_end_the_process() -> None:
     builder = relax.BlockBuilder()
     constants = [relax.const(np.array(each, np.int32)) for each in ([1, 2], [0, 1])]
@@ -217,22 +130,6 @@ def test_a_fold_that_divides_by_zero_does_not_end_the_process() -> None:
     with compiled_once(lambda: None):
         folded = relax.transform.FoldConstant()(module)
     assert tvm_ffi.structural_equal(folded["main"], module["main"])
-
-
-def test_a_fold_of_floats_divides_by_zero_as_torch_does() -> None:
-    first, second = np.array([1, 0, -1], np.float32), np.zeros(3, np.float32)
-    builder = relax.BlockBuilder()
-    with builder.function("main", []):
-        with builder.dataflow():
-            output = builder.emit_output(relax.op.divide(relax.const(first), relax.const(second)))
-        builder.emit_func_output(output)
-    with compiled_once(lambda: None):
-        module = relax.transform.LegalizeOps()(builder.get())
-        folded = relax.transform.FoldConstant()(module)
-    assert not tvm_ffi.structural_equal(folded["main"], module["main"])
-    made = relax.VirtualMachine(relax.build(folded, "llvm"), tvm.cpu())["main"]()
-    expected = torch.from_numpy(first) / torch.from_numpy(second)
-    torch.testing.assert_close(torch.from_numpy(made.numpy()), expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("of", ["model.py", "neighbour.py", "weights.npz", "link.py", "x.npy"])
@@ -249,93 +146,3 @@ def test_a_report_is_not_written_over_what_is_read(
     assert main(["run", str(path), *given, "--html", str(tmp_path / of)]) == 2
     assert "would be overwritten" in capsys.readouterr().err
     assert (tmp_path / of).read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("of", "what", "source", "given"),
-    [
-        pytest.param("module.py", "module", "module.py", (), id="source"),
-        pytest.param("module.py", "module", "link.py", (), id="link"),
-        pytest.param("module.py", "module", "model.py", (), id="neighbour"),
-        pytest.param("script.py", "script", "model.py", (), id="computed import"),
-        pytest.param("fx.txt", "fx", "model.py", (), id="mentioned"),
-        pytest.param(
-            "parameters.npz",
-            "parameters",
-            "model.py",
-            ("--params", "parameters.npz", "--params-as-inputs"),
-            id="parameters",
-        ),
-        pytest.param(
-            "builder.py", "builder", "model.py", ("--rules", "builder.py"), id="extension"
-        ),
-        pytest.param("session.zip", "session", "session.zip", (), id="session"),
-        pytest.param(
-            "schedules.json",
-            "schedule",
-            "model.py",
-            ("--schedule", "schedules.json"),
-            id="schedules",
-        ),
-    ],
-)
-def test_an_export_is_not_written_over_what_is_read(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    of: str,
-    what: str,
-    source: str,
-    given: tuple[str, ...],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = f"import module, importlib\nimportlib.import_module('scr' + 'ipt')\n{READS}"
-    (tmp_path / "module.py").write_text(MODEL.format(forward="x = x @ self.w", end=WEIGHT))
-    (tmp_path / "link.py").symlink_to("module.py")
-    for name in ("script.py", "builder.py", "fx.txt"):
-        (tmp_path / name).touch()
-    model(tmp_path, "x = x @ self.w", text + WEIGHT)
-    np.savez(tmp_path / "parameters.npz", w=np.ones((3, 3), np.float32))
-    if not (tmp_path / of).exists():
-        making = ("--schedule", "rules") if what == "schedule" else ()
-        command = ["export", "model.py", "--what", what, "--output", ".", *making]
-        assert main(command) == 0, capsys.readouterr().err
-    before = (tmp_path / of).read_bytes()
-    capsys.readouterr()
-    command = ["export", source, "--what", what, "--output", ".", "--force", *given]
-    assert main(command) == 2
-    *notes, line = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"lowerscope: {of}: this file is read")
-    assert all(each.startswith("lowerscope: note: unpacked to ") for each in notes)
-    assert (tmp_path / of).read_bytes() == before
-
-
-READS = "pathlib.Path(__file__).with_name('fx.txt').read_text()\n"
-WEIGHT = """
-def prepare(self):
-    nn.Module.__init__(self)
-    self.w = nn.Parameter(torch.ones(3, 3))
-
-Net.__init__ = prepare
-"""
-
-
-def test_a_copy_that_the_code_makes_does_not_spoil_the_command(tmp_path: Path) -> None:
-    """It comes to where the command's answer is written, and has no right to it."""
-    done = lowerscope("show", str(model(tmp_path, end=FORKING)), "--stage", "fx")
-    assert done.returncode == 0, done.stderr
-    assert "placeholder" in done.stdout
-    assert done.stderr == ""
-
-
-FORKING = """
-pid = os.fork()
-if pid:
-    os.waitpid(pid, 0)
-"""
-
-
-@pytest.mark.parametrize("doc", ["3", "['a']", "None"])
-def test_a_docstring_that_is_no_text_is_none(tmp_path: Path, doc: str) -> None:
-    opened = open_model(Source(spec=str(model(tmp_path, end=f"__doc__ = {doc}"))), 0)
-    assert opened.description == ""

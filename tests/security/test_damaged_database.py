@@ -14,10 +14,9 @@ import tvm
 from tvm import te
 
 from lowerscope.core.build.targets import make_target
-from lowerscope.core.cli.main import main
 from lowerscope.core.files.cache import TRACES
-from lowerscope.core.model.problems import LowerscopeError, problem_of_system
-from lowerscope.core.run.tuning.database import Database, Kept
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.run.tuning.database import Database
 from lowerscope.core.sandbox import bubblewrap
 from tests.sandboxes import needs_sandbox
 
@@ -78,39 +77,6 @@ def test_other_lines_are_no_traces(database: Database, line: str) -> None:
     again.close()
 
 
-def test_random_bytes_are_no_history(database: Database) -> None:
-    database.keep(function(), Kept(function="add"))
-    assert database.kept(function()) is not None
-    (file,) = database.folder.glob("f-*.json")
-    file.write_bytes(random.Random(0).randbytes(3000))
-    assert database.kept(function()) is None
-
-
-@pytest.mark.parametrize("name", TRACES)
-def test_a_folder_in_the_place_of_traces_is_named(database: Database, name: str) -> None:
-    (database.folder / name).mkdir(parents=True)
-    with pytest.raises(OSError) as caught:  # noqa: PT011
-        len(database.traces)
-    problem = problem_of_system(caught.value)
-    assert problem is not None
-    assert problem.where == str(database.folder / name)
-    assert problem.todo
-    database.close()
-
-
-def test_a_full_disk_is_named(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    def replace(old: Path, new: Path) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", replace)
-    with pytest.raises(OSError) as caught:  # noqa: PT011
-        database.keep(function(), Kept(function="add"))
-    problem = problem_of_system(caught.value)
-    assert problem is not None
-    assert "No space left" in problem.what
-    assert problem.where.startswith(str(database.folder))
-
-
 # The whole command
 
 TUNE = ("tune", "sample:matmul_relu", "--function", "matmul", "--trials", "1")
@@ -121,29 +87,6 @@ def problem_in(said: str, where: Path) -> str:
     (line,) = [each for each in said.splitlines() if str(where) in each]
     assert said.splitlines()[-1] == line
     return line
-
-
-@pytest.mark.parametrize("name", TRACES)
-def test_what_is_no_traces_ends_the_command(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert main(TUNE) == 0
-    (file,) = tmp_path.rglob(name)
-    for is_folder in (False, True):
-        if is_folder:
-            file.unlink()
-            file.mkdir()
-        else:
-            file.write_bytes(random.Random(0).randbytes(3000))
-        capsys.readouterr()
-        assert main(TUNE) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert f"{file}: " in problem_in(said.err, tmp_path)
 
 
 @needs_sandbox

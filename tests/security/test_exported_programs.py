@@ -7,7 +7,7 @@ import io
 import json
 import os
 import pickle
-import re
+import typing
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,16 +23,12 @@ from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.sources import array_files, program_text
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.program_text import (
-    argument_name,
-    free_text,
     harmless_expression,
-    harmless_guard,
     harmless_paths,
     harmless_target,
-    identifier,
-    plain,
     tree,
 )
+from tests.diagonal import many
 from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records
 from tests.soak.exported_programs import (
     CANARY,
@@ -87,82 +83,27 @@ def test_ordinary_programs_open(tmp_path: Path, name: str) -> None:
     assert module(*args, **kwargs) is not None
 
 
-def test_ordinary_programs_have_what_is_audited() -> None:
-    """Else the tests of it would prove nothing."""
-    text = "".join(json.dumps(document(each)) for each in programs().values())
-    for part in (
-        "L['x'].size()[0] %",
-        "math.trunc",
-        "torch.sym_float",
-        "FloorDiv(",
-        "GreaterThan(",
-        "as_graph",
-        "as_string",
-        "source_fn_stack",
-        "from_node",
-        "torch.ops.higher_order.scan",
-        "-Infinity",
-        "collections.OrderedDict",
-    ):
-        assert part in text, part
-
-
 GUARDS = (
     CALL,
     f"L['x'].size()[{CALL}] == 1",
-    f"L['x'].size()[0] == 1 or {CALL}",
     "L['x'].__class__",
-    "L['x'].size.__self__",
     "L['x'].size().__len__()",
     f"(lambda: {CALL})()",
-    f"[{CALL} for _ in (1,)]",
     "f'{L}'",
-    "print(1)",
     "__import__('os')",
-    "math.factorial(10)",
-    "torch.load('a')",
-    "torch.hub.os.system('a')",
     "9**9**9",
-    "1 << 99999999999",
-    "'a' * 9999999999",
     'L["x"].size()[0] == 1',
-    "L['x\"].size()[0]'] == 1",
     "L['x'].size()[0] == 1  # comment",
     "(L['x'].size()[0]\n== 1)",
-    "L['x'].size()[0] ==\t1",
     "L['x'].size()[0] is 1",
-    "'a' in L['x'].size()",
     "L['x'].size()[L]",
-    "L['x'].size(1)[0]",
-    "L['x'].size(dim=1)[0]",
     "L['x'].storage_offset(1)",
-    "L[0]",
-    "L['x'][L]",
-    "M['x'].size()[0]",
     "math.math.floor(1)",
-    "x.inf",
     "max.floor(1)",
-    "2 ** (9 ** 9)",
-    "2 ** L['n']",
-    "M['x'][0] == 1",
-    "max(1)[0] == 1",
-    "L.size()[0] == 1",
-    "L.storage_offset() == 1",
     "open('a').size()[0] == 1",
-    "math.floors(1)",
-    "import_max(1)",
-    "infinite",
-    "import_inf",
-    "math.floor(1, key=1)",
     f"True, '')\n  {CALL}\n  (True",
     f"True\\\n{CALL}",
-    "True if True else open('a')",
-    "max(1, *L)",
-    "max(1, key=print)",
     "L",
-    "(x := 1)",
-    "{1: 2}",
-    "await L",
     "",
 )
 
@@ -173,93 +114,37 @@ def test_a_guard_that_is_no_arithmetic_is_code(tmp_path: Path, guard: str) -> No
     assert "the guard" in refusal(tmp_path, data).what
 
 
-@pytest.mark.parametrize(
-    "guard",
-    [
-        "L['x'].size()[0] == ((-1) + L['y'].size()[0])",
-        "math.trunc(0.5*torch.sym_float(L['x'].size()[0])) == 2",
-        "L['d']['p q'].stride()[1] != 1 and not (L['args'][0].storage_offset() >= 3)",
-        "(1 if L['x'].size()[0] > 2 else 0) < max(L['n'], 3) ** 2",
-        "L['mode'] == 'sum'",
-        "-math.inf < L['f'] and L['f'] != inf",
-    ],
-)
-def test_guards_as_torch_writes_them_are_harmless(guard: str) -> None:
-    assert harmless_guard(guard)
-
-
 EXPRESSIONS = (
     CALL,
     f"Symbol('s0') + {CALL}",
     f"Symbol('{CALL}')",
     "Symbol('s0').func",
-    "Symbol(name='s0')",
     "Symbol('s0', positive=print)",
     "Integer",
-    "Integer(1)(2)",
     "Function('f')(1)",
-    "factorial(9)",
-    "exp(9)",
     "lambda: 1",
-    "[s0]",
     "9**9**9",
     "Pow(Integer(9), Pow(Integer(9), Integer(9)))",
     "Pow(Pow(Pow(Pow(s0, 64), 64), 64), 64)",
-    "LShift(Integer(1), Integer(99999999999))",
-    "Pow(Integer(2), s0)",
-    "Pow(Pow(Pow(s0, 64), 64), 64)",
-    "Pow(Pow(Pow(s0, 64), 64), 64) < 1",
     "(s0\n+ 1)",
-    "s0 +\t1",
     "s0 is 1",
-    "s0 in 'a'",
-    "s0 @ s0",
     "Pow(Integer(2), -s0)",
-    "Pow(s0, Rational(1, 0))",
-    "Pow(s0, Rational(s1, 2))",
     "Pow(s0, Rational(1, s1))",
-    "Integer()",
-    "Rational(s0, 1)",
-    "trueish",
-    "noo",
-    "import_s0",
     "s0_x",
-    "Symbol('import_s0')",
     "Symbol('s0_x')",
-    "Symbol('s0', **s1)",
-    "Symbol('s0', positively=True)",
-    "Symbol('s0', is_positive=True)",
-    "Symbol('s0', positive=1)",
     "Symbol('s0', positive=s1)",
     "Float('1', precision=s0)",
-    "Float('1', 5, precision=53)",
-    "Float('0x1')",
-    "Floor(s0)",
     "FloorDivide(s0, 2)",
     "lambdify_Abs(s0)",
-    "Abs(s0, evaluate=False)",
-    "Powers(s0, 2)",
-    "MyPow(s0, 2)",
-    "Pow(s0, 2, evaluate=False)",
     "Pow(s0, 2, 3)",
-    "Pow(s0, 65)",
-    f"Add({'s0, ' * 2000}s1)",
-    "Symbol('s0', evaluate=True)",
     "Float('1e999999999')",
-    "sqrt(Add(Pow(Pow(Integer(1000003), Integer(64)), Integer(40)), Integer(1)))",
     "Pow(Add(Pow(Integer(10000000000), Integer(64)), Integer(1)), Rational(1, 3))",
-    "FloorDiv(Pow(Add(s0, s1, s2, s3), Integer(40)), Add(s0, s1))",
     "Mul(" + ", ".join(f"Add(s{n}, s{n + 1})" for n in range(13)) + ")",
     "s0\n#",
-    "s0 # 1",
-    "ｓ0",
     "s9999999",
     "0.5.real",
-    " + ".join(["s0"] * 2000),
-    "(" * 500 + "s0" + ")" * 500,
     "1e999",
     "b'a'",
-    "",
 )
 
 
@@ -278,48 +163,13 @@ def test_an_expression_that_is_no_bounded_arithmetic_is_code(tmp_path: Path, tex
     assert "the expression" in refusal(tmp_path, of("dynamic", in_range)).what
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Max(oo, s0, zoo)",
-        "true",
-        "Symbol('s0', positive=True, integer=True)",
-        "Pow(s0, Rational(1, 2))",
-        "Pow(s0, Integer(-1))",
-        "PowByNatural(s0, 2)",
-        "Float('0.5', precision=53)",
-        "Mod(Add(s0, Integer(-1)), Rational(3, 2))",
-        "(s0 + 1)**2 // 3 >= 4",
-        "-s0 if s0 < 3 else s1",
-    ],
-)
-def test_expressions_as_torch_writes_them_are_harmless(text: str) -> None:
-    assert harmless_expression(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Max(" + ", ".join(f"Add(s{number}, Integer(-1))" for number in range(150)) + ")",
-        "Mul(Integer(64), Pow(FloorDiv(Add(s0, Integer(-1)), Integer(2)), Integer(4)))",
-        "sqrt(Add(Pow(s0, Integer(2)), Pow(s1, Integer(2))))",
-    ],
-)
-def test_a_long_expression_is_harmless(text: str) -> None:
-    assert harmless_expression(text)
-
-
 NAMES = (
     f"x, other={CALL}",
-    f"x={CALL}",
-    f"x: ({CALL})",
     f"x):\n    {CALL}\n    def f(self",
     "x.__class__",
     "__builtins__",
     "*x",
-    "lambda",
     "ｘ",
-    'x"',
     "",
 )
 
@@ -383,27 +233,6 @@ def test_a_name_that_is_no_identifier_is_code(tmp_path: Path, field: str, name: 
     refusal(tmp_path, of("cond", lambda value: NAMED[field](value, name)))
 
 
-@pytest.mark.parametrize(
-    "name", [f'weight")({CALL})#', "a.__class__.b", "a\nb", "a'b", "a\\", "a..b", f"a({CALL})"]
-)
-def test_an_attribute_that_ends_its_quotes_is_code(tmp_path: Path, name: str) -> None:
-    def parameter(value: Document) -> None:
-        specs = value["graph_module"]["signature"]["input_specs"]
-        next(each["parameter"] for each in specs if "parameter" in each)["parameter_name"] = name
-
-    assert "the name" in refusal(tmp_path, of("static", parameter)).what
-
-    def module(value: Document) -> None:
-        value["graph_module"]["module_call_graph"].append({"fqn": name, "signature": None})
-
-    assert "the name" in refusal(tmp_path, of("static", module)).what
-    weights = "data/weights/model_weights_config.json"
-    config = document(programs()["static"], weights)
-    config["config"][name] = config["config"].pop("weight")
-    data = with_document(programs()["static"], config, weights)
-    assert "the name" in refusal(tmp_path, data).what
-
-
 @pytest.mark.parametrize("text", [f"' or {CALL} or '", f'" + {CALL} + "', "\\", "a\nb", "\0"])
 def test_a_string_among_the_inputs_that_ends_its_quotes_is_code(tmp_path: Path, text: str) -> None:
     """Torch writes it into a guard of its own."""
@@ -424,35 +253,20 @@ def test_a_string_among_the_inputs_that_ends_its_quotes_is_code(tmp_path: Path, 
 TARGETS = (
     "torch.hub.os.system",
     "torch.load",
-    "torch.ops.load_library",
     "torch.ops.aten.from_file.default",
-    "torch.ops.aten.save.default",
     "torch.ops.aten.add.__call__",
     "torch.ops.aten.nothing.default",
-    "torch.ops.aten.warn.default",
-    "torch.ops.torchvision.write_file.default",
     "torch.ops.higher_order.call_torchbind",
     "torch.ops.higher_order.print",
-    "torch.ops.higher_order.aoti_call_delegate",
-    "torch.ops.higher_order.dynamo_bypassing_wrapper",
-    "torch.ops.higher_order.inline_asm_elementwise",
     "torch.ops.inductor.add.default",
-    "torch.ops.inductor._reinterpret_tensor.default",
-    "torch.ops.mkldnn.data_ptr.default",
-    "torch._functorch.predispatch.importlib",
     "_operator.call",
-    "_operator.methodcaller",
-    "_operator.attrgetter",
     "math.factorial",
-    "math.floor.__self__",
-    "torch.hub.math.floor",
     "torch.ops.higher_order.cond.py_impl",
     "torch.ops.aten.add.Tensor.more",
     "x.torch.ops.aten.add.Tensor",
     "#extension:run",
     "print",
     f"torch.ops.aten.add.Tensor\n{CALL}",
-    "",
 )
 
 
@@ -478,36 +292,13 @@ TREES = (
     _tree("collections.defaultdict", {"default_factory_module": "os", "default_factory_name": "x"}),
     _tree("collections.namedtuple", "builtins.dict"),
     _tree("builtins.dict", json.dumps([{"__enum__": True, "fqn": "os:name", "name": "x"}])),
-    _tree("builtins.list", json.dumps({"__enum__": True, "fqn": "os:name", "name": "x"})),
     _tree("builtins.dict", json.dumps([f"a'] or {CALL} or ['"])),
-    _tree("mine.Type", "null"),
     _tree("builtins.tuple", "null", _part("mine.Type", "null")),
     json.dumps([1, _part("builtins.tuple", "null") | {"more": 1}]),
     _tree("builtins.dict", json.dumps({"a": 1})),
-    _tree("builtins.dict", json.dumps(3)),
-    _tree("builtins.dict", "null"),
-    json.dumps([2, {"type": None, "context": None, "children_spec": []}]),
-    json.dumps([1, {"type": None, "context": None, "children_spec": [], "more": 1}]),
     "[" * 5000,
     "",
 )
-
-
-def test_names_of_the_arguments_of_operators() -> None:
-    """One of them is a keyword of Python, and most have none."""
-    assert all(map(argument_name, ("", "from", "input")))
-    assert not any(map(argument_name, ("a b", "a=1", "*a", "__import__")))
-
-
-@pytest.mark.parametrize("name", [5, None, f"x={CALL}"])
-def test_an_argument_by_name_that_has_none_is_code(tmp_path: Path, name: object) -> None:
-    spec = _tree(
-        "builtins.tuple",
-        "null",
-        _part("builtins.tuple", "null"),
-        _part("builtins.dict", json.dumps([name]), _part(None, None)),
-    )
-    refusal(tmp_path, of("static", lambda value: _call(value).update(in_spec=spec)))
 
 
 @pytest.mark.parametrize("text", TREES, ids=range(len(TREES)))
@@ -586,16 +377,12 @@ STRUCTURE: dict[str, Callable[[Document], object]] = {
 }
 
 
-FIELDS = [
-    (name, field)
-    for name, fields in (program_text.RECORDS | program_text.UNIONS).items()
-    for field in fields
-]
+FIELDS = [(name, field) for name, fields in program_text.rules().items() for field in fields]
 
 
 @pytest.mark.parametrize(("name", "field"), FIELDS)
 def test_each_field_has_a_rule(name: str, field: str) -> None:
-    rule = (program_text.RECORDS | program_text.UNIONS)[name][field]
+    rule = program_text.rules()[name][field]
     text = f'"""\n{CALL}'
     for value in (text, [text], {text: text}, {"a": text}, [{"a": text}]):
         assert list(rule(value)), value
@@ -606,26 +393,21 @@ def test_what_is_not_known_is_code(tmp_path: Path, name: str) -> None:
     refusal(tmp_path, of("static", STRUCTURE[name]))
 
 
-def test_the_tables_are_those_of_torch() -> None:
+def test_each_text_of_torch_has_a_grammar() -> None:
     """Another version of torch reads other fields: each of them has to be looked at."""
     assert schema.SCHEMA_VERSION == program_text.READER
-    known: dict[str, dict[str, Any]] = program_text.RECORDS | program_text.UNIONS
     of_torch = {name: each for name, each in vars(schema).items() if dataclasses.is_dataclass(each)}
-    for name in known.keys() - {"Value"}:
-        fields = {each.name for each in dataclasses.fields(of_torch[name])}
-        assert known[name].keys() == fields, name
-    assert known["Value"].keys() == known["Argument"].keys()
-    left = of_torch.keys() - known.keys()
-    assert left == {
-        # Objects of classes of their own, and what is no part of a model.
-        "CustomObjArgument",
-        "InputToCustomObjSpec",
-        "PayloadMeta",
-        "PayloadConfig",
-        "AOTInductorModelPickleData",
-        "ExternKernelNode",
-        "ExternKernelNodes",
+    unknown = {
+        name
+        for name, each in of_torch.items()
+        for field in dataclasses.fields(each)
+        if "str" in repr(typing.get_type_hints(each)[field.name])
+        and field.name != "metadata"
+        and program_text.text_rule(name, field.name) is None
     }
+    # Objects of classes of their own, and what is no part of a model.
+    others = {"PayloadMeta", "PayloadConfig", "AOTInductorModelPickleData"}
+    assert unknown == {"CustomObjArgument", "InputToCustomObjSpec"} | others
 
 
 PARTS = (
@@ -679,13 +461,6 @@ def test_a_pickle_that_calls_is_code(tmp_path: Path, part: str, name: str, insid
     assert choice.endswith(f".{name.rpartition('.')[2]}")
 
 
-def test_two_parts_of_one_name_are_code(tmp_path: Path) -> None:
-    """Which of them torch reads goes by the reader."""
-    parts = members(programs()["static"])
-    parts |= {"data/weights/WEIGHT_0": parts["data/weights/weight_0"]}
-    assert "two parts of the same name" in refusal(tmp_path, archive(parts)).choices
-
-
 def test_archives_inside_of_archives_end(tmp_path: Path) -> None:
     inner = b"a"
     for _ in range(7):
@@ -694,12 +469,6 @@ def test_archives_inside_of_archives_end(tmp_path: Path) -> None:
     assert "archives inside of archives" in refusal(tmp_path, archive(parts)).choices
     cut = parts | {"data/weights/weight_0": b"PK\x03\x04abc"}
     assert "an archive that cannot be read" in refusal(tmp_path, archive(cut)).choices
-
-
-@pytest.mark.parametrize("text", [b"{", b"\xff", b"[" * 100_000, b""])
-def test_text_that_cannot_be_read_is_code(tmp_path: Path, text: bytes) -> None:
-    for part in (MODEL, "data/weights/model_weights_config.json"):
-        refusal(tmp_path, archive(members(programs()["static"]) | {part: text}))
 
 
 def test_what_unpacks_to_more_than_there_is_memory_for_is_not_unpacked(
@@ -717,14 +486,6 @@ def test_what_unpacks_to_more_than_there_is_memory_for_is_not_unpacked(
         load_exported(file, trust=False)
 
 
-def test_a_payload_of_another_kind_is_code(tmp_path: Path) -> None:
-    name = "data/weights/model_weights_config.json"
-    for path in ("custom_obj_0", "opaque_obj_0", "/etc/passwd", "../constants/tensor_0", 1):
-        config = document(programs()["static"], name)
-        config["config"]["weight"]["path_name"] = path
-        refusal(tmp_path, with_document(programs()["static"], config, name))
-
-
 @pytest.mark.parametrize("key", [f"a'] or {CALL} or ['", 'a"b', "a\\b", ("a'",)])
 def test_a_key_among_the_example_inputs_is_in_code(tmp_path: Path, key: Any) -> None:
     stream = io.BytesIO()
@@ -735,11 +496,6 @@ def test_a_key_among_the_example_inputs_is_in_code(tmp_path: Path, key: Any) -> 
     nested = {"k": {key: [x]}}
     assert not any(map(harmless_paths, (nested, [nested], (nested,))))
     assert harmless_paths(((x, 1, None), {"k": [torch.float32, {"p q": "a'"}]}))
-
-
-@pytest.mark.parametrize("value", [b"a", {"a"}, object(), torch.load])
-def test_an_example_input_of_another_kind_is_code(value: object) -> None:
-    assert not harmless_paths(([value],))
 
 
 def test_torch_does_not_go_on_with_an_older_format(
@@ -778,37 +534,6 @@ def test_torch_unpickles_no_code_meanwhile(tmp_path: Path, monkeypatch: pytest.M
     assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
 
 
-@pytest.mark.parametrize("text", ["a", "größe", "_x1", "input", "L__self___a"])
-def test_names_of_values(text: str) -> None:
-    assert identifier(text)
-
-
-def test_text_that_stands_for_itself() -> None:
-    for mark in ("'", '"', "\\", "\n", "\r", "\0", "\u2028"):
-        assert not plain(f"a{mark}b")
-    assert plain("p q [0] {x} # ü")
-    assert free_text("File \"a.py\", line 3\n\treturn 'a'")
-
-
-def test_operators_with_text_are_those_that_choose_a_variant() -> None:
-    """The others open files, or handle text: none of them stands in a program."""
-    assert harmless_target("torch.ops.aten.einsum.default")
-    assert harmless_target("torch.ops.aten.div.Tensor_mode")
-    assert harmless_target("torch.ops.prims.add.default")
-    assert harmless_target("torch.ops.aten.relu")
-    kinds = {
-        str(argument.type)
-        for each in torch._C._jit_get_all_schemas()
-        if each.name.startswith("aten::")
-        and harmless_target(f"torch.ops.aten.{each.name[6:]}.{each.overload_name or 'default'}")
-        for argument in each.arguments
-    }
-    inner = {re.sub(r"Optional|List|[\[\]]", "", kind) for kind in kinds}
-    assert inner <= {
-        *("Tensor", "int", "float", "bool", "number", "complex", "Device", "Generator", "str")
-    }
-
-
 def test_the_watch_notices_what_runs(tmp_path: Path, watched: Watch) -> None:
     """With trust, what is refused above runs: the canary shows it."""
     file = tmp_path / "m.pt2"
@@ -819,7 +544,7 @@ def test_the_watch_notices_what_runs(tmp_path: Path, watched: Watch) -> None:
 
 
 def test_changed_programs_run_nothing(tmp_path: Path) -> None:
-    tally = open_changed(tmp_path, range(10_000, 10_250))
+    tally = open_changed(tmp_path, range(10_000, 10_000 + many(250)))
     assert not tally.executed
     assert not tally.broken
     assert tally.opened

@@ -1,7 +1,7 @@
 """A child that says far too much neither stalls the window nor fills it.
 
 The bounds that are tested are those of what is kept and of what is handled before the window gets
-to its other events; how long it takes is measured by ``python -m tests.benchmarks flooding``.
+to its other events.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QApplication, QFileDialog, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Document
@@ -23,13 +23,12 @@ from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.engine.messages import Incoming, whole_of
 from lowerscope.app.engine.replies import UnreadableResult, read_result
-from lowerscope.app.engine.whole_log import PART_LIMIT, WholeLog
+from lowerscope.app.engine.whole_log import PART_LIMIT
 from lowerscope.app.panes.log import log_view
 from lowerscope.app.panes.log.log_view import LogView
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.engine.protocol import (
     Failure,
-    Progress,
     ProtocolError,
     Reply,
     encode_frame,
@@ -38,8 +37,7 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, Query, answer_type
-from lowerscope.core.model.schedule import At, Made
-from lowerscope.core.model.snapshot import Note, TextRecord
+from lowerscope.core.model.snapshot import Note
 from tests.app.engine.practice_window import Window, practice
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.pulse import Pulse
@@ -103,7 +101,7 @@ def whole_text(problem: Problem) -> str:
 # --- problems -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("flood", ["error", "huge-error", "choices", "long-choices"])
+@pytest.mark.parametrize("flood", ["huge-error", "choices", "long-choices"])
 def test_a_long_problem_is_shortened_and_held_whole(
     flooded: Callable[[str], Window], flood: str
 ) -> None:
@@ -123,14 +121,6 @@ def test_a_long_problem_is_shortened_and_held_whole(
     assert not window.endings
 
 
-def test_characters_that_steer_are_not_shown(flooded: Callable[[str], Window]) -> None:
-    window = flooded("controls")
-    problem = window.problem(window.ask("echo", practice.Text("a")))
-    assert problem.what == "turned \ufffd round\ufffd"
-    assert problem.details == "\ufffda\ufffd\n\tb\nc"
-    assert whole_of(problem) is None
-
-
 def test_a_problem_that_is_longer_than_can_be_held_ends_the_child(
     flooded: Callable[[str], Window],
 ) -> None:
@@ -139,21 +129,6 @@ def test_a_problem_that_is_longer_than_can_be_held_ends_the_child(
     assert problem.code == "crashed"
     assert window.endings[0].how == "garbage"
     assert f"longer than its {messages.PROBLEM_LIMIT}" in window.endings[0].reason
-
-
-def test_problems_that_are_held_whole_make_room_for_others() -> None:
-    text = "x" * (messages.WHOLE_LIMIT // 3)
-    problems = []
-    for number in range(5):
-        sent = encode_frame(Failure(1, Problem(what=f"{number}", details=text)))
-        (failure,) = Incoming().read(sent)
-        assert isinstance(failure, Failure)
-        problems.append(failure.problem)
-    held = [whole_of(each) is not None for each in problems]
-    assert held == [False, False, False, True, True]
-    for _ in range(2 * messages.MOST_WHOLE):
-        list(Incoming().read(encode_frame(Failure(1, Problem(what="x" * 3000)))))
-    assert whole_of(problems[-1]) is None
 
 
 @pytest.mark.parametrize("name", ["what", "where", "todo", "details", "choices", "calls"])
@@ -166,23 +141,6 @@ def test_each_part_of_a_problem_is_bounded(name: str) -> None:
     assert isinstance(failure, Failure)
     assert size_of(failure.problem) < 100_000
     assert failure.problem.whole
-
-
-def test_a_child_does_not_say_where_its_whole_problem_is() -> None:
-    (first,) = Incoming().read(encode_frame(Failure(1, Problem(what="x" * 3000))))
-    assert isinstance(first, Failure)
-    name = first.problem.whole
-    (second,) = Incoming().read(encode_frame(Failure(1, Problem(what="short", whole=name))))
-    assert second == Failure(1, Problem(what="short"))
-
-
-def test_a_problem_that_is_none_is_no_message() -> None:
-    for spoilt in (b"\x81\xa4what\xc0", b"\x81\xa4what\x91\xa1a", b"\x81\xa4what\xa1\xff", b"\x90"):
-        sent = encode_frame(Failure(1, Problem(what="a")))
-        payload = sent[8 : sent.index(b"\xa7problem") + 8] + spoilt
-        frame = sent[:4] + len(payload).to_bytes(4, "big") + payload
-        with pytest.raises(ProtocolError, match="a frame holds no"):
-            list(Incoming().read(frame))
 
 
 # --- progress, and messages at large --------------------------------------------------------------
@@ -200,23 +158,6 @@ def test_a_flood_of_progress_is_told_now_and_then(flooded: Callable[[str], Windo
     assert not window.endings
 
 
-def test_of_many_reports_the_first_and_the_last_are_returned() -> None:
-    reports = b"".join(encode_frame(Progress(1, f"{number}", None)) for number in range(400))
-    between = encode_frame(Reply(2, to_raw(1)))
-    found = list(Incoming().read(reports + between + reports))
-    texts = [each.text if isinstance(each, Progress) else "reply" for each in found]
-    assert texts == ["0", "399", "reply", "0", "399"]
-
-
-def test_so_many_messages_are_handled_at_once() -> None:
-    incoming = Incoming()
-    sent = encode_frame(Reply(1, to_raw(None))) * 3_500
-    counts = [len(list(incoming.read(sent)))]
-    while incoming.has_more:
-        counts.append(len(list(incoming.read())))
-    assert counts == [1000, 1000, 1000, 500]
-
-
 def test_more_messages_than_can_wait_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "HELD_LIMIT", 100_000)
     incoming = Incoming()
@@ -224,19 +165,6 @@ def test_more_messages_than_can_wait_are_an_error(monkeypatch: pytest.MonkeyPatc
     assert len(list(incoming.read(sent))) == messages.MOST_MESSAGES
     with pytest.raises(ProtocolError, match="more messages"):
         incoming.read(sent)
-
-
-def test_answers_to_nothing_are_dropped(flooded: Callable[[str], Window]) -> None:
-    window = flooded("answers")
-    assert window.result(window.ask("echo", practice.Text("a"))) == "done"
-    assert not window.endings
-
-
-def test_a_long_frame_that_trickles_is_taken_when_it_is_whole(
-    flooded: Callable[[str], Window],
-) -> None:
-    window = flooded("trickle")
-    assert len(window.result(window.ask("big", practice.Count(1)))) == 30_000_000
 
 
 def test_a_result_that_is_too_large_is_a_problem(flooded: Callable[[str], Window]) -> None:
@@ -253,13 +181,6 @@ def test_only_an_answer_may_be_so_long(flooded: Callable[[str], Window]) -> None
     window.ask("echo", practice.Text("a"))
     window.until(lambda: bool(window.endings))
     assert f"longer than its {messages.SMALL_LIMIT}" in window.endings[0].reason
-
-
-def test_a_child_is_ready_once(flooded: Callable[[str], Window]) -> None:
-    window = flooded("ready")
-    window.ask("echo", practice.Text("a"))
-    window.until(lambda: bool(window.endings))
-    assert "ready for a second time" in window.endings[0].reason
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -307,31 +228,11 @@ def test_a_result_is_bounded_in_each_way(data: bytes, result: object) -> None:
     assert caught.value.problem.todo
 
 
-def test_results_within_the_bounds_are_read() -> None:
-    assert read(many(ARRAY, 20_000, note("a" * 30)), tuple[Note, ...])
-    assert read(note("x" * 65_536), Note) == Note(text="x" * 65_536)
-    text = TextRecord(text="x" * 2**23, language="")
-    assert read(msgspec.msgpack.encode(text), TextRecord) == text
-    made = tuple(Made(step="x" * 30_000) for _ in range(3))
-    assert read(msgspec.msgpack.encode(made), tuple[Made | At, ...]) == made
-
-
 @pytest.mark.parametrize("query", QUERIES.values())
 def test_answers_to_all_queries_have_bounds(query: type[Query[Any]]) -> None:
     # What is no value of the type is told as such: the bounds themselves can be made of it.
     with pytest.raises(UnreadableResult, match="cannot be read"):
         read(b"\xc1" + bytes(replies.NAME_CHARACTERS), answer_type(query))
-
-
-@pytest.mark.parametrize("flood", flooding_child.TOO_LARGE)
-def test_a_snapshot_that_is_too_large_is_a_problem(
-    qtbot: QtBot, flooded_window: Callable[[str], MainWindow], flood: str
-) -> None:
-    window = flooded_window(flood)
-    document = window.document
-    qtbot.waitUntil(lambda: bool(document.problems), timeout=PATIENCE)
-    assert "larger than the window can show" in document.problems[0].what
-    assert window.features.processes.engine.state == "ready"
 
 
 @pytest.mark.parametrize("flood", flooding_child.SNAPSHOTS)
@@ -360,7 +261,7 @@ def log(qtbot: QtBot) -> LogView:
     return view
 
 
-@pytest.mark.parametrize("flood", ["line", "lines", "empty-lines"])
+@pytest.mark.parametrize("flood", ["line", "lines"])
 def test_what_is_printed_is_bounded_and_held_whole(
     flooded: Callable[[str], Window], log: LogView, flood: str, tmp_path: Path, qtbot: QtBot
 ) -> None:
@@ -396,34 +297,6 @@ def test_what_is_printed_is_bounded_and_held_whole(
         assert file.stat().st_size >= min(total, PART_LIMIT)
 
 
-def test_the_end_of_what_was_printed_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lowerscope.app.engine.whole_log.PART_LIMIT", 1000)
-    log = WholeLog()
-    sent = [f"{number:09d}\n".encode() for number in range(1000)]
-    for data in sent:
-        log.add(data)
-    text = log.text()
-    log.add(b"later\n")
-    first, _, held = b"".join(text).partition(b"\n")
-    assert held == b"".join(sent)[-len(held) :]
-    assert 1000 <= len(held) <= 2000
-    assert first == f"[{10_000 - len(held):,} bytes are not in this file]".encode()
-
-
-def test_the_whole_log_is_saved_by_a_command(
-    open_window: OpenWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window, file = open_window(None, wait=False), tmp_path / "all.log"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(file), ""))
-    save = window.commands.action("save-log")
-    save.trigger()
-    assert not file.exists()
-    window.features.processes.whole_log.add(b"one\ntwo\n")
-    with qtbot.waitSignal(window.panes.log.saving.done, timeout=PATIENCE):
-        save.trigger()
-    assert file.read_bytes() == b"one\ntwo\n"
-
-
 # --- the window -----------------------------------------------------------------------------------
 
 
@@ -447,7 +320,7 @@ def test_the_window_shows_a_long_error_and_saves_it(
     assert file.read_text() == f"{sent.line()}\n{sent.details}\n"
 
 
-@pytest.mark.parametrize("flood", ["choices", "line", "empty-lines", "progress"])
+@pytest.mark.parametrize("flood", ["choices", "empty-lines", "progress"])
 def test_the_window_goes_on_in_a_flood(
     qtbot: QtBot, flooded_window: Callable[[str], MainWindow], flood: str
 ) -> None:

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.engine.file_broker import HandingOver
 from lowerscope.core.model.artifacts import announced, parse_wanted
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.sandbox.output import Takes, only
+from lowerscope.core.sandbox.folder import Takes, only
 
 
 @pytest.fixture
@@ -43,17 +43,6 @@ def names(folder: Path) -> list[str]:
     return sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if not each.is_dir())
 
 
-def test_a_lone_file_comes_alone(qtbot: QtBot, home: Path) -> None:
-    parent = QObject()
-    handing = HandingOver(home, parent, only(("x.npy",)))
-    (handing.folder / "x.npy").write_text("x")
-    (handing.folder / ".profile").write_text("evil")
-    (handing.folder / "bin").mkdir()
-    (handing.folder / "bin" / "ls").write_text("evil")
-    assert put(qtbot, handing, "x.npy") == (str(home / "x.npy"),)
-    assert names(home) == ["mine", "x.npy"]
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -79,35 +68,6 @@ def test_nothing_comes_that_was_not_announced(qtbot: QtBot, home: Path, name: st
     assert put(qtbot, handing) == tuple(str(home / each) for each in expected)
     assert handing.others == (name,)
     assert names(home) == ["mine", *expected]
-
-
-@pytest.mark.parametrize(
-    ("what", "name", "is_taken"),
-    [
-        ("function", "functions/dense.py", True),
-        ("function", "functions/conftest.py", False),
-        ("function", "functions/__init__.py", False),
-        ("function", "functions/a/b.py", False),
-        ("step", "steps/2-FuseOps.py", True),
-        ("step:2", "steps/2-FuseOps.py", True),
-        ("step:2", "steps/3-FuseOps.py", False),
-        ("step", "steps/FuseOps.py", False),
-        ("schedule", "schedules.json", True),
-        ("library", "library/model.so", True),
-        ("library", "library/other.so", False),
-        ("library", "model.so", False),
-        ("report", "report.html", True),
-        ("fx-graph", "fx.dot", True),
-        ("fx-graph", "fx.desktop", False),
-        ("reproduce", "reproduce.py", True),
-        ("reproduce", "fashion_mlp.npz", True),
-        ("reproduce", "Makefile", False),
-    ],
-)
-def test_what_is_announced_follows_from_what_is_wanted(
-    what: str, name: str, is_taken: bool
-) -> None:
-    assert takes(what)(name) is is_taken
 
 
 def test_exports_come_and_replace_what_was_asked_about(qtbot: QtBot, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Frames and folders that were changed at random; many of them: `tests/soak`."""
+"""Frames and folders that were changed at random."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.sandbox.folder import SandboxFolder
+from tests.diagonal import many
 from tests.soak.hostile_bytes import changed_frame, fill_at_random, left_over, read_frames
 
-FRAMES, FOLDERS = 2_000, 60
+FRAMES, FOLDERS = many(2_000), many(60)
 
 
 def test_changed_frames_are_messages_within_bounds_or_refused() -> None:
@@ -22,15 +23,11 @@ def test_changed_frames_are_messages_within_bounds_or_refused() -> None:
 def test_whatever_is_left_in_the_folder_stays_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_folders(tmp_path, monkeypatch, range(FOLDERS))
-
-
-def check_folders(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: range) -> None:
-    for seed in seeds:
+    for seed in range(FOLDERS):
         draw = random.Random(seed)
-        home = folder / f"home{seed}"
+        home = tmp_path / f"home{seed}"
         home.mkdir()
-        monkeypatch.setenv("XDG_CACHE_HOME", str(folder / f"cache{seed}"))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache{seed}"))
         sandbox = SandboxFolder()
         fill_at_random(sandbox, home, draw)
         assert not list(left_over(sandbox, home, draw)), seed

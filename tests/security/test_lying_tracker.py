@@ -15,8 +15,8 @@ from tvm.rpc import base
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent
-from lowerscope.core.remote import tracker as trackers
-from lowerscope.core.remote.tracker import Tracker
+from lowerscope.core.remote import session as trackers
+from lowerscope.core.remote.session import Tracker
 
 MAGIC = struct.pack("<i", base.RPC_TRACKER_MAGIC)
 KEY = "board"
@@ -95,20 +95,6 @@ def test_what_is_no_answer_is_one_line(
     assert said in line
     assert "\n" not in line
     assert address in line
-
-
-def test_thousands_of_keys_are_named_by_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trackers, "SOON", 0.0)
-    known = [{"key": f"server:{'k' * 99}{number}", "addr": ["", 1]} for number in range(5000)]
-    answer = frame([0, {"server_info": known, "queue_info": {}}])
-    # It is asked again until the time is over.
-    with (
-        lying(MAGIC, *[answer] * 4) as address,
-        pytest.raises(LowerscopeError) as caught,
-        Tracker(Remote(tracker=address, key="other")) as tracker,
-    ):
-        tracker.check_known(Silent())
-    assert len(caught.value.problem.line()) < 2000
 
 
 def test_an_answer_that_trickles_has_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,31 +132,6 @@ def test_it_runs_without_one_when_the_user_says_so(
     assert Settings().sandbox()
 
 
-def test_it_stays_stopped_when_the_user_says_so(
-    open_client: Callable[[], Window], sandboxing: Sandboxing, bubblewrap: Bubblewrap
-) -> None:
-    bubblewrap.break_()
-    window, held = open_client(), held_of(sandboxing)
-    request = window.ask("echo", practice.Text("here"))
-    window.client.start()
-    window.until(lambda: bool(held))
-    sandboxing.stay_stopped()
-    assert window.client.state == "failed"
-    for each in (request, window.ask("echo", practice.Text("later"))):
-        problem = window.problem(each)
-        assert problem.code == "sandbox"
-        assert problem.what.startswith("no code runs: the system makes no sandbox (Can't find")
-    assert window.client.pid is None
-    # Restarting is trying again.
-    window.client.restart()
-    window.until(lambda: len(held) == 2)
-    sandboxing.stay_stopped()
-    bubblewrap.mend()
-    window.client.restart()
-    assert window.result(window.ask("echo", practice.Text("back"))) == "back"
-    assert sandboxing.state == "on"
-
-
 def test_a_program_that_has_gone_is_no_reason_to_run_without_it(
     open_client: Callable[[], Window], sandboxing: Sandboxing, bubblewrap: Bubblewrap
 ) -> None:
@@ -165,26 +140,6 @@ def test_a_program_that_has_gone_is_no_reason_to_run_without_it(
     window.client.start()
     window.until(lambda: bool(held))
     assert "No such file or directory" in held[0]
-    assert window.client.pid is None
-
-
-def test_neither_is_a_cache_that_cannot_be_made(
-    open_client: Callable[[], Window],
-    sandboxing: Sandboxing,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse() -> None:
-        raise NotADirectoryError(20, "Not a directory", str(tmp_path))
-
-    monkeypatch.setattr("lowerscope.app.engine.sandboxing.own_folder", refuse)
-    window, held = open_client(), held_of(sandboxing)
-    window.client.start()
-    assert "Not a directory" in held[0]
-    assert window.client.pid is None
-    window.client.stop()
-    # A client that has been stopped waits for nothing.
-    sandboxing.go_without()
     assert window.client.pid is None
 
 
@@ -248,22 +203,4 @@ def test_the_window_asks_once_says_why_and_runs_nothing_meanwhile(
     assert ran.exists()
     assert window.sandbox.sandboxing.state == "on"
     assert window.status.sandbox.text() == "sandboxed"
-    assert not dialogs()
-
-
-def test_the_answer_can_be_remembered(
-    qtbot: QtBot, open_window: OpenWindow, bubblewrap: Bubblewrap, tmp_path: Path
-) -> None:
-    model = tmp_path / "net.py"
-    model.write_text(NET.format(cache=str(tmp_path)))
-    bubblewrap.break_()
-    window = open_window(str(model), wait=False)
-    qtbot.waitUntil(lambda: bool(dialogs()), timeout=PATIENCE)
-    (dialog,) = dialogs()
-    dialog.remembered.click()
-    dialog.go_without.click()
-    wait_for_records(qtbot, window)
-    assert (tmp_path / "ran").exists()
-    assert not window.settings.sandbox()
-    assert window.sandbox.sandboxing.state == "off"
     assert not dialogs()

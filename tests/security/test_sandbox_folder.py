@@ -9,19 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.files import directories
-from lowerscope.core.files.atomic_write import WRITES, atomic_write
+from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.files.cache import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
-from lowerscope.core.files.directories import (
+from lowerscope.core.files.paths import (
     cache_folder,
-    files_below,
     open_directory,
     open_file,
-    remove,
     user_cache_folder,
 )
-from lowerscope.core.sandbox import bubblewrap, running_call
-from lowerscope.core.sandbox.folder import CODE_CACHES, SandboxFolder, folders, own_folder
+from lowerscope.core.sandbox import bubblewrap
+from lowerscope.core.sandbox.folder import CODE_CACHES, SandboxFolder, folders
 from lowerscope.core.sandbox.temporary_files import sweep
 from tests.sandboxes import needs_sandbox
 
@@ -124,23 +121,6 @@ def test_values_are_taken_over_by_name_and_traces_for_other_sandboxes(home: Path
     assert cache_size() == 0
 
 
-def test_its_maker_alone_takes_over_and_removes(home: Path) -> None:
-    """A copy of the process, which a fork makes, leaves the folder to the first."""
-    folder = SandboxFolder()
-    (folder.cache / "peaks-1.json").write_text("{}")
-    child = os.fork()
-    if child == 0:
-        folder.close()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert (folder.cache / "peaks-1.json").exists()
-    assert not (user_cache_folder() / "peaks-1.json").exists()
-    folder.close()
-    folder.close()
-    assert (user_cache_folder() / "peaks-1.json").read_text() == "{}"
-    assert not list(folders())
-
-
 LINKED = ("cache", "cache/tuning", "cache/tuning/key", "cache/tuning/key/f-1.json")
 
 
@@ -167,21 +147,6 @@ def test_a_link_is_not_followed_in_or_out(home: Path, linked: str) -> None:
     assert not list(user_cache_folder().glob("tuning/*/*"))
 
 
-def test_pipes_large_files_and_other_names_are_left(home: Path) -> None:
-    folder = SandboxFolder()
-    tuned = folder.cache / "tuning" / "key"
-    tuned.mkdir(parents=True)
-    os.mkfifo(folder.cache / "peaks-1.json")
-    os.mkfifo(tuned / "f-1.json")
-    with (tuned / "f-2.json").open("wb") as file:
-        file.truncate(1 << 40)
-    (folder.cache / "tuning" / "..evil").mkdir()
-    (folder.cache / "tuning" / "..evil" / "f-1.json").write_text("evil")
-    folder.close()
-    taken = user_cache_folder()
-    assert not [each for each in taken.rglob("*") if each.is_file() and each.name != "lock"]
-
-
 def test_what_was_planted_in_the_cache_before_is_not_followed(home: Path) -> None:
     """A former version let the sandbox write to the cache."""
     cache = user_cache_folder()
@@ -195,12 +160,8 @@ def test_what_was_planted_in_the_cache_before_is_not_followed(home: Path) -> Non
     (home / ".lowerscope-evil").symlink_to(home)
     (cache / "unfinished" / "other").write_bytes(os.fsencode(home / "mine"))
     (cache / "tuning").symlink_to(home)
-    (cache / "lock").symlink_to(home / "mine")
     sweep()
     assert is_whole(home)
-    with pytest.raises(OSError, match="lock"):
-        clear_cache()
-    (cache / "lock").unlink()
     (home.parent / "tuned").mkdir()
     (home.parent / "tuned" / "f-1.json").write_text("mine")
     (cache / "tuning").unlink()
@@ -234,54 +195,6 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert is_whole(home)
 
 
-def test_removal_copes_with_depth_modes_and_links(home: Path) -> None:
-    folder = SandboxFolder()
-    try:
-        deep = os.open(folder.path, os.O_RDONLY)
-        for _ in range(1200):  # deeper than a path can be, and than descriptors last
-            os.mkdir("deeper", dir_fd=deep)
-            inner = os.open("deeper", os.O_RDONLY, dir_fd=deep)
-            os.close(deep)
-            deep = inner
-        os.symlink(home, "link", dir_fd=deep)
-        os.close(deep)
-        (folder.path / "1").mkdir()
-        (folder.path / "1" / "file").write_text("x")
-        (folder.path / "1").chmod(0)
-        (folder.path / "link").symlink_to(home)
-        folder.close()
-        assert not list(folders())
-        assert is_whole(home)
-    finally:
-        # Nothing else in Python can remove what is left where this fails, pytest included.
-        subprocess.run(["rm", "-rf", folder.path], check=True)
-
-
-@needs_sandbox
-def test_removal_stays_on_its_device(tmp_path: Path) -> None:
-    program = bubblewrap.program()
-    assert program is not None
-    tree = tmp_path / "tree"
-    (tree / "other").mkdir(parents=True)
-    (tree / "own").write_text("own")
-    code = f"""
-import os
-from pathlib import Path
-from lowerscope.core.files.directories import remove
-tree = Path({str(tree)!r})
-(tree / "other" / "mine").write_text("mine")
-remove(tree / "other")
-print(os.listdir(tree / "other"))
-remove(tree)
-print(os.listdir(tree), os.listdir(tree / "other"))
-"""
-    command = [program, "--bind", "/", "/", "--tmpfs", str(tree / "other")]
-    done = subprocess.run([*command, sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "['mine']\n['other'] ['mine']\n", done.stderr
-    remove(tree)
-    assert not tree.exists()
-
-
 def test_what_somebody_else_has_is_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,67 +208,3 @@ def test_what_somebody_else_has_is_not_opened(
         open_directory(folder)
     with pytest.raises(PermissionError):
         open_file(folder / "file")
-
-
-def test_too_many_files_are_an_error_and_not_a_long_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(directories, "_MOST", 10)
-    for kind in ("files", "folders"):
-        (tmp_path / kind).mkdir()
-        for number in range(11):
-            path = tmp_path / kind / str(number)
-            path.touch() if kind == "files" else path.mkdir()
-        opened = open_directory(tmp_path / kind)
-        with pytest.raises(OSError, match="more than 10 files"):
-            files_below(opened)
-        os.close(opened)
-
-
-def test_files_are_not_looked_for_at_any_depth(tmp_path: Path) -> None:
-    folder = tmp_path
-    for _ in range(12):
-        (folder / "file").touch()
-        folder /= "deeper"
-        folder.mkdir()
-    opened = open_directory(tmp_path)
-    assert len(files_below(opened)) == directories._DEPTH + 1
-    os.close(opened)
-
-
-def test_a_command_writes_beside_its_target_only_where_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home, folder = tmp_path / "home", tmp_path / "folder"
-    home.mkdir()
-    folder.mkdir()
-    monkeypatch.setenv(WRITES, f"{home}\n{folder}")
-    atomic_write(home / "report.html", "report")
-    atomic_write(tmp_path / "other.html", "other")
-    assert os.listdir(home) == []
-    assert os.listdir(folder) == ["report.html"]
-    assert (tmp_path / "other.html").read_text() == "other"
-
-
-def test_the_file_of_the_running_call_has_no_name_and_one_size() -> None:
-    """Another user may have taken any name in shared memory."""
-    file = running_call.new_file()
-    try:
-        target = os.readlink(f"/proc/self/fd/{file}")
-        assert target.endswith("(deleted)")
-        writer = running_call.CallWriter(file)
-        writer.begin(["dense", "relu"])
-        writer.at(1, inside=True)
-        assert running_call.read(file).text == "in call 2 of 2, relu"
-        for size in (0, 1 << 40):
-            with pytest.raises(PermissionError):
-                os.ftruncate(file, size)
-        os.pwrite(file, b"\xff" * 4096, 0)
-        assert running_call.read(file).names == ()
-    finally:
-        os.close(file)
-
-
-def test_each_process_has_one_folder(home: Path) -> None:
-    assert own_folder() is own_folder()
-    assert own_folder().path.stat().st_mode & 0o777 == 0o700

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,7 +15,7 @@ import psutil
 import pytest
 
 from lowerscope.core.sandbox import bubblewrap, running_call
-from lowerscope.core.sandbox.call_filter import call_filter
+from lowerscope.core.sandbox.bubblewrap import call_filter
 from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -120,79 +117,6 @@ def test_calls_that_lead_out_of_the_sandbox_do_not_exist_there(network: bubblewr
     assert {end for name, end in calls.items() if name not in others} == {"ENOSYS"}
 
 
-def filtered(program: bytes, number: int, architecture: int, *arguments: int) -> int:
-    """Return what a filter answers to a call, as the kernel does: 0 to let it through."""
-    call = struct.pack("=iIQ6Q", number, architecture, 0, *arguments, *(6 - len(arguments)) * (0,))
-    instructions = list(struct.iter_unpack("=HBBI", program))
-    place = value = 0
-    while True:
-        code, then, otherwise, operand = instructions[place]
-        place += 1
-        match code:
-            case 0x20:
-                (value,) = struct.unpack_from("=I", call, operand)
-            case 0x54:
-                value &= operand
-            case 0x15 | 0x35 | 0x45:
-                is_so = {0x15: value == operand, 0x35: value >= operand, 0x45: value & operand}
-                place += then if is_so[code] else otherwise
-            case 0x06:
-                return 0 if operand == 0x7FFF0000 else operand & 0xFFFF
-            case _:
-                raise AssertionError(code)
-
-
-ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-USUAL = {"x86_64": (0, 1, 9, 39, 56, 257), "aarch64": (56, 63, 64, 172, 220, 222)}
-"""Such as reading, writing and mapping memory."""
-
-
-@pytest.mark.parametrize("machine", sorted(ARCHITECTURES))
-def test_calls_of_newer_kernels_and_of_other_machines_do_not_exist(machine: str) -> None:
-    program, architecture = call_filter(machine), ARCHITECTURES[machine]
-    assert all(filtered(program, each, architecture) == 0 for each in USUAL[machine])
-    assert filtered(program, 462, architecture) == 0
-    newer = (463, 468, 500, 1 << 30, (1 << 30) + 1, (1 << 30) + 512, (1 << 31) - 1, -1)
-    assert {filtered(program, each, architecture) for each in newer} == {errno.ENOSYS}
-    others = (*(each for each in ARCHITECTURES.values() if each != architecture), 0x40000003, 0)
-    for other in others:
-        assert {filtered(program, each, other) for each in range(600)} == {errno.ENOSYS}
-
-
-@pytest.mark.parametrize("machine", sorted(ARCHITECTURES))
-def test_each_refused_call_is_refused_on_either_machine(machine: str) -> None:
-    """This one runs the filter of its own kind of processor alone."""
-    program, architecture = call_filter(machine), ARCHITECTURES[machine]
-    numbers = [each[sorted(ARCHITECTURES)[::-1].index(machine)] for each in REFUSED]
-    assert {filtered(program, each, architecture) for each in numbers} == {errno.ENOSYS}
-    made, pair, typed, cloned = {"x86_64": (41, 53, 16, 56), "aarch64": (198, 199, 29, 220)}[
-        machine
-    ]
-    families = {each: filtered(program, made, architecture, each) for each in range(50)}
-    assert [each for each, answer in families.items() if answer == 0] == [2, 10, 16]
-    kinds = {each: filtered(program, pair, architecture, 1, each) for each in range(16)}
-    assert [each for each, answer in kinds.items() if answer == 0] == [1, 5]
-    assert filtered(program, pair, architecture, 2, 1) == errno.EAFNOSUPPORT
-    for request in (0x5412, 0x541C, (1 << 32) + 0x5412):
-        assert filtered(program, typed, architecture, 0, request) == errno.EPERM
-    assert filtered(program, typed, architecture, 0, 0x5401) == 0
-    for flag in (0x80, *(1 << each for each in (17, 25, 26, 27, 28, 29, 30))):
-        assert filtered(program, cloned, architecture, flag | 17) == errno.EPERM
-    assert filtered(program, cloned, architecture, 0x3D0F00) == 0
-
-
-REFUSED = (
-    *((101, 117), (310, 270), (311, 271), (312, 272), (438, 438), (298, 241)),
-    *((272, 97), (308, 268), (435, 435), (165, 40), (166, 39), (155, 41), (161, 51)),
-    *((each, each) for each in range(428, 434)),
-    *((442, 442), (303, 264), (304, 265), (300, 262), (179, 60), (443, 443)),
-    *((248, 217), (249, 218), (250, 219), (319, 279), (447, 447), (29, 194)),
-    *((321, 280), (323, 282), (175, 105), (313, 273), (176, 106), (246, 104), (320, 294)),
-    *((169, 142), (167, 224), (168, 225), (163, 89), (103, 116), (164, 170), (227, 112)),
-    *((305, 266), (170, 161), (171, 162), (425, 425), (426, 426), (427, 427)),
-)
-"""By their numbers on x86-64 and on 64-bit ARM."""
-
 DATAGRAM = """
 import json, socket
 try:
@@ -212,29 +136,6 @@ def test_one_of_a_pair_of_sockets_is_not_sent_to_a_program_outside(tmp_path: Pat
         assert printed(DATAGRAM.format(path=path)) == "refused"
         with pytest.raises(BlockingIOError):
             outside.recv(9)
-
-
-USEFUL = """
-import asyncio, concurrent.futures, json, multiprocessing, subprocess, sys, threading
-
-async def answer():
-    process = await asyncio.create_subprocess_exec("true")
-    return await process.wait()
-
-pool = concurrent.futures.ThreadPoolExecutor(2)
-one, other = multiprocessing.Pipe()
-process = multiprocessing.get_context("fork").Process(target=other.send, args=(5,))
-process.start()
-print(json.dumps([
-    asyncio.run(answer()), pool.submit(int, "3").result(), one.recv(),
-    subprocess.run([sys.executable, "-c", "print(4)"], capture_output=True, text=True).stdout,
-]))
-process.join()
-"""
-
-
-def test_what_programs_need_of_processes_and_pairs_works() -> None:
-    assert printed(USEFUL) == [0, 3, 5, "4\n"]
 
 
 def test_a_machine_without_a_filter_has_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,96 +216,6 @@ def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
     assert set(found) == {"0", "1", "2"}
 
 
-def test_those_that_are_needed_are_and_one_that_is_closed_is_no_other(tmp_path: Path) -> None:
-    program = bubblewrap.program()
-    assert program is not None
-    command = (sys.executable, "-c", DESCRIPTORS)
-    with (tmp_path / "model").open("w+") as file:
-        for number, kept in ((file.fileno(), (file.fileno(),)), (None, (5, 6, 7, 8, 9))):
-            given = bubblewrap.enclosed(program, command, (), "none", kept=kept)
-            done = ended(given, pass_fds=() if number is None else (number,))
-            assert done.stderr == ""
-            others = {} if number is None else {str(number): file.name}
-            found = json.loads(done.stdout)
-            assert {each: found[each] for each in found if int(each) > 2} == others
-
-
-def test_neither_are_they_on_the_command_line(tmp_path: Path) -> None:
-    model = tmp_path / "net.py"
-    model.write_text(
-        "import os, sys, torch\n"
-        "for each in sorted(os.listdir('/proc/self/fd')):\n"
-        "    if os.path.exists(f'/proc/self/fd/{each}'):\n"
-        "        print(os.readlink(f'/proc/self/fd/{each}'), file=sys.stderr)\n"
-        f"{NET}"
-    )
-    secret = tmp_path / "secret"
-    with secret.open("w+") as file:
-        os.set_inheritable(file.fileno(), True)
-        command = (sys.executable, "-m", "lowerscope.app", "show", str(model), "--stage", "fx")
-        done = ended((*command, "--sandbox"), pass_fds=(file.fileno(),))
-        assert done.returncode == 0, done.stderr
-        assert "pipe:" in done.stderr
-        assert str(secret) not in done.stderr
-
-
-REOPEN = """
-import json, os
-done = []
-for number in (0, 1, 2):
-    for way in (lambda: os.open(f"/proc/self/fd/{number}", os.O_WRONLY),
-                lambda: os.open("made", os.O_WRONLY | os.O_CREAT, dir_fd=number)):
-        try:
-            os.write(way(), b"spoilt")
-            done.append(number)
-        except OSError:
-            pass
-with open("/dev/shm/done", "w") as file:
-    file.write(str(done))
-import stat
-print([stat.S_ISFIFO(os.fstat(each).st_mode) for each in (0, 1, 2)])
-"""
-
-
-def test_a_file_or_a_folder_as_standard_input_is_not_written_to(tmp_path: Path) -> None:
-    given, out, folder = tmp_path / "given", tmp_path / "out", tmp_path / "folder"
-    given.write_text("as it was")
-    folder.mkdir()
-    with given.open() as source, out.open("w") as sink:
-        done = ended(enclosed(REOPEN), stdin=source, capture_output=False, stdout=sink, stderr=sink)
-    assert done.returncode == 0
-    assert given.read_text() == "as it was"
-    assert "[True, True, True]\n" in out.read_text()
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        # Python does not start with one.
-        assert ended(enclosed(REOPEN), stdin=descriptor).returncode == 1
-    finally:
-        os.close(descriptor)
-    assert not list(folder.iterdir())
-
-
-def test_a_socket_as_standard_stream_brings_no_descriptors(tmp_path: Path) -> None:
-    code = (
-        "import os, socket, sys\n"
-        "data = sys.stdin.buffer.readline()\n"
-        "try:\n"
-        "    socket.socket(fileno=os.dup(0)).getsockname()\n"
-        "    print('a socket')\n"
-        "except OSError as error:\n"
-        "    print(data, error.strerror)\n"
-    )
-    one, other = socket.socketpair()
-    with one, other, (tmp_path / "secret").open("w+") as secret:
-        socket.send_fds(one, [b"hello\n"], [secret.fileno()])
-        one.shutdown(socket.SHUT_WR)
-        process = subprocess.Popen(enclosed(code), stdin=other.fileno(), stdout=other.fileno())
-        other.close()
-        assert process.wait(60) == 0
-        said = b"".join(iter(lambda: one.recv(100), b""))
-    assert said == b"b'hello\\n' Socket operation on non-socket\n"
-
-
 NET = """
 class Net(torch.nn.Module):
     def forward(self, x):
@@ -465,18 +276,6 @@ for _ in range({count}):
 time.sleep(200)
 """
 
-FILLING = """
-import time
-with open("/dev/shm/file", "wb") as file:
-    try:
-        for _ in range(300):
-            file.write(bytes(1 << 20))
-    except OSError as error:
-        print(error.strerror, flush=True)
-held = b"x" * {each}
-time.sleep(200)
-"""
-
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
@@ -502,33 +301,6 @@ def test_memory_is_limited_for_the_whole_tree_whatever_session_it_is_in(report: 
     assert found.too_many == 0
 
 
-def test_memory_that_processes_share_is_counted_once() -> None:
-    code = (
-        "import os, time\n"
-        "held = bytearray(os.urandom(1 << 20) * 100)\n"
-        "children = []\n"
-        "for _ in range(6):\n"
-        "    child = os.fork()\n"
-        "    if child == 0:\n"
-        "        time.sleep(1)\n"
-        "        os._exit(0)\n"
-        "    children.append(child)\n"
-        "for child in children:\n"
-        "    os.waitpid(child, 0)\n"
-        "print('done')\n"
-    )
-    done = ended(enclosed(code, memory=300 * MB))
-    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
-
-
-def test_files_in_memory_count_as_memory(report: int) -> None:
-    code = FILLING.format(each=200 * MB)
-    done = ended(enclosed(code, memory=300 * MB, calls_file=report), pass_fds=(report,))
-    assert done.stdout == "No space left on device\n"
-    assert done.returncode == 2
-    assert running_call.read(report).too_much > 300 * MB
-
-
 @pytest.mark.parametrize("code", [FORKING, THREADED])
 def test_processes_and_threads_are_limited_for_the_whole_tree(
     few: int, report: int, code: str
@@ -540,21 +312,6 @@ def test_processes_and_threads_are_limited_for_the_whole_tree(
     found = running_call.read(report)
     assert found.too_many > few
     assert found.too_much == 0
-
-
-def test_nothing_is_left_of_what_was_stopped(few: int, tmp_path: Path) -> None:
-    ended(enclosed(f"# {tmp_path}\n{FORKING.format(count=3 * few)}"))
-    # Bubblewrap does not wait for the last of them.
-    deadline = time.monotonic() + 20
-    while any(_says(each, str(tmp_path)) for each in psutil.process_iter()):
-        assert time.monotonic() < deadline
-
-
-def _says(process: psutil.Process, text: str) -> bool:
-    try:
-        return any(text in each for each in process.cmdline())
-    except psutil.Error:
-        return False
 
 
 def test_the_sandbox_ends_with_its_window_whatever_runs_there(report: int) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,7 @@ from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.sandbox import bubblewrap
-from lowerscope.core.sandbox.folder import NotShared, SandboxFolder, shared_folder
-from lowerscope.core.sandbox.output import SandboxOutput, only
-from tests.sandboxes import needs_sandbox
-from tests.security.test_bad_ends import lowerscope, model
+from lowerscope.core.sandbox.folder import SandboxFolder, SandboxOutput, only
 
 
 @pytest.fixture
@@ -71,38 +65,6 @@ def test_a_folder_on_the_way_that_is_a_link_is_not_entered(home: Path) -> None:
     out.close()
 
 
-def test_folders_on_the_way_are_made_and_modes_kept(home: Path) -> None:
-    out = output(home, "steps/a/x", "y")
-    (out.folder / "steps" / "a").mkdir(parents=True)
-    (out.folder / "steps" / "a" / "x").write_text("x")
-    (out.folder / "y").write_text("y")
-    (out.folder / "y").chmod(0o4777)
-    out.target.mkdir()
-    (out.target / "y").touch(0o600)
-    out.copy_out(only(("steps/a/x", "y")))
-    assert (out.target / "steps" / "a" / "x").read_text() == "x"
-    assert stat.S_IMODE((out.target / "steps" / "a" / "x").stat().st_mode) == 0o644
-    assert stat.S_IMODE((out.target / "y").stat().st_mode) == 0o600
-    assert sorted(os.listdir(out.target)) == ["steps", "y"]
-    out.close()
-
-
-def test_a_file_of_holes_takes_no_room(home: Path) -> None:
-    out = output(home, "x.npy")
-    with (out.folder / "x.npy").open("wb") as file:
-        file.seek(64 << 20)
-        file.write(b"end")
-        file.truncate(256 << 20)
-    out.copy_out(only(()))
-    copy = (out.target / "x.npy").stat()
-    assert copy.st_size == 256 << 20
-    assert copy.st_blocks * 512 < 1 << 20
-    with (out.target / "x.npy").open("rb") as file:
-        file.seek((64 << 20) - 1)
-        assert file.read(5) == b"\0end\0"
-    out.close()
-
-
 class Client(QObject):
     """Stands for the client of a child in a sandbox, which is never asked."""
 
@@ -142,91 +104,3 @@ def test_what_a_child_is_given_is_written_through_no_link(
     assert (home / "mine").read_text() == "mine"
     assert [each.where for each in problems] == [str(rules)]
     assert client.asked == []
-
-
-LEAVING = """
-        folder = os.environ["LOWERSCOPE_WRITES"].partition("\\n")[2]
-        for number in range(30):
-            pathlib.Path(folder, f"{number:02}\\n\\x1b[2Jlowerscope: all is well").touch()
-"""
-
-
-@needs_sandbox
-def test_names_of_files_that_are_not_taken_are_lines_of_text(tmp_path: Path) -> None:
-    path = model(tmp_path, LEAVING.strip())
-    page = tmp_path / "page.html"
-    done = lowerscope("run", str(path), "--sandbox", "--html", str(page))
-    assert done.returncode == 0, done.stderr
-    assert page.is_file()
-    lines = done.stderr.splitlines()
-    assert "\x1b" not in done.stderr
-    assert all(each.startswith("lowerscope: note: not taken") for each in lines), lines
-    assert 5 < len(lines) < 30
-
-
-# The folder of a session that code in the sandbox may write to, and what of it it may not
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    project = tmp_path / "project"
-    (project / ".git" / "hooks").mkdir(parents=True)
-    (project / ".envrc").write_text("was there")
-    (project / "net.lowerscope").write_text("{}")
-    (project / "net.lowerscope.lock").write_text("1")
-    (project / "net.py").write_text("")
-    (project / "settings").mkdir()
-    return project
-
-
-def test_what_is_hidden_the_session_and_the_settings_stay(project: Path) -> None:
-    folder = shared_folder(project / "net.lowerscope", project / "settings")
-    assert folder.path == project
-    names = [str(each.relative_to(project)) for each in folder.kept]
-    assert names == [".envrc", ".git", "net.lowerscope", "net.lowerscope.lock", "settings"]
-
-
-def why_not(session: Path) -> str:
-    with pytest.raises(NotShared) as refused:
-        shared_folder(session, session.parent / "nowhere")
-    return str(refused.value)
-
-
-def test_folders_that_stay_read_only(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert why_not(project / ".git" / "a.lowerscope") == "is hidden"
-    assert "Lowerscope runs with" in why_not(Path(bubblewrap.__file__).parent / "a.lowerscope")
-    (project / ".link").symlink_to(tmp_path)
-    assert why_not(project / "net.lowerscope") == "has a link .link"
-    monkeypatch.setenv("HOME", str(project))
-    for each in (project, tmp_path, Path("/")):
-        assert why_not(each / "a.lowerscope") == "is or holds your home folder"
-    # By a link as well.
-    (tmp_path / "way").symlink_to(project)
-    assert why_not(tmp_path / "way" / "a.lowerscope") == "is or holds your home folder"
-
-
-@needs_sandbox
-def test_code_writes_beside_the_session_and_nothing_that_is_kept(project: Path) -> None:
-    program = bubblewrap.program()
-    assert program is not None
-    folder = shared_folder(project / "net.lowerscope", project / "settings")
-    tries = {
-        "beside": "echo x > beside",
-        "the model": "echo x > net.py",
-        "hook": "echo x > .git/hooks/pre-commit",
-        "hidden": "echo x > .envrc",
-        "session": "echo x > net.lowerscope",
-        "another session": "touch a && mv a net.lowerscope",
-        "another repository": "mv .git git",
-        "lock": "rm net.lowerscope.lock",
-        "above": "touch ../above",
-    }
-    script = "\n".join(f"({each}) 2>/dev/null && echo '{name}'" for name, each in tries.items())
-    command = ("/bin/sh", "-c", f"cd {project}\n{script}\ntrue")
-    enclosed = bubblewrap.enclosed(program, command, (), "none", folder)
-    done = subprocess.run(enclosed, capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:-1] == ["beside", "the model"]
-    assert (project / "beside").read_text() == "x\n"
-    assert (project / "net.lowerscope").read_text() == "{}"

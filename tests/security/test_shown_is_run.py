@@ -9,9 +9,7 @@ import os
 import py_compile
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator, Mapping
-from importlib.machinery import BYTECODE_SUFFIXES, FileFinder, SourcelessFileLoader
 from pathlib import Path
 
 import pytest
@@ -19,25 +17,15 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
-from lowerscope.core.engine.jobs import Job, Jobs
-from lowerscope.core.engine.protocol import Failure
-from lowerscope.core.export.folder import export
 from lowerscope.core.files import approved
 from lowerscope.core.files.approved import readable_source
-from lowerscope.core.files.memo import Memo
-from lowerscope.core.model.artifacts import Wanted
-from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.queries import SnapshotQuery
-from lowerscope.core.model.recipe import Extension, Recipe, Source
+from lowerscope.core.model.recipe import Extension, Source
 from lowerscope.core.model.tuning_records import TuneOptions
 from lowerscope.core.passes.extension_files import load_extension
-from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.loading import open_model
-from lowerscope.core.sources.user_code import run_file
-from lowerscope.core.stages import Pipeline
+from lowerscope.core.sources.user_code import Environment, run_file
 from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import LEAVES_A_TRACE, asks, question
@@ -61,7 +49,6 @@ def example_inputs():
     return torch.ones(1, 2)
 """
 BY_NAME = NET.format(importing="import breadths", width="breadths.WIDTH")
-EXTENSION = importlib.machinery.EXTENSION_SUFFIXES[0]
 
 
 def compiled(text: str, into: Path, mode: py_compile.PycInvalidationMode, like: Path) -> None:
@@ -120,25 +107,6 @@ def test_byte_code_beside_a_neighbour_is_ignored(
     assert width_of(tmp_path / "net.py") == 4
 
 
-def test_byte_code_without_a_text_is_ignored(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(BY_NAME)
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    for name in ("breadths.pyc", "breadths/__init__.pyc"):
-        compiled(HIDDEN, tmp_path / name, mode, tmp_path / "net.py")
-        assert plain_python(tmp_path) == "5"
-        with pytest.raises(LowerscopeError, match="'breadths'"):
-            width_of(tmp_path / "net.py")
-        (tmp_path / name).unlink()
-
-
-def test_a_compiled_module_takes_no_place_of_a_shown_one(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(BY_NAME)
-    (tmp_path / "breadths.py").write_text(SHOWN)
-    (tmp_path / f"breadths{EXTENSION}").write_bytes(b"\x7fELF")
-    assert plain_python(tmp_path).startswith("ImportError")
-    assert width_of(tmp_path / "net.py") == 4
-
-
 AT_PATH = """
 import importlib.util
 from pathlib import Path
@@ -166,29 +134,6 @@ def test_however_it_is_imported(tmp_path: Path, importing: str, folder: str) -> 
     assert width_of(tmp_path / "model/net.py") == 4
 
 
-def test_nothing_is_imported_from_an_archive(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "more.zip", "w") as archive:
-        archive.writestr("breadths.py", HIDDEN)
-    importing = "import sys\nsys.path.insert(0, __file__.replace('net.py', 'more.zip'))\n"
-    text = NET.format(importing=importing + "import breadths", width="breadths.WIDTH")
-    (tmp_path / "net.py").write_text(text)
-    with pytest.raises(LowerscopeError, match="No module named 'breadths'"):
-        width_of(tmp_path / "net.py")
-
-
-def test_a_folder_that_was_on_the_path_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Python has found out what is in it, byte code among it."""
-    (tmp_path / "net.py").write_text(BY_NAME)
-    compiled(HIDDEN, tmp_path / "breadths.pyc", MODES[-1], tmp_path / "net.py")
-    finder = FileFinder(str(tmp_path), (SourcelessFileLoader, BYTECODE_SUFFIXES))
-    assert finder.find_spec("breadths") is not None
-    monkeypatch.setitem(sys.path_importer_cache, str(tmp_path), finder)
-    with pytest.raises(LowerscopeError, match="No module named 'breadths'"):
-        width_of(tmp_path / "net.py")
-
-
 def test_files_of_rules_are_run_from_their_text(tmp_path: Path) -> None:
     rule = "from torch import nn\nfrom lowerscope.core.rules import rule\nimport breadths\n"
     rule += "@rule(nn.ReLU, name=f'width {breadths.WIDTH}')\ndef mine(builder, node, x): pass\n"
@@ -203,48 +148,6 @@ def test_files_of_rules_are_run_from_their_text(tmp_path: Path) -> None:
     )
     loaded = load_extension(Extension(path=str(tmp_path / "rules.py"), kind="rules"))
     assert [each.name for each in loaded.rules] == ["width 4"]
-
-
-def test_a_reproduction_runs_the_text_that_it_compares(tmp_path: Path) -> None:
-    path = tmp_path / "net.py"
-    path.write_text(NET.format(importing="WIDTH = 4", width="WIDTH"))
-    recipe = Recipe(source=Source(spec=str(path)))
-    export(Pipeline(), recipe, tmp_path, force=False, wanted=(Wanted(name="reproduce"),))
-    hidden = path.read_text().replace("WIDTH = 4", "WIDTH = 5")
-    cache = Path(importlib.util.cache_from_source(str(path)))
-    compiled(hidden, cache, py_compile.PycInvalidationMode.UNCHECKED_HASH, path)
-    run = "import runpy; print(runpy.run_path('reproduce.py')['open_source']().WIDTH)"
-    command = [sys.executable, "-B", "-c", run]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout == "4\n", done.stderr
-
-
-def test_a_file_is_asked_about_again_whatever_its_size_and_time(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    """A file of the same size and time is not the file that was shown."""
-    text = NET.format(importing="WIDTH = 4", width="WIDTH")
-    path = Path(write(writable / "net.py", text))
-    window = open_window(asks_first=True)
-
-    def rewritten(old: str, new: str) -> None:
-        status = path.stat()
-        path.write_text(path.read_text().replace(old, new))
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-    window.open_source(str(path))
-    first = question(window)
-    rewritten("WIDTH = 4", "WIDTH = 5")
-    first.run.click()
-    assert window.document.wanted is None
-    again = question(window)
-    assert again is not first
-    again.run.click()
-    wait_for_records(qtbot, window)
-    window.commands.action("watch").trigger()
-    rewritten("WIDTH = 5", "WIDTH = 6")
-    window.open_source(str(path))
-    question(window).reject()
 
 
 def test_what_was_read_to_be_shown_is_what_is_allowed(
@@ -291,19 +194,11 @@ def test_an_encoding_hides_nothing(qtbot: QtBot, tmp_path: Path, how: str) -> No
     environment = Environment(path)
     with environment.loading():
         assert run_file(environment).HIDDEN == 1
-    dialog = RunCodeDialog([str(path)], ())
+    dialog = RunCodeDialog([str(path)], (), "")
     qtbot.addWidget(dialog)
     view = dialog.files.widget(0)
     assert isinstance(view, CodeView)
     assert "HIDDEN = 1" in view.text().split("\n")
-
-
-def test_a_neighbour_is_compiled_from_the_text_that_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "breadths.py").write_bytes(b"# coding: utf-7\n# +AAo-WIDTH = 5\n")
-    path = tmp_path / "net.py"
-    path.write_text(BY_NAME)
-    assert width_of(path) == 5
-    assert "\nWIDTH = 5\n" in readable_source((tmp_path / "breadths.py").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -319,25 +214,9 @@ def test_a_character_that_misleads_is_shown(character: str) -> None:
     assert readable_source(text.encode()) == text.replace(character, escape)
 
 
-def test_code_far_to_the_right_is_told_of(qtbot: QtBot, tmp_path: Path) -> None:
-    path = tmp_path / "net.py"
-    path.write_text(f"a = 1\nb = 2{' ' * 2000}; c = 3\n")
-    dialog = RunCodeDialog([str(path)], ())
-    qtbot.addWidget(dialog)
-    assert any(
-        "net.py" in each.text() and ": 2." in each.text() for each in dialog.findChildren(Label)
-    )
-
-
 # --- a table of what may run --------------------------------------------------------------------
 
 COMPUTED = "import importlib\nbreadths = importlib.import_module('shtdaerb'[::-1])"
-CAUGHT = """
-try:
-    breadths = __import__("bread" + "ths")
-except BaseException:
-    class breadths: WIDTH = 4
-"""
 
 
 def hashed(*paths: Path) -> dict[str, str]:
@@ -392,27 +271,6 @@ def test_an_import_that_was_not_shown_is_refused(tmp_path: Path, importing: str)
     sys.modules.pop("further", None)
 
 
-def test_a_module_of_a_package_is_refused_with_what_it_imports(tmp_path: Path) -> None:
-    package = tmp_path / "shared/breadths"
-    package.mkdir(parents=True)
-    (tmp_path / "model").mkdir()
-    (package / "__init__.py").write_text("from breadths.inner import WIDTH\n")
-    (package / "inner.py").write_text(SHOWN)
-    path = tmp_path / "model/net.py"
-    path.write_text(NET.format(importing=FROM_ELSEWHERE, width="breadths.WIDTH"))
-    assert refused(path, hashed(path)) == (str(package / "__init__.py"), str(package / "inner.py"))
-
-
-def test_a_folder_by_another_name_holds_the_same_files(tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
-    path, beside = tmp_path / "model/net.py", tmp_path / "model/breadths.py"
-    beside.write_text(SHOWN)
-    path.write_text(BY_NAME)
-    (tmp_path / "link").symlink_to(tmp_path / "model")
-    approved.put_in_force(hashed(path, beside))
-    assert width_of(tmp_path / "link/net.py") == 4
-
-
 def test_rules_are_refused_as_models_are(tmp_path: Path) -> None:
     path = tmp_path / "rules.py"
     path.write_text(LEAVES_A_TRACE)
@@ -420,33 +278,6 @@ def test_rules_are_refused_as_models_are(tmp_path: Path) -> None:
     with pytest.raises(LowerscopeError) as caught:
         load_extension(Extension(path=str(path), kind="rules"))
     assert caught.value.problem.code == "unseen"
-    assert not (tmp_path / "it_ran").exists()
-
-
-def test_samples_are_not_in_the_table() -> None:
-    approved.put_in_force({})
-    assert open_model(Source(spec="sample:fashion_mlp"), 0).model is not None
-
-
-def test_a_refusal_that_code_catches_is_told(tmp_path: Path) -> None:
-    """Nothing is kept of what was made without the file, and the request fails."""
-    path, beside = tmp_path / "net.py", tmp_path / "breadths.py"
-    path.write_text(NET.format(importing=CAUGHT, width="breadths.WIDTH"))
-    beside.write_text(HIDDEN + LEAVES_A_TRACE)
-    approved.put_in_force(hashed(path))
-    memo = Memo(1)
-    with pytest.raises(LowerscopeError) as caught:
-        memo.get("model", lambda: width_of(path), lambda _: 0)
-    assert caught.value.problem.code == "unseen"
-    assert "model" not in memo
-    answers: list[object] = []
-    jobs = Jobs(answers.append)
-    job = Job(1, SnapshotQuery(Recipe(source=Source(spec="")), DEFAULT))
-    jobs.add(job)
-    jobs.run(job, lambda _params, _context: width_of(path))
-    (answer,) = answers
-    assert isinstance(answer, Failure)
-    assert (answer.problem.code, answer.problem.choices) == ("unseen", (str(beside),))
     assert not (tmp_path / "it_ran").exists()
 
 
@@ -511,61 +342,6 @@ def test_a_computed_import_is_asked_about(
     ):
         window.open_source(path)
     assert not asks(window)
-
-
-def test_what_is_saved_while_it_is_open_is_read_without_a_question(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    text = NET.format(importing="import breadths", width="breadths.WIDTH")
-    path = write(writable / "net.py", text)
-    beside = Path(write(writable / "breadths.py", SHOWN))
-    window = open_window(asks_first=True)
-    window.open_source(path)
-    question(window).run.click()
-    wait_for_records(qtbot, window)
-    for each in (Path(path), beside):
-        with qtbot.waitSignal(
-            window.document.changed, check_params_cb=changes("snapshot"), timeout=60_000
-        ):
-            each.write_text(each.read_text() + "# more\n")
-        assert not asks(window)
-    # A child that is started anew is told as well.
-    with qtbot.waitSignal(window.features.recovering.replayed, timeout=60_000):
-        window.features.restart()
-    # The children read it before the window has seen that it was saved.
-    beside.write_text(SHOWN + LEAVES_A_TRACE)
-    with qtbot.waitSignal(
-        window.document.changed, check_params_cb=changes("snapshot"), timeout=60_000
-    ):
-        window.document.reload()
-    assert not asks(window)
-    assert (writable / "it_ran").exists()
-
-
-def test_a_run_of_what_is_no_longer_what_was_shown(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    path = Path(write(writable / "net.py", NET.format(importing="", width="4")))
-    window = open_window(str(path), asks_first=True)
-    window.commands.action("watch").trigger()
-    path.write_text(path.read_text() + LEAVES_A_TRACE)
-    window.features.runs.run()
-    qtbot.waitUntil(lambda: asks(window), timeout=60_000)
-    assert not (writable / "it_ran").exists()
-    question(window).run.click()
-    qtbot.waitUntil(lambda: window.document.run_record is not None, timeout=120_000)
-    assert (writable / "it_ran").exists()
-    assert not asks(window)
-
-
-def test_all_runs_where_no_question_is_wanted(
-    qtbot: QtBot, open_window: OpenWindow, writable: Path
-) -> None:
-    path = write(writable / "net.py", NET.format(importing=COMPUTED, width="breadths.WIDTH"))
-    write(writable / "breadths.py", SHOWN + LEAVES_A_TRACE)
-    window = open_window(path)
-    assert not asks(window)
-    assert (writable / "it_ran").exists()
 
 
 def test_the_process_that_tunes_has_the_table_as_well(

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.cli.main import main, parse, recipe_of_command
+from lowerscope.core.cli.main import main
 from lowerscope.core.files import console
-from lowerscope.core.model.problems import LowerscopeError
 
 HOSTILE = "\x1b]0;title\x07\x1b[31mred\u202eabc\x9b31m\r\x00"
 
@@ -96,54 +95,3 @@ def test_problems_are_shown_wherever_they_go(
     (line,) = capsys.readouterr().err.rstrip("\n").split("\n")
     assert "\\x1b[31mred\\u202eabc" in line
     assert line.isprintable()
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_every_character_has_a_form_in_any_encoding(
-    monkeypatch: pytest.MonkeyPatch, encoding: str
-) -> None:
-    written = io.BytesIO()
-    stream = io.TextIOWrapper(written, encoding=encoding)
-    monkeypatch.setattr(sys, "stdout", stream)
-    console.put_out("2×3 · … ✓ 語 \udc80")
-    text = written.getvalue().decode(encoding)
-    assert "\\udc80" in text
-    if encoding == "ascii":
-        assert text == "2x3 * ... ok \\u8a9e \\udc80\n"
-
-
-def test_help_is_written_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
-    with pytest.raises(SystemExit):
-        main(["run", "--help"])
-    sys.stdout.flush()
-    assert b"usage" in written.getvalue()
-
-
-NUMBERS = ("99999999999999999999", "-1", "nan", "1e999", "", "²", "1" * 5000)
-"""No value of a number that can be meant."""
-
-OPTIONS = ("seed", "threads", "repeats", "warm-up", "memory-limit", "dim", "sizes", "tolerance")
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_out_of_range_is_one_line(option: str, number: str) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        recipe_of_command(["run", "sample:matmul_relu", f"--{option}={number}"])
-    line = caught.value.problem.line()
-    assert len(line) < 5000
-    assert "\n" not in line
-
-
-@pytest.mark.parametrize("option", ["trials", "slowest"])
-@pytest.mark.parametrize("number", ["99999999999999999999", "-1"])
-def test_a_count_out_of_range_is_one_line(
-    capsys: pytest.CaptureFixture[str], option: str, number: str
-) -> None:
-    command = ["tune", "sample:matmul_relu", f"--{option}={number}"]
-    assert parse(command).command == "tune"
-    assert main(command) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"--{option}: {number} is no count" in line

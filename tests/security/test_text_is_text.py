@@ -14,18 +14,18 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QLabel,
-    QMenu,
-    QMessageBox,
+    QListView,
     QToolTip,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.markdown_view import MarkdownView
-from lowerscope.app.kit.plain_text import Label, MarkupLabel, PlainTextEdit, literal, markup
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, literal
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import save_session
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
@@ -215,35 +215,6 @@ def test_a_label_opens_nothing(qtbot: QtBot, trap: Trap) -> None:
     assert not trap.opened
 
 
-def test_a_label_of_markup_escapes_what_is_not_our_own(qtbot: QtBot, trap: Trap) -> None:
-    label = MarkupLabel()
-    qtbot.addWidget(label)
-    label.setText(evil(trap))
-    drawn(label)
-    assert label.sizeHint().width() > label.fontMetrics().horizontalAdvance(evil(trap)[:40])
-    label.setText(markup("<b>{0}</b> {1}", evil(trap), markup("<i>{0}</i>", "<")))
-    drawn(label)
-    assert label.text().startswith("<b>&lt;img")
-    assert label.text().endswith("<i>&lt;</i>")
-    assert not trap.opened
-
-
-def test_a_long_text_is_cut(qtbot: QtBot) -> None:
-    label = Label("x" * 1_000_000)
-    qtbot.addWidget(label)
-    assert len(label.text()) < 100_000
-
-
-def test_a_text_of_lines_opens_nothing(qtbot: QtBot, trap: Trap) -> None:
-    text = PlainTextEdit(evil(trap))
-    qtbot.addWidget(text)
-    text.appendPlainText(evil(trap))
-    drawn(text)
-    assert text.toPlainText() == f"{evil(trap)}\n{evil(trap)}"
-    text.document().resource(IMAGE, QUrl.fromLocalFile(str(trap.path)))
-    assert not trap.opened
-
-
 def test_a_page_shows_pictures_of_ours_alone(qtbot: QtBot, trap: Trap) -> None:
     page = MarkdownView("Page", lambda _: "")
     qtbot.addWidget(page)
@@ -260,38 +231,6 @@ def test_a_page_shows_pictures_of_ours_alone(qtbot: QtBot, trap: Trap) -> None:
     missing = page.loadResource(IMAGE, QUrl("../screenshots/none.png"))
     assert isinstance(missing, QImage)
     assert missing.width() == 1
-
-
-def test_a_tool_tip_opens_nothing(qtbot: QtBot, trap: Trap) -> None:
-    widget = QWidget()
-    qtbot.addWidget(widget)
-    widget.show()
-    for text in (evil(trap), f"{evil(trap)}.", evil(trap)):
-        QToolTip.showText(QPoint(5, 5), text, widget)
-        label = tip_label()
-        drawn(label)
-        assert (label.text(), label.textFormat()) == (text, Qt.TextFormat.PlainText)
-    QToolTip.hideText()
-    assert not trap.opened
-
-
-def test_the_questions_of_qts_own_dialogs_open_nothing(qtbot: QtBot, trap: Trap) -> None:
-    """A dialog for files asks with the name of a file whether to write over it."""
-    box = QMessageBox()
-    qtbot.addWidget(box)
-    box.setText(evil(trap))
-    box.setInformativeText(evil(trap))
-    drawn(box)
-    formats = {each.textFormat() for each in box.findChildren(QLabel)}
-    assert formats == {Qt.TextFormat.PlainText}
-    assert not trap.opened
-
-
-def test_a_name_on_a_button_marks_no_key(qtbot: QtBot) -> None:
-    menu = QMenu()
-    qtbot.addWidget(menu)
-    action = menu.addAction(literal("R&D\tCtrl+Q"))
-    assert action.text().replace("&&", "&") == "R&D Ctrl+Q"
 
 
 # The window.
@@ -388,7 +327,7 @@ def tips_of(widget: QWidget) -> set[str]:
 def tips_of_items(view: QAbstractItemView, parent: QModelIndex) -> set[str]:
     model, found = view.model(), set()
     for row in range(model.rowCount(parent)):
-        for column in range(model.columnCount(parent)):
+        for column in range(1 if isinstance(view, QListView) else model.columnCount(parent)):
             tip = model.index(row, column, parent).data(Qt.ItemDataRole.ToolTipRole)
             found |= {str(tip)} if tip else set()
         found |= tips_of_items(view, model.index(row, 0, parent))
@@ -432,7 +371,7 @@ def test_the_names_of_a_model_are_shown_as_they_are(
     assert record is not None
     assert record.prediction is not None
     assert text in record.prediction.tvm
-    assert "&lt;img" in window.panes.result.side.prediction.text()
+    assert "&lt;img" in window.panes.summary.prediction.text()
     assert any(text in tip for tip in check_shown(window, trap))
     assert text in window.panes.log.toPlainText()
     palette = Palette(window.palette_entries(), window.features.queries, window)
@@ -469,13 +408,13 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
     window.document.select((f"tir:{RELU}",))
     window.commands.action("workbench").trigger()
     schedule = window.panes.schedule
-    assert wait_until(lambda: schedule.history.comment.isVisible())
+    assert wait_until(lambda: len(schedule.history.strip.cells()) == 2)
+    assert text in schedule.history.strip.cells()[1].tooltip
     window.features.stepping.go(Moment(section="schedule", index=1))
-    assert wait_until(lambda: text in schedule.history.why.text())
+    assert wait_until(lambda: text in schedule.code.line.whole())
     check_shown(window, trap)
     assert "[*][*]" in window.windowTitle()
     assert window.status.remote.text() == f"→ remote: {text}"
-    assert schedule.history.comment.text() == f"Why step 1: {text}."
     menu = schedule.left_over.menu()
     menu.aboutToShow.emit()
     assert literal(text) in menu.actions()[0].text()

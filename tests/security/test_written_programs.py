@@ -5,22 +5,15 @@ from __future__ import annotations
 import ast
 import io
 import keyword
-import re
 import tokenize
 
 import pytest
-import tvm
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tvm import te
 
-from lowerscope.core.export.files import file_names
-from lowerscope.core.export.module_files import script_files
 from lowerscope.core.files import python_text
-from lowerscope.core.ir.script import function_script
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.stages import Pipeline
-from tests.security.hostile_names import RUN, it_ran, names, recipes
+from tests.security.hostile_names import it_ran, names, recipes
 from tests.security.written_programs import check
 
 texts = st.one_of(names, st.text(st.characters()))
@@ -34,16 +27,6 @@ def test_a_text_is_the_same_in_a_program(text: str) -> None:
     program = f'"""Of {python_text.docstring(text)}."""\n'
     assert ast.get_docstring(ast.parse(program), clean=False) == f"Of {text}."
     assert "\n" not in python_text.docstring(text)
-
-
-def test_strings_of_scripts_have_their_characters() -> None:
-    x = te.placeholder((4,), "float32", name="x")
-    function = te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1, name="y")])
-    noted = function.with_attr("é\\xC3", "名\\xC3")
-    script = function_script(noted, "main")
-    assert '"é\\\\xC3": "名\\\\xC3"' in script
-    read = tvm.script.from_source(script)
-    assert read.attrs["é\\xC3"] == "名\\xC3"
 
 
 @given(text=texts)
@@ -78,20 +61,3 @@ def test_programs_with_hostile_names(
 ) -> None:
     folder = tmp_path_factory.mktemp("model")
     check(pipeline, data.draw(recipes(folder)), folder / "out")
-
-
-def test_a_function_whose_name_is_code_is_in_no_script() -> None:
-    function = te.create_prim_func([te.placeholder((4,), "float32", name="a")])
-    for name in (f"x(): pass\n{RUN}\ndef y", "lambda", "a b"):
-        with pytest.raises(LowerscopeError, match="cannot stand in a script"):
-            list(script_files(tvm.IRModule({name: function})))
-    assert [each.name for each in script_files(tvm.IRModule({"fine": function}))] == ["module.py"]
-
-
-@given(found=st.lists(texts))
-def test_names_of_files_are_apart_and_fit_everywhere(found: list[str]) -> None:
-    made = file_names((*found, "..", "CON", "con.x", "../x", "a" * 400, "A" * 400, "B", "b"))
-    assert len({each.casefold() for each in made.values()}) == len(made)
-    for name in made.values():
-        assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,130}", name)
-        assert name.partition(".")[0].casefold() not in ("con", "nul")

@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 import torch
 
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.pipelines_and_schedules import load_schedules, schedules_text
-from lowerscope.core.files.sessions import Hashes, load_session, save_session
+from lowerscope.core.files.sessions import load_session, save_session
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, WindowLayout, applied_to_model
 from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
 from tests.soak.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced

@@ -522,13 +522,6 @@ class Tally:
     broken: list[str] = field(default_factory=list)
     """Errors that are not said in one line."""
 
-    def text(self) -> str:
-        total = self.opened + self.refused + self.unreadable + len(self.broken)
-        return (
-            f"{total} programs: {self.opened} opened, {self.refused} refused as code,"
-            f" {self.unreadable} could not be read, {len(self.executed)} executed something"
-        )
-
 
 def open_changed(folder: Path, numbers: range) -> Tally:
     """Open changed programs without trust, and count what became of them."""

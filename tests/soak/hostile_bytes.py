@@ -34,7 +34,7 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.files.cache import SANDBOXED, TRACES
-from lowerscope.core.files.directories import user_cache_folder
+from lowerscope.core.files.paths import user_cache_folder
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.sandbox.folder import SandboxFolder, folders
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,19 +129,11 @@ class Tally:
     opened: int = 0
     refused: int = 0
     asked: int = 0
-    slowest: float = 0.0
 
     @property
     def total(self) -> int:
         """All of them."""
         return self.opened + self.refused + self.asked
-
-    def text(self) -> str:
-        """Return it in words."""
-        return (
-            f"{self.total} files: {self.refused} refused, {self.opened} opened all the same, "
-            f"{self.asked} asked about; the slowest took {self.slowest:.1f} s"
-        )
 
 
 def open_bad_files(folder: Path, total: int) -> tuple[Tally, list[str]]:
@@ -163,9 +154,7 @@ def open_bad_files(folder: Path, total: int) -> tuple[Tally, list[str]]:
             path = case / f"bad{suffix}"
             data = bad_file(seeds, suffix, number)
             path.write_bytes(data)
-            began = time.monotonic()
             found = _open(engine, suffix, path, tally)
-            tally.slowest = max(tally.slowest, time.monotonic() - began)
             if marker.exists():
                 found = "something in it was executed"
                 marker.unlink()

@@ -393,6 +393,10 @@ class CanvasDrawing(PanningArea):
         middle = QRectF(self.viewport().rect()).center()
         self._move_by(middle - place * self.view.zoom - self.view.origin)
 
+    def has_node(self, name: str) -> bool:
+        """Return whether a node, or an expanded group, is drawn."""
+        return self._index.place(name) is not None
+
     def node_rect(self, name: str) -> QRectF:
         """Return the area of a node, or of the frame of an expanded group, in the viewport."""
         place = self._index.place(name)

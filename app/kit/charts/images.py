@@ -1,12 +1,11 @@
-"""Tensors as pictures: an image, a grid of values, and a heat map with its values."""
+"""Tensors as pictures: an image, and a heat map."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
@@ -24,10 +23,7 @@ from PySide6.QtWidgets import QGraphicsRectItem, QSizePolicy, QWidget
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import ZoomChart
 from lowerscope.app.kit.theme import Theme
-from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
-_CAPTION = 22
-_CAPTION_PIXELS = 12
 _ROOM = 8
 _SMALLEST = 96
 
@@ -37,24 +33,18 @@ class PictureView(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._name = name
         self._image = QImage()
-        self._caption = ""
-        self._font = ui_font(_CAPTION_PIXELS)
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         theme.notifier().changed.connect(self.update)
 
-    def set_picture(
-        self, data: bytes, width: int, height: int, channels: int = 1, caption: str = ""
-    ) -> None:
+    def set_picture(self, data: bytes, width: int, height: int, channels: int = 1) -> None:
         """Show a picture.
 
         Args:
             data: ``height`` rows of ``width`` pixels of ``channels`` bytes, from the top left.
             width, height: In pixels.
             channels: 1 for grey, 3 for red, green and blue.
-            caption: The line below the picture.
         """
         assert channels in (1, 3), channels
         assert len(data) == width * height * channels, (len(data), width, height, channels)
@@ -62,16 +52,7 @@ class PictureView(QWidget):
         layout = grey if channels == 1 else QImage.Format.Format_RGB888
         # The image reads the caller's bytes in place until it is copied.
         self._image = QImage(data, width, height, width * channels, layout).copy()
-        self._caption = caption
-        self.setAccessibleName(f"{self._name}: {caption}" if caption else self._name)
         self.updateGeometry()
-        self.update()
-
-    def clear(self) -> None:
-        """Remove the picture and the caption."""
-        self._image = QImage()
-        self._caption = ""
-        self.setAccessibleName(self._name)
         self.update()
 
     def image(self) -> QImage:
@@ -82,8 +63,7 @@ class PictureView(QWidget):
         """Return the area of the picture in the widget."""
         if self._image.isNull():
             return QRectF()
-        below = _CAPTION if self._caption else 0
-        room = QRectF(self.rect()).adjusted(_ROOM, _ROOM, -_ROOM, -_ROOM - below)
+        room = QRectF(self.rect()).adjusted(_ROOM, _ROOM, -_ROOM, -_ROOM)
         size = self._image.size()
         scale = min(room.width() / size.width(), room.height() / size.height())
         if scale >= 1:
@@ -95,7 +75,7 @@ class PictureView(QWidget):
     # Qt
 
     def sizeHint(self) -> QSize:
-        return QSize(_SMALLEST + 2 * _ROOM, _SMALLEST + 2 * _ROOM + _CAPTION)
+        return QSize(_SMALLEST + 2 * _ROOM, _SMALLEST + 2 * _ROOM)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(_SMALLEST // 2, _SMALLEST // 2)
@@ -112,135 +92,18 @@ class PictureView(QWidget):
         painter.drawImage(place, self._image)
         painter.setPen(QColor(colours.line))
         painter.drawRect(place.adjusted(-1, -1, 0, 0))
-        if self._caption:
-            metrics = TextMetrics(self._font)
-            room = self.width() - 2 * _ROOM
-            words = metrics.elidedText(self._caption, Qt.TextElideMode.ElideRight, room)
-            left = place.center().x() - metrics.horizontalAdvance(words) / 2
-            painter.setFont(self._font)
-            painter.setPen(QColor(colours.quiet))
-            at = QPointF(max(_ROOM, left), place.bottom() + 6 + metrics.ascent())
-            painter.drawText(at, words)
-
-
-ROW, COLUMN, HEADING = 22.0, 72.0, 44.0
-_LONGEST = 7
-_PAD = 6.0
-
-
-class ValueGrid(QWidget):
-    """A grid of as many numbers as fit, of a piece around one of its elements."""
-
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._piece: HeatPiece | None = None
-        self._at = (0, 0)
-        self._font = ui_font(12, tabular=True)
-        self.setAccessibleName(name)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.notifier().changed.connect(self.update)
-
-    def set_piece(self, piece: HeatPiece | None) -> None:
-        """Show the numbers of a piece."""
-        self._piece = piece
-        self.update()
-
-    def set_place(self, row: int, column: int) -> None:
-        """Show the numbers around an element."""
-        self._at = (row, column)
-        self.update()
-
-    def shown(self) -> dict[tuple[int, int], str]:
-        """Return the visible numbers as text, by row and column of the matrix."""
-        piece = self._piece
-        if piece is None:
-            return {}
-        cells = self._cells(piece)
-        return {
-            (piece.row_edges[i], piece.column_edges[j]): _text(piece, i, j)
-            for i in cells[0]
-            for j in cells[1]
-        }
-
-    def _cells(self, piece: HeatPiece) -> tuple[range, range]:
-        """Return the rows and the columns of cells that fit."""
-        at = piece.cell_of(*self._at) or (0, 0)
-        rows = max(1, int((self.height() - ROW) / ROW))
-        columns = max(1, int((self.width() - HEADING) / COLUMN))
-        return _around(at[0], rows, piece.height), _around(at[1], columns, piece.width)
-
-    # Qt
-
-    def sizeHint(self) -> QSize:
-        return QSize(round(HEADING + 3 * COLUMN), round(8 * ROW))
-
-    def minimumSizeHint(self) -> QSize:
-        return QSize(round(HEADING + COLUMN), round(3 * ROW))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        piece = self._piece
-        if piece is None:
-            return
-        colours = theme.current()
-        painter = QPainter(self)
-        painter.setFont(self._font)
-        metrics = TextMetrics(self._font)
-        rows, columns = self._cells(piece)
-        here = piece.cell_of(*self._at)
-
-        def write(words: str, right: float, row: float, colour: str) -> None:
-            painter.setPen(QColor(colour))
-            left = right - _PAD - metrics.horizontalAdvance(words)
-            painter.drawText(QPointF(left, row * ROW + ROW / 2 + metrics.ascent() / 2 - 1), words)
-
-        for place, j in enumerate(columns):
-            right = HEADING + (place + 1) * COLUMN
-            write(_range(piece.column_edges, j), right, 0, colours.quiet)
-        for line, i in enumerate(rows, start=1):
-            write(_range(piece.row_edges, i), HEADING, line, colours.quiet)
-            for place, j in enumerate(columns):
-                area = QRectF(HEADING + place * COLUMN, line * ROW, COLUMN, ROW)
-                if here == (i, j):
-                    painter.fillRect(area, QColor(colours.accent_ground))
-                wrong = piece.is_marked(i, j)
-                write(
-                    _text(piece, i, j), area.right(), line, colours.wrong if wrong else colours.text
-                )
-            painter.fillRect(
-                QRectF(0, (line + 1) * ROW - 1, HEADING + len(columns) * COLUMN, 1),
-                QColor(colours.line),
-            )
-
-
-def _around(at: int, count: int, whole: int) -> range:
-    """Return `count` indices around `at`, clamped to `whole`."""
-    first = max(0, min(at - count // 2, whole - count))
-    return range(first, min(whole, first + count))
-
-
-def _range(edges: tuple[int, ...], place: int) -> str:
-    first, last = edges[place], edges[place + 1] - 1
-    return str(first) if first == last else f"{first}–{last}"
-
-
-def _text(piece: HeatPiece, i: int, j: int) -> str:
-    value = piece.value(i, j)
-    words = f"{value:.3g}"
-    if isfinite(value) and len(words) > _LONGEST:
-        mantissa, exponent = f"{value:.1e}".split("e")
-        words = f"{mantissa}e{int(exponent)}"
-    return f"✕ {words}" if piece.is_marked(i, j) else words
 
 
 _FAR = 10  # Elements by which the cursor moves with Ctrl.
 _FEWEST = 4  # Rows or columns that are visible at the largest zoom.
-_LARGEST = 40.0  # Size of an element, in pixels.
+_LARGEST = 60.0  # Size of an element, in pixels.
+_WRITTEN_FROM = QSizeF(44, 18)  # Size of an element from which on its value is written in it.
 _MOST_UNEQUAL = 4.0  # Up to this ratio of their sides, elements are squares instead.
 _MARKED_FROM = 7.0  # Size of a cell, in pixels, from which on it is crossed out.
+_LONGEST = 7
 _FRAMED_FROM = 6.0  # Size of an element, in pixels.
-_MAP_ROOM, _BELOW = 10.0, 22.0
-_BAR, _BAR_GAP, _BAR_ROOM, _BAR_HEIGHT = 12.0, 14.0, 96.0, 220.0
-_SHADES = 255
+_MAP_ROOM, _BELOW, _BAR = 2.0, 20.0, 6.0
+_SHADES = 64
 
 _MOVES = {
     Qt.Key.Key_Left: (0, -1),
@@ -281,6 +144,15 @@ class HeatPiece:
         i, j = bisect_right(self.row_edges, row) - 1, bisect_right(self.column_edges, column) - 1
         inside = 0 <= i < self.height and 0 <= j < self.width
         return (i, j) if inside else None
+
+    def cells_in(self, part: QRectF) -> Iterator[tuple[int, int]]:
+        """Yield the cells that are in a part of the matrix."""
+        rows = [
+            i for i in range(self.height) if _meet(self.row_edges, i, part.top(), part.bottom())
+        ]
+        for j in range(self.width):
+            if _meet(self.column_edges, j, part.left(), part.right()):
+                yield from ((i, j) for i in rows)
 
     def value(self, i: int, j: int) -> float:
         """Return the value of a cell."""
@@ -330,18 +202,29 @@ def _stops(theme: Theme, diverging: bool) -> tuple[str, ...]:
     return ("#1d4f9f", "#86aee0", theme.ground, "#e3a066", "#a94b06")
 
 
-def number_text(value: float) -> str:
-    """Return the text of a number, for the colour scale and the grid."""
-    return f"{value:.3g}"
+def _meet(edges: Sequence[int], cell: int, low: float, high: float) -> bool:
+    return low < edges[cell] + 0.5 < high
+
+
+def short_text(value: float) -> str:
+    """Return a number in at most about seven characters."""
+    words = f"{value:.3g}"
+    if math.isfinite(value) and len(words) > _LONGEST:
+        mantissa, exponent = f"{value:.1e}".split("e")
+        words = f"{mantissa}e{int(exponent)}"
+    return words
 
 
 class HeatMap(ZoomChart):
-    """A matrix, shown in cells, a piece at a time. The arrow keys move a cursor."""
+    """A matrix, shown in cells, a piece at a time, above the colours of its scale.
+
+    The arrow keys move a cursor; elements with room for it have their values written in them.
+    """
 
     # Another element is under the mouse or the cursor: its row and column.
     pointed = Signal(int, int)
 
-    SIZE, SMALLEST = QSize(360, 240), QSize(200, 120)
+    SIZE, SMALLEST = QSize(180, 190), QSize(100, 100)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(name, parent)
@@ -365,7 +248,7 @@ class HeatMap(ZoomChart):
         return self._rows, self._columns
 
     def set_piece(self, piece: HeatPiece, scale: HeatScale, words: str = "") -> None:
-        """Show a piece of the matrix in the colours of a scale, with a line below it."""
+        """Show a piece of the matrix in the colours of a scale; `words` are for a screen reader."""
         self._piece, self._scale, self._summary = piece, scale, words
         self._draw()
 
@@ -401,6 +284,12 @@ class HeatMap(ZoomChart):
         """Set the text of the current element, for a screen reader."""
         self._said = words
         self._describe()
+
+    def follow(self, other: HeatMap) -> None:
+        """Show the part, and the element, that another heat map of the same extent shows."""
+        self._here, self._hovered = other._here, other._hovered
+        self._show_part(other._part)
+        self._draw_mark()
 
     def element_rect(self, row: int, column: int) -> QRectF:
         """Return the area in the widget of an element, which has to be visible."""
@@ -439,7 +328,7 @@ class HeatMap(ZoomChart):
     def _draw_plot(self, pg: Any) -> None:
         piece, part = self._piece, self._part
         assert piece is not None
-        room = QRectF(self.rect()).adjusted(_MAP_ROOM, _MAP_ROOM, -_BAR_ROOM, -_BELOW)
+        room = QRectF(self.rect()).adjusted(_MAP_ROOM, _MAP_ROOM, -_MAP_ROOM, -_BELOW)
         room.setSize(room.size().expandedTo(QSizeF(1, 1)))
         wide, high = room.width() / part.width(), room.height() / part.height()
         if max(wide, high) <= _MOST_UNEQUAL * min(wide, high):
@@ -453,23 +342,41 @@ class HeatMap(ZoomChart):
         area = QRectF(columns[0], rows[0], columns[-1] - columns[0], rows[-1] - rows[0])
         self._plot.addItem(self._image(pg, piece.values, piece.width, area))
         cell = QSizeF(area.width() / piece.width, area.height() / piece.height)
-        size = min(cell.width() * wide, cell.height() * high)
+        size = QSizeF(cell.width() * wide, cell.height() * high)
+        if size.boundedTo(_WRITTEN_FROM) == _WRITTEN_FROM:
+            self._write_values(piece, part)
+        elif min(size.toTuple()) >= _MARKED_FROM:
+            self._cross_out(pg, piece, cell, min(size.toTuple()) / 2.5)
+        self._draw_scale(pg, max(across, min(room.width(), 80.0)))
+
+    def _write_values(self, piece: HeatPiece, part: QRectF) -> None:
+        """Write the value of each visible cell in it; one that is out of tolerance has a cross."""
+        shades = self._scale.colours(piece.values, theme.current())
+        for i, j in piece.cells_in(part):
+            dark = sum(shades[i * piece.width + j].tolist()) < 3 * 128
+            words = short_text(piece.value(i, j))
+            text = f"✕ {words}" if piece.is_marked(i, j) else words
+            place = self._to_widget(
+                (piece.column_edges[j] + piece.column_edges[j + 1]) / 2,
+                (piece.row_edges[i] + piece.row_edges[i + 1]) / 2,
+            )
+            self._write(text, place, "#ffffff" if dark else "#1d2430", (0.5, 0.5))
+
+    def _cross_out(self, pg: Any, piece: HeatPiece, cell: QSizeF, size: float) -> None:
+        """Cross out the cells that are out of tolerance."""
         marked = [divmod(number, piece.width) for number, mark in enumerate(piece.marked) if mark]
-        if marked and size >= _MARKED_FROM:
-            x = [columns[j] + cell.width() / 2 for _, j in marked]
-            y = [rows[i] + cell.height() / 2 for i, _ in marked]
-            cross = QPainterPath(QPointF(-0.5, -0.5))
-            cross.lineTo(0.5, 0.5)
-            cross.moveTo(-0.5, 0.5)
-            cross.lineTo(0.5, -0.5)
-            # Visible on any colour: a dark line in a light one.
-            for width, colour in ((3.0, theme.current().panel), (1.25, theme.current().text)):
-                pen = pg.mkPen(colour, width=width)
-                crosses = pg.ScatterPlotItem(x, y, symbol=cross, size=size / 2.5, pen=pen)
-                self._plot.addItem(crosses)
-        self._draw_scale(pg, QRectF(_MAP_ROOM + across + _BAR_GAP, _MAP_ROOM, _BAR, room.height()))
-        line = QPointF(_MAP_ROOM, self.height() - 12)
-        self._write(self._summary, line, theme.current().quiet, room=self.width() - 2 * _MAP_ROOM)
+        if not marked:
+            return
+        x = [piece.column_edges[j] + cell.width() / 2 for _, j in marked]
+        y = [piece.row_edges[i] + cell.height() / 2 for i, _ in marked]
+        cross = QPainterPath(QPointF(-0.5, -0.5))
+        cross.lineTo(0.5, 0.5)
+        cross.moveTo(-0.5, 0.5)
+        cross.lineTo(0.5, -0.5)
+        # Visible on any colour: a dark line in a light one.
+        for width, colour in ((3.0, theme.current().panel), (1.25, theme.current().text)):
+            pen = pg.mkPen(colour, width=width)
+            self._plot.addItem(pg.ScatterPlotItem(x, y, symbol=cross, size=size, pen=pen))
 
     def _image(self, pg: Any, values: Sequence[float], width: int, area: QRectF) -> Any:
         """Return values as an image of so many columns."""
@@ -478,23 +385,21 @@ class HeatMap(ZoomChart):
         image.setRect(area)
         return image
 
-    def _draw_scale(self, pg: Any, bar: QRectF) -> None:
-        """Draw a bar with the colours of the scale and its values."""
-        assert self._piece is not None
-        colours, low, high = theme.current(), self._scale.low, self._scale.high
-        bar.setHeight(min(bar.height(), _BAR_HEIGHT))
-        steps = [high - (high - low) * step / (_SHADES - 1) for step in range(_SHADES)]
-        image = self._image(pg, steps, 1, bar)
-        image.setParentItem(self._plot.plotItem)
-        self._added.append(image)
-        for step in (0, _SHADES // 2, _SHADES - 1):
-            share = step / (_SHADES - 1)
-            place = QPointF(bar.right() + 6, bar.top() + share * bar.height())
-            self._write(number_text(steps[step]), place, colours.quiet, (0, 0.2 + 0.6 * share))
-        if not all(map(math.isfinite, self._piece.values)):
-            self._fill(QRectF(bar.left(), bar.bottom() + 8, _BAR, 10), colours.wrong)
-            place = QPointF(bar.right() + 6, bar.bottom() + 13)
-            self._write(self.tr("not finite"), place, colours.quiet)
+    def _draw_scale(self, pg: Any, width: float) -> None:
+        """Draw the colours of the scale below the map, between its ends."""
+        quiet, low, high = theme.current().quiet, self._scale.low, self._scale.high
+        middle, left = self.height() - _BELOW / 2, _MAP_ROOM
+        ends = [short_text(low), short_text(high)]
+        first, last = (self._metrics.horizontalAdvance(each) + 6 for each in ends)
+        self._write(ends[0], QPointF(left, middle), quiet)
+        self._write(ends[1], QPointF(left + width, middle), quiet, (1, 0.5))
+        bar = QRectF(left + first, middle - _BAR / 2, width - first - last, _BAR)
+        if bar.width() > 0:
+            shares = [step / (_SHADES - 1) for step in range(_SHADES)]
+            steps = [low * (1 - each) + high * each for each in shares]
+            image = self._image(pg, steps, _SHADES, bar)
+            image.setParentItem(self._plot.plotItem)
+            self._added.append(image)
 
     def _draw_current(self, pg: Any) -> None:
         row, column = self.at()

@@ -15,11 +15,15 @@ from PySide6.QtWidgets import QGraphicsLineItem, QGraphicsRectItem, QSizePolicy,
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import Chart, Value, ZoomChart
-from lowerscope.app.kit.theme import strategy_colour
+from lowerscope.app.kit.theme import family_colour
+from lowerscope.core.model.formatting import duration_text
 
 
 class Histogram(Chart):
-    """Counts of values between edges, as bars; ``logarithmic`` ones on a logarithmic scale."""
+    """Counts of values between edges, as bars; ``logarithmic`` ones on a logarithmic scale.
+
+    The edges are equidistant, or their logarithms are: then powers of ten are labelled.
+    """
 
     SIZE, SMALLEST = QSize(240, 88), QSize(120, 88)
 
@@ -30,12 +34,16 @@ class Histogram(Chart):
         self._logarithmic = logarithmic
         self._edges: tuple[float, ...] = ()
         self._counts: tuple[int, ...] = ()
+        self._limit = 0.0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def set_counts(self, edges: Sequence[float], counts: Sequence[int]) -> None:
-        """Show the count of each interval between edges; no counts for no bars."""
+    def set_counts(self, edges: Sequence[float], counts: Sequence[int], limit: float = 0.0) -> None:
+        """Show the count of each interval between edges; no counts for no bars.
+
+        Bars beyond a `limit` have the colour of what is wrong.
+        """
         assert len(edges) == len(counts) + 1 or not counts, (len(edges), len(counts))
-        self._edges, self._counts = tuple(edges), tuple(counts)
+        self._edges, self._counts, self._limit = tuple(edges), tuple(counts), limit
         self._show([self._value(number) for number in range(len(counts))], self._whole())
 
     def _whole(self) -> str:
@@ -48,38 +56,64 @@ class Histogram(Chart):
         count, most, log = self._counts[number], max(self._counts), math.log1p
         height = log(count) / (log(most) or 1) if self._logarithmic else count / max(1, most)
         text = f"{self._edges[number]:.4g} … {self._edges[number + 1]:.4g}: {count:,}"
-        # Edges are equidistant: a bar is one unit wide, whatever the values are.
+        # A bar is one unit wide, whatever the values are.
         return Value(number, number + 0.5, height, text)
 
     def counts(self) -> tuple[int, ...]:
         """Return the counts that are shown."""
         return self._counts
 
+    def _place_of_value(self, value: float) -> float:
+        """Return where a value is on the axis, on which a bar is one unit wide."""
+        low, high, count = self._edges[0], self._edges[-1], len(self._counts)
+        if self._has_powers():
+            return count * math.log(value / low) / math.log(high / low)
+        return count * (value - low) / (high - low)
+
+    def _has_powers(self) -> bool:
+        return self._edges[0] > 0 and self._edges[-1] / self._edges[0] >= 10
+
+    def _ticks(self) -> list[float]:
+        """Return the labelled values: both ends and 0, or powers of ten."""
+        low, high = self._edges[0], self._edges[-1]
+        if not self._has_powers():
+            return [low, *([0.0] if low < 0 < high else []), high]
+        powers = range(round(math.log10(low)), round(math.log10(high)) + 1)
+        return [10.0**each for each in powers]
+
     # Chart
 
     def _draw_plot(self, pg: Any) -> None:
         colours, count = theme.current(), len(self._counts)
-        low, high = self._edges[0], self._edges[-1]
         self._axis("bottom", 20, str, ())
         self._set_range(QRectF(0, 0, count, 1), (12, 8, 12, 0))
-        left, right = (
-            self._to_widget(0, 0) + QPointF(0, 4),
-            self._to_widget(count, 0) + QPointF(0, 4),
-        )
-        self._write(f"{low:.4g}", left, colours.quiet, (0, 0))
-        self._write(f"{high:.4g}", right, colours.quiet, (1, 0))
-        if low < 0 < high:
-            zero = -low / (high - low) * count
-            dotted = pg.mkPen(colours.quiet, style=Qt.PenStyle.DotLine)
-            self._plot.addItem(pg.InfiniteLine(zero, pen=dotted))
-            place, room = self._to_widget(zero, 0) + QPointF(0, 4), self._metrics.horizontalAdvance
-            if (
-                room(f"{low:.4g} 0")
-                < place.x() - left.x()
-                < right.x() - left.x() - room(f"0 {high:.4g}")
-            ):
-                self._write("0", place, colours.quiet, (0.5, 0))
-        self._plot.addItem(self._bars(pg, range(count), colours.accent))
+        end = -math.inf
+        for value in self._ticks():
+            text, at = f"{value:.4g}", self._place_of_value(value)
+            # The labels at the ends are inside.
+            align = 0.0 if at < 0.01 else 1.0 if at > count - 0.01 else 0.5
+            width, x = self._metrics.horizontalAdvance(text), self._to_widget(at, 0).x()
+            if x - align * width > end + 4:
+                place = QPointF(x, self._to_widget(0, 0).y() + 4)
+                self._write(text, place, colours.quiet, (align, 0))
+                end = x + (1 - align) * width
+            if value == 0:
+                self._plot.addItem(pg.InfiniteLine(at, pen=self._dotted(pg)))
+        limit = count
+        if self._limit > 0:
+            limit = sum(each <= self._limit for each in self._edges[1:])
+            at = self._place_of_value(self._limit)
+            if 0 < at < count:
+                self._plot.addItem(pg.InfiniteLine(at, pen=self._dotted(pg)))
+                top = self._to_widget(at, 1)
+                left = top.x() > self.width() / 2
+                place = top + QPointF(-4 if left else 4, 0)
+                self._write(self.tr("tolerance"), place, colours.quiet, (1 if left else 0, 0.3))
+        self._plot.addItem(self._bars(pg, range(limit), colours.accent))
+        self._plot.addItem(self._bars(pg, range(limit, count), colours.wrong))
+
+    def _dotted(self, pg: Any) -> Any:
+        return pg.mkPen(theme.current().quiet, style=Qt.PenStyle.DotLine)
 
     def _bars(self, pg: Any, numbers: Sequence[int], colour: str) -> Any:
         area = self._area()
@@ -274,7 +308,8 @@ def _apart(wanted: Sequence[float], room: float, height: float) -> list[float]:
 
 _RUN_PAD = 12.0
 _AXIS, _SPANS, _GAP, _PIECE, _STRIP = 20.0, 22.0, 6.0, 7.0, 3.0
-_AMOUNTS, _AMOUNT_TOP = 44.0, _SPANS + _GAP
+_GROUPS = 18.0
+_AMOUNTS = 44.0
 _LABELLED = 30.0
 _MOST_ZOOM = 5000.0
 
@@ -287,7 +322,7 @@ class Span:
     length: float  # In milliseconds; each begins where the one before ends.
     title: str  # Its name, and more about it.
     tooltip: str = ""
-    role: str = ""  # Its colour: ``""``, ``"high-level"``, ``"te"`` or ``"library"``.
+    family: str = ""  # Family of operators, which gives its colour.
     amount: float = 0.0  # Memory in use while it lasts.
 
 
@@ -300,8 +335,17 @@ class Piece:
     tooltip: str = ""
 
 
+@dataclass(frozen=True)
+class Group:
+    """Consecutive spans with a common name, by the indices of the first and the last."""
+
+    first: int
+    last: int
+    title: str
+
+
 class RunChart(ZoomChart):
-    """Spans, the amounts during them, and the pieces that make up the amounts."""
+    """Spans below their groups, the amounts during them, and the pieces that make these up."""
 
     chosen = Signal(str)  # A span became current, by click or keyboard; the argument is its key.
 
@@ -312,23 +356,33 @@ class RunChart(ZoomChart):
         super().__init__(name, parent)
         self._spans: tuple[Span, ...] = ()
         self._pieces: tuple[Piece, ...] = ()
+        self._groups: tuple[Group, ...] = ()
         self._edges: list[float] = [0.0]
         self._most = ""
         self._pixel = 1.0  # In milliseconds.
         self.pointed.connect(lambda number: self.chosen.emit(self._spans[number].key))
 
-    def set_run(self, spans: Sequence[Span], pieces: Sequence[Piece] = (), most: str = "") -> None:
-        """Show other spans and pieces; `most` labels the amounts."""
+    def set_run(
+        self,
+        spans: Sequence[Span],
+        pieces: Sequence[Piece] = (),
+        most: str = "",
+        groups: Sequence[Group] = (),
+    ) -> None:
+        """Show other spans, pieces and groups; `most` labels the amounts."""
         self._spans, self._pieces, self._most = tuple(spans), tuple(pieces), most
+        self._groups = tuple(groups)
         self._edges = [0.0, *accumulate(each.length for each in spans)]
         whole = self._edges[-1] or 1.0
         self._set_whole(QRectF(0, 0, whole, 1), QSizeF(whole / _MOST_ZOOM, 1))
         self._here = -1
         values = [
-            Value(start, start + each.length / 2, _SPANS / 2, each.tooltip or each.title)
+            Value(
+                start, start + each.length / 2, self._top() + _SPANS / 2, each.tooltip or each.title
+            )
             for start, each in zip(self._edges, self._spans, strict=False)
         ]
-        summary = self.tr("{0} calls in {1}").format(len(spans), _time(self._edges[-1]))
+        summary = self.tr("{0} calls in {1}").format(len(spans), duration_text(self._edges[-1]))
         self._show(values, summary)
 
     def spans(self) -> tuple[Span, ...]:
@@ -378,30 +432,46 @@ class RunChart(ZoomChart):
 
     # Drawing: below the axis, y is in pixels
 
+    def _top(self) -> float:
+        """Return the upper end of the spans."""
+        return _GROUPS if self._groups else 0.0
+
+    def _amount_top(self) -> float:
+        return self._top() + _SPANS + _GAP
+
     def _piece_top(self) -> float:
-        room = self.height() - (_AXIS + _SPANS + 2 * _GAP)
-        return _AMOUNT_TOP + max(24.0, min(_AMOUNTS, room)) + _GAP
+        room = self.height() - (_AXIS + self._top() + _SPANS + 2 * _GAP)
+        most = _AMOUNTS if self._pieces else 2 * _AMOUNTS
+        return self._amount_top() + max(18.0, min(most, room)) + _GAP
 
     def _draw_plot(self, pg: Any) -> None:
         colours, edges, part = theme.current(), self._edges, self._part
-        self._axis("top", _AXIS, _time, grid=True)
+        self._axis("top", _AXIS, duration_text, grid=True)
         area = QRectF(part.left(), 0, part.width(), max(1.0, self.height() - _AXIS))
         self._set_range(area, (_RUN_PAD, 0, _RUN_PAD, 0), down=True)
         self._pixel = part.width() / self._area().width()
         shown = self._in_view()
-        by_role: dict[str, list[tuple[float, float]]] = {}
+        by_family: dict[str, list[tuple[float, float]]] = {}
         for number in shown:
-            by_role.setdefault(self._spans[number].role, []).append(self._ends(number))
-        for role, spans in by_role.items():
-            colour = strategy_colour(colours, role)
-            self._add_bars(pg, spans, 0, _SPANS, _faint(colour, 70), gap=1)
-            self._add_bars(pg, spans, _SPANS - _STRIP, _STRIP, QColor(colour), gap=1)
+            by_family.setdefault(self._spans[number].family, []).append(self._ends(number))
+        for family, spans in by_family.items():
+            colour = family_colour(colours, family)
+            top = self._top()
+            self._add_bars(pg, spans, top, _SPANS, _faint(colour, 70), gap=1)
+            self._add_bars(pg, spans, top + _SPANS - _STRIP, _STRIP, QColor(colour), gap=1)
+        self._draw_groups(pg)
         self._draw_amounts(pg, shown)
         lines = max(0, int((area.height() - self._piece_top()) // _PIECE))
         pieces = [(edges[each.first], edges[each.last + 1]) for each in self._pieces[:lines]]
         ink = _faint(colours.heat, 150)
         self._add_bars(pg, pieces, self._piece_top(), _PIECE - 2, ink, step=_PIECE)
         self._write_titles(shown)
+
+    def _draw_groups(self, pg: Any) -> None:
+        ends = [(self._edges[each.first], self._edges[each.last + 1]) for each in self._groups]
+        self._add_bars(pg, ends, 0, _GROUPS - 3, QColor(theme.current().ground), gap=2)
+        for each, (start, end) in zip(self._groups, ends, strict=True):
+            self._write_title(each.title, start, end, (_GROUPS - 3) / 2)
 
     def _ends(self, number: int) -> tuple[float, float]:
         return self._edges[number], self._edges[number + 1]
@@ -443,25 +513,27 @@ class RunChart(ZoomChart):
             self._plot.addItem(bars)
 
     def _write_titles(self, shown: Sequence[int]) -> None:
-        """Write the titles of spans that are wide enough, and their times."""
-        colours, part, advance = theme.current(), self._part, self._metrics.horizontalAdvance
+        middle = self._top() + (_SPANS - _STRIP) / 2
         for number in shown:
-            start, end = self._ends(number)
-            left, right = max(start, part.left()), min(end, part.right())
-            room = (right - left) / self._pixel - 10
-            if room > _LABELLED:
-                place = self._to_widget(left, (_SPANS - _STRIP) / 2) + QPointF(5, 0)
-                title, time = self._spans[number].title, _time(end - start)
-                self._write(title, place, colours.text, room=room)
-                if advance(f"{title} {time}") + 8 < room:
-                    behind = QPointF(advance(title) + 8, 0)
-                    self._write(time, place + behind, colours.quiet)
+            self._write_title(self._spans[number].title, *self._ends(number), middle)
+
+    def _write_title(self, title: str, start: float, end: float, middle: float) -> None:
+        """Write a title and a time between two points in time, if there is room."""
+        colours, part, advance = theme.current(), self._part, self._metrics.horizontalAdvance
+        left, right = max(start, part.left()), min(end, part.right())
+        room = (right - left) / self._pixel - 10
+        if room > _LABELLED:
+            place = self._to_widget(left, middle) + QPointF(5, 0)
+            self._write(title, place, colours.text, room=room)
+            time = duration_text(end - start)
+            if advance(f"{title} {time}") + 8 < room:
+                self._write(time, place + QPointF(advance(title) + 8, 0), colours.quiet)
 
     def _draw_amounts(self, pg: Any, shown: Sequence[int]) -> None:
         colours, area, bottom = theme.current(), self._area(), self._piece_top() - _GAP
         most = max(each.amount for each in self._spans)
         if most:
-            scale = (bottom - _AMOUNT_TOP - 12) / most
+            scale = (bottom - self._amount_top() - 12) / most
             heights = [bottom - scale * self._spans[number].amount for number in shown]
             edges = [self._edges[number] for number in (*shown, shown[-1] + 1)]
             self._plot.addItem(
@@ -474,12 +546,12 @@ class RunChart(ZoomChart):
                     pen=pg.mkPen(colours.heat, width=1.5),
                 )
             )
-        place = area.topRight() + QPointF(0, _AMOUNT_TOP)
+        place = area.topRight() + QPointF(0, self._amount_top())
         self._write(self._most, place, colours.quiet, (1, 0.2), room=area.width() - _GAP)
 
     def _draw_current(self, pg: Any) -> None:
         start, end = self._ends(self._here)
-        frame = QGraphicsRectItem(QRectF(start, 0, max(self._pixel, end - start), _SPANS))
+        frame = QGraphicsRectItem(QRectF(start, self._top(), max(self._pixel, end - start), _SPANS))
         frame.setPen(pg.mkPen(theme.current().accent, width=2))
         self._mark(frame)
 
@@ -488,14 +560,6 @@ def _faint(colour: str, alpha: int) -> QColor:
     faint = QColor(colour)
     faint.setAlpha(alpha)
     return faint
-
-
-def _time(milliseconds: float) -> str:
-    if milliseconds == 0:
-        return "0"
-    if milliseconds < 1:
-        return f"{milliseconds * 1000:.4g} µs"
-    return f"{milliseconds:.4g} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.4g} s"
 
 
 _LINE = 14.0

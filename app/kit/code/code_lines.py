@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from operator import itemgetter, lt, sub
@@ -164,82 +164,6 @@ def within(ranges: Sequence[Range], first: int, end: int) -> list[Range]:
 def total(ranges: Iterable[Range]) -> int:
     """Return the number of lines in ranges."""
     return sum(end - first for first, end in ranges)
-
-
-LINE_CHARACTERS = 3_000
-"""Characters of a line that are shown: to lay out and colour a line of a megabyte takes seconds."""
-
-MOST_LINES = 250_000
-"""Lines that are shown; the others are copied with the last one."""
-
-_CUT = " …"
-
-Part = tuple[int, int]
-"""First character in a line, and the one after the last."""
-
-
-class HiddenText:
-    """The lines of a text, each of which may have one hidden part.
-
-    Args:
-        text: The whole text.
-        hidden: The hidden parts, by line number, from 0.
-    """
-
-    def __init__(self, text: str = "", hidden: Mapping[int, Part] | None = None) -> None:
-        self.text = text  # The whole text.
-        # The last element is the rest of the text.
-        # The lines including hidden parts.
-        self.whole_lines: Sequence[str] = text.split("\n", MOST_LINES - 1)
-        # As given. The ends of lines of more than `LINE_CHARACTERS` are left out as well.
-        self.hidden = dict(hidden or {})
-        self._left_out = _with_ends_of_long_lines(self.whole_lines, self.hidden)
-        self.lines: Sequence[str] = self.whole_lines  # The visible text of each line.
-        if self._left_out:
-            self.lines = list(self.whole_lines)
-            for number in self._left_out:
-                self.lines[number] = self._shown(number, self.whole_lines[number])
-
-    def whole_line(self, number: int) -> str:
-        """Return the complete text of a line, from 0, that has a hidden part; otherwise ``""``."""
-        return self.whole_lines[number].strip() if number in self._left_out else ""
-
-    def whole(self, start: tuple[int, int], end: tuple[int, int]) -> str:
-        """Return the text between two positions in the visible lines, including hidden parts.
-
-        Args:
-            start, end: Line number and column, from 0.
-        """
-        first, last = start[0], end[0]
-        lines = list(self.whole_lines[first : last + 1])
-        # The end first, since both may be in one line.
-        lines[-1] = lines[-1][: self._column(*end)]
-        lines[0] = lines[0][self._column(*start) :]
-        return "\n".join(lines)
-
-    def _shown(self, number: int, line: str) -> str:
-        part = self._left_out[number]
-        end = line[part[1] :] if part == self.hidden.get(number) else _CUT
-        return line[: part[0]] + end
-
-    def _column(self, number: int, column: int) -> int:
-        begin, end = self._left_out.get(number, (0, 0))
-        return column + end - begin if column > begin else column
-
-
-def _with_ends_of_long_lines(lines: Sequence[str], hidden: Mapping[int, Part]) -> dict[int, Part]:
-    """Return the hidden parts, including the ends of lines that are too long without them."""
-    found = dict(hidden)
-    if len(lines) == MOST_LINES and "\n" in lines[-1]:
-        found[MOST_LINES - 1] = min(lines[-1].index("\n"), LINE_CHARACTERS), len(lines[-1])
-    if max(map(len, lines)) <= LINE_CHARACTERS:
-        return found
-    for number, line in enumerate(lines):
-        begin, end = found.get(number, (0, 0))
-        if len(line) - (end - begin) > LINE_CHARACTERS:
-            begin = min(begin, LINE_CHARACTERS) if end > begin else LINE_CHARACTERS
-            found[number] = begin, len(line)
-    return found
 
 
 #: Lines that are inserted at a time; it takes some 2 ms.
@@ -590,6 +514,15 @@ class Folding:
         """Return a line, and the number of equal lines up to it."""
         line = self._lines[header]
         return line, sum(each == line for each in self._lines[: header + 1])
+
+    def headers(self) -> list[int]:
+        """Return the first lines of the folded regions."""
+        return list(self._folded)
+
+    def fold_those(self, headers: Collection[int]) -> None:
+        """Fold the regions that begin on some lines."""
+        for header in headers:
+            self.fold(header)
 
     def ranges(self) -> list[Range]:
         """Return the lines that are folded away."""

@@ -2,7 +2,8 @@
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
@@ -10,12 +11,13 @@ from PySide6.QtGui import QAction, QFocusEvent, QIntValidator, QKeyEvent, QKeySe
 from PySide6.QtWidgets import QLineEdit, QMenu, QStackedLayout, QToolButton, QWidget
 
 from lowerscope.app.kit.buttons import IconButton
-from lowerscope.app.kit.code.code_editor import CodeEditor, NamedPlace
+from lowerscope.app.kit.code.code_editor import NO_HEADINGS, CodeEditor, Heading, NamedPlace
 from lowerscope.app.kit.code.marks import Match, Span, Tint, units
 from lowerscope.app.kit.dialogs import mark_wrong
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.core.model.compact_script import CompactScript
 
 
 class _Bar(QWidget):
@@ -314,12 +316,24 @@ class CodeView(QWidget):
     # A line was clicked, without dragging, or entered: its innermost entity.
     entity_clicked = Signal(str, object)
     entity_hovered = Signal(str)  # The innermost entity under the mouse, or ``""``.
+    # A heading was clicked or entered: its key, and whether its action was clicked.
+    heading_clicked = Signal(str, bool)
     # The context menu of this entity, or ``""``, is about to open: add actions to it.
     menu_opening = Signal(str, object)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._language = ""
+        self._shown_as: tuple[CompactScript | None, bool, Mapping[int, Heading]] = (
+            None,
+            False,
+            NO_HEADINGS,
+        )
+        # As given: for the lines of the printed text.
+        self._spans: tuple[Span, ...] = ()
+        self._places: tuple[NamedPlace, ...] = ()
+        self._changed: tuple[int, ...] = ()
+        self._here = 0
         self.editor = CodeEditor()
         self.editor.setAccessibleName(name)
         self.find_bar = FindBar()
@@ -334,8 +348,10 @@ class CodeView(QWidget):
         self,
         text: str,
         language: str = "text",
-        hidden: Mapping[int, tuple[int, int]] | None = None,
+        form: CompactScript | None = None,
         *,
+        wraps: bool = False,
+        headings: Mapping[int, Heading] = NO_HEADINGS,
         keep_folds: bool = False,
     ) -> None:
         """Show a text.
@@ -346,31 +362,99 @@ class CodeView(QWidget):
             text: The text; ``""`` shows the empty state.
             language: ``"tvmscript"``, ``"python"``, ``"llvm"``, ``"asm"``, ``"bytecode"``,
                 ``"json"``, ``"c"``; any other has no colours.
-            hidden: A hidden part of a line, by line number, from 0. The line's tool tip has it, and
-                so has copied text.
+            form: Edits of lines, and lines that are hidden. Copied text is as printed.
+            wraps: Whether long lines are wrapped.
+            headings: Lines that are headings, by number from 0.
             keep_folds: Fold the regions that were folded in the previous text, if they still exist.
         """
         same = text == self.editor.text() and language == self._language
-        if same and (hidden or {}) == self.editor.hidden():
+        if same and (form, wraps, headings) == self._shown_as:
             return
-        self._language = language
-        self.editor.set_text(text, language, hidden, keep_folds=keep_folds)
+        self._language, self._shown_as = language, (form, wraps, headings)
+        self.editor.set_text(
+            text, language, form, wraps=wraps, headings=headings, keep_folds=keep_folds
+        )
         self._stack.setCurrentWidget(self._page if text else self.empty)
-        if self.find_bar.isVisibleTo(self):
-            self.finding.search()
+        if not same:
+            self._spans, self._places, self._changed, self._here = (), (), (), 0
+        self._mark_anew()
 
     def text(self) -> str:
-        """Return the text that is shown."""
+        """Return the printed text."""
         return self.editor.text()
+
+    # Lines of the printed text, from 1
 
     def set_spans(self, spans: Sequence[Span]) -> None:
         """Set the lines of entities; valid until the text changes."""
-        self.editor.marks.set_spans(spans)
+        self._spans = tuple(spans)
+        self._mark_spans()
         self.editor.repaint_lines()
 
     def set_cards(self, places: Iterable[NamedPlace]) -> None:
         """Set the cards of names; valid until the text changes."""
+        self._places = tuple(places)
+        self._mark_cards()
+
+    def set_changed_lines(self, lines: Iterable[int]) -> None:
+        """Mark these lines, from 1, as changed."""
+        self._changed = tuple(lines)
+        self._mark_changes()
+        self.editor.repaint_lines()
+
+    def point_at(self, line: int) -> None:
+        """Mark this line, from 1, as the current one, and scroll to it; 0 for none."""
+        self._here = line
+        self._point()
+        if line:
+            shown = self.editor.content.first_of(line - 1)
+            self.editor.show_lines(shown, shown)
+        self.editor.repaint_lines()
+
+    def caret_line(self) -> int:
+        """Return the line of the caret, from 1."""
+        return self.editor.content.line_of(self.editor.caret()[0]) + 1
+
+    def _mark_anew(self) -> None:
+        """Mark the lines of a text that is arranged anew."""
+        self._mark_spans()
+        self._mark_cards()
+        self._mark_changes()
+        self._point()
+        self.editor.repaint_lines()
+        if self.find_bar.isVisibleTo(self):
+            self.finding.search()
+
+    def _mark_spans(self) -> None:
+        lines = (self._shown_lines(each.first, each.last) for each in self._spans)
+        self.editor.marks.set_spans(
+            [
+                Span(span.entity, *shown)
+                for span, shown in zip(self._spans, lines, strict=True)
+                if shown[0] <= shown[1]
+            ]
+        )
+
+    def _mark_cards(self) -> None:
+        places = []
+        for place in self._places:
+            first, last = self._shown_lines(place.first, place.last)
+            places.append(replace(place, first=first, last=last))
         self.editor.cards.set_places(places)
+
+    def _mark_changes(self) -> None:
+        shown = (self._shown_lines(line, line) for line in self._changed)
+        self.editor.marks.change(line for first, last in shown for line in range(first, last + 1))
+
+    def _point(self) -> None:
+        self.editor.marks.point(self._shown_lines(self._here, self._here)[0] if self._here else 0)
+
+    def _shown_lines(self, first: int, last: int) -> tuple[int, int]:
+        """Return the first and the last shown line of a range, from 1; none of hidden lines."""
+        content = self.editor.content
+        return content.first_of(first - 1) + 1, content.last_of(last - 1) + 1
+
+    # The view
 
     def set_selection(self, entities: Collection[str]) -> None:
         """Mark the lines of these entities as selected; the view does not move."""
@@ -387,33 +471,29 @@ class CodeView(QWidget):
 
     def place(self) -> tuple[int, int]:
         """Return the first visible line, from 0, and the horizontal scroll position."""
-        return self.editor.top_line(), self.editor.horizontalScrollBar().value()
+        line = self.editor.content.line_of(self.editor.top_line())
+        return line, self.editor.horizontalScrollBar().value()
 
     def set_place(self, place: tuple[int, int]) -> None:
         """Restore a scroll position, as far as this text goes."""
-        self.editor.set_top_line(place[0])
+        self.editor.set_top_line(self.editor.content.first_of(place[0]))
         self.editor.horizontalScrollBar().setValue(place[1])
-
-    def set_changed_lines(self, lines: Iterable[int]) -> None:
-        """Mark these lines, from 1, as changed."""
-        self.editor.marks.change(lines)
-        self.editor.repaint_lines()
 
     def set_tint(self, tint: Tint | None) -> None:
         """Set the function for the palette colours of entities; ``None`` for no colours."""
         self.editor.marks.tint = tint
         self.editor.repaint_lines()
 
-    def point_at(self, line: int) -> None:
-        """Mark this line, from 1, as the current one, and scroll to it; 0 for none."""
-        self.editor.marks.point(line)
-        if line:
-            self.editor.show_lines(line - 1, line - 1)
-        self.editor.repaint_lines()
+    def numbered_lines(self) -> Iterator[tuple[int, str]]:
+        """Yield the shown lines that have a number, with it."""
+        content = self.editor.content
+        for shown, line in enumerate(content.lines):
+            if number := content.number(shown):
+                yield number, line
 
-    def go_to_line(self, line: int) -> None:
-        """Put the caret on this line, from 1, and scroll to it."""
-        self.editor.go_to(line - 1)
+    def go_to_line(self, number: int) -> None:
+        """Put the caret on the line with this number, and scroll to it."""
+        self.editor.go_to(self.editor.content.numbered(number))
 
     def set_empty(self, title: str, hint: str = "") -> None:
         """Set the text that is shown in place of an empty text."""
@@ -437,8 +517,9 @@ class CodeView(QWidget):
         if not self.editor.text():
             return
         self._close_bars()
-        line = self.editor.caret()[0] + 1
-        self.go_to_bar.open_for(line, len(self.editor.lines()))
+        content = self.editor.content
+        line = content.number(content.first_of(self.caret_line() - 1))
+        self.go_to_bar.open_for(line, content.count)
 
     def _close_bars(self) -> None:
         self.find_bar.hide()
@@ -457,6 +538,8 @@ class CodeView(QWidget):
 
     def _connect(self) -> None:
         self.editor.entity_clicked.connect(self.entity_clicked)
+        self.editor.heading_clicked.connect(self.heading_clicked)
+        self.editor.arranged.connect(self._mark_anew)
         self.editor.entity_hovered.connect(self.entity_hovered)
         self._commands: dict[str, Callable[[], None]] = {
             "find": self.open_find,

@@ -23,16 +23,19 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_editor import CodeEditor, Gutter, columns_area, paint_chevron
-from lowerscope.app.kit.code.code_lines import LINE_CHARACTERS, MOST_LINES, Folding, Range
+from lowerscope.app.kit.code.code_lines import Folding, Range
 from lowerscope.app.kit.code.marks import units
+from lowerscope.app.kit.code.shown_lines import LINE_CHARACTERS, MOST_LINES
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 
-LineStatus = Literal["same", "changed", "added", "removed"]
-RowKind = Literal["title", "fold", "same", "changed", "added", "removed"]
+LineStatus = Literal["same", "changed", "added", "removed", "moved-in", "moved-out"]
+RowKind = Literal["title", "fold", "same", "changed", "added", "removed", "moved-in", "moved-out"]
 Side = Literal["old", "new", "both"]
 """A column of the two-column view; or the only one, which shows lines of both sides."""
 
-CHANGES = ("changed", "added", "removed")
+CHANGES = ("changed", "added", "removed", "moved-in", "moved-out")
+MOVED = ("moved-in", "moved-out")
+"""Lines that came from another part, which the old side shows beside them, or went into one."""
 
 #: Equal lines that are shown before and after a change.
 CONTEXT = 3
@@ -42,12 +45,16 @@ _SMALLEST_FOLD = 2
 
 
 class DiffRun(NamedTuple):
-    """Consecutive lines of one status: the first on either side, from 1, and their number."""
+    """Consecutive lines of one status: the first on either side, from 1, and their number.
+
+    ``group`` is a number from 0 that lines which moved together share.
+    """
 
     status: LineStatus
     old: int
     new: int
     length: int
+    group: int = -1
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,15 @@ class DiffPart:
     old: Sequence[str]  # The lines of either side.
     new: Sequence[str]
     runs: Sequence[DiffRun]  # All of these lines in order.
+    # The last lines of ``old`` stand in other parts: their numbers there.
+    foreign: Sequence[int] = ()
+    note: str = ""  # Text behind the title.
+    group: int = -1  # Group of the lines that moved into it.
+
+    def old_number(self, line: int) -> int:
+        """Return the number of an old line in its own part."""
+        own = len(self.old) - len(self.foreign)
+        return line if line <= own else self.foreign[line - own - 1]
 
     def count(self, status: LineStatus) -> int:
         """Return the number of lines of a status."""
@@ -79,6 +95,7 @@ class Row(NamedTuple):
     new: int = 0
     length: int = 1
     partner: int = 0
+    group: int = -1
 
     @property
     def is_heading(self) -> bool:
@@ -133,7 +150,7 @@ class DiffRows:
         if run.is_heading:
             return run
         old, new, partner = (at + offset if at else 0 for at in (run.old, run.new, run.partner))
-        return Row(run.kind, run.part, old, new, 1, partner)
+        return Row(run.kind, run.part, old, new, 1, partner, run.group)
 
     def texts(self, row: Row) -> tuple[str | None, str | None]:
         """Return the lines of a row on either side."""
@@ -145,7 +162,7 @@ class DiffRows:
 
     def pair(self, row: Row) -> tuple[str, str] | None:
         """Return both texts of a changed line, for a row that shows it or one side of it."""
-        if row.kind != "changed" and not row.partner:
+        if row.kind not in ("changed", "moved-in") and not row.partner:
             return None
         part = self.parts[row.part]
         return part.old[(row.old or row.partner) - 1], part.new[(row.new or row.partner) - 1]
@@ -219,18 +236,22 @@ class DiffRows:
         part = self.parts[number]
         if part.title:
             yield Row("title", number)
-        for place, (status, old, new, length) in enumerate(part.runs):
+        for place, (status, old, new, length, group) in enumerate(part.runs):
             if status == "same":
                 before = CONTEXT if place else 0
                 after = CONTEXT if place + 1 < len(part.runs) else 0
                 yield from _same(number, (old, new, length), before, after)
             elif status == "changed" and self.unified:
-                yield Row("removed", number, old, 0, length, new)
+                yield Row("removed", number, old, 0, length, new, group)
                 yield Row("added", number, 0, new, length, old)
             elif status == "changed":
-                yield Row("changed", number, old, new, length)
-            elif status == "removed":
-                yield Row("removed", number, old, 0, length)
+                yield Row("changed", number, old, new, length, group=group)
+            elif status in ("removed", "moved-out"):
+                yield Row(status, number, old, 0, length, group=group)
+            elif status == "moved-in" and self.unified:
+                yield Row(status, number, 0, new, length, old, group)
+            elif status == "moved-in":
+                yield Row(status, number, old, new, length, group=group)
             else:
                 yield Row("added", number, 0, new, length)
 
@@ -293,12 +314,12 @@ KEYS = {
     Qt.Key.Key_P: "previous-change",
     Qt.Key.Key_Return: "toggle",
     Qt.Key.Key_Enter: "toggle",
-    Qt.Key.Key_Space: "toggle",
+    Qt.Key.Key_T: "unified",
 }
 """Commands of keys, besides those of the code view."""
 
 TITLE_HEIGHT = 28
-SIGNS = {"added": "+", "removed": "−", "changed": "~"}
+SIGNS = {"added": "+", "removed": "−", "changed": "~", "moved-in": "↪", "moved-out": "↪"}
 
 _PAD = 8
 _SIGN = 20
@@ -411,10 +432,18 @@ class DiffEditor(CodeEditor):
             "removed": colours.wrong_ground,
             "changed": colours.changed,
         }.get(found.kind)
+        if found.kind in MOVED:
+            moved = self.side != "old" and found.kind == "moved-in" and self._differs(found)
+            ground = colours.changed if moved else colours.hover
         if not found.line(self.side):
             ground = colours.ground
         if ground is not None:
             painter.fillRect(row, QColor(ground))
+
+    def _differs(self, row: Row) -> bool:
+        """Return whether a line that moved is another one now, but for its indentation."""
+        pair = self.diff.pair(row)
+        return pair is not None and pair[0].strip() != pair[1].strip()
 
     def paint_behind(self, painter: QPainter, number: int, block: QTextBlock, row: QRectF) -> None:
         super().paint_behind(painter, number, block, row)
@@ -424,6 +453,8 @@ class DiffEditor(CodeEditor):
         colours = theme.current()
         old = self.side == "old" or found.kind == "removed"
         tint = QColor(colours.wrong if old else colours.right)
+        if found.kind in MOVED:
+            tint = QColor(colours.unsure)
         tint.setAlphaF(0.32 if colours.dark else 0.22)
         text = block.text()
         for start, end in self.words_of(found)[0 if old else 1]:
@@ -534,6 +565,7 @@ class _DiffGutter(Gutter):
         painter.fillRect(event.rect(), QColor(colours.code_ground))
         painter.setFont(self.font_of_numbers)
         metrics = TextMetrics(self.font_of_numbers)
+        parts = editor.diff.parts
         for number, place in editor.visible_lines(event.rect()):
             area = QRectF(0, place.top(), self.width(), place.height())
             editor.paint_ground(painter, number, area)
@@ -543,12 +575,18 @@ class _DiffGutter(Gutter):
             for side in ("old", "new") if editor.side == "both" else (editor.side,):
                 right += self._number
                 if line := row.line(side):
+                    line = parts[row.part].old_number(line) if side == "old" else line
                     self.draw_number(painter, metrics, line, right, place)
+            # Of a changed line, it is the old one that went elsewhere as well.
+            is_new = row.kind == "changed" and editor.side == "new"
+            if row.group >= 0 and row.line(editor.side) and not is_new:
+                bar = QRectF(right + 2, place.top(), 3, place.height())
+                painter.fillRect(bar, QColor(group_colour(row.group)))
             if row.kind in SIGNS and row.line(editor.side):
                 signs = {"added": colours.right, "removed": colours.wrong}
                 painter.setFont(code_font())
                 painter.setPen(QColor(signs.get(row.kind, colours.text)))
-                painter.drawText(QPointF(right + 6, round(place.center().y() + 4)), SIGNS[row.kind])
+                painter.drawText(QPointF(right + 7, round(place.center().y() + 4)), SIGNS[row.kind])
                 painter.setFont(self.font_of_numbers)
         if editor.side == "new":
             painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
@@ -581,8 +619,46 @@ def paint_heading(
         painter.fillRect(QRectF(rect.left(), rect.top(), rect.width(), 1), edges)
     part = rows.parts[row.part]
     at = _say(painter, part.title, colours.text, at, weight=QFont.Weight.DemiBold)
+    if part.group >= 0:
+        at += QPointF(10, 0)
+        area = QRectF(at.x(), round(at.y()) - 7, 14, 14)
+        paint_group(painter, area, part.group)
+        at = QPointF(area.right(), at.y())
     for words, colour in _facts(part):
         at = _say(painter, words, colour, at + QPointF(12, 0))
+
+
+def group_colour(group: int) -> str:
+    """Return the colour of the lines that moved together."""
+    colours = theme.current()
+    shades = (colours.keyword, colours.heat, colours.number, colours.te, colours.function)
+    return shades[group % len(shades)]
+
+
+def group_letter(group: int) -> str:
+    """Return ``A`` for the first group; ``AA`` follows ``Z``."""
+    letters = ""
+    group += 1
+    while group:
+        group, place = divmod(group - 1, 26)
+        letters = chr(ord("A") + place) + letters
+    return letters
+
+
+def paint_group(painter: QPainter, area: QRectF, group: int) -> None:
+    """Paint the letter of a group in its colour."""
+    colour = QColor(group_colour(group))
+    ground = QColor(colour)
+    ground.setAlphaF(0.16)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(ground)
+    painter.drawRoundedRect(area, 3, 3)
+    painter.setPen(colour)
+    painter.setFont(ui_font(10.5, QFont.Weight.DemiBold))
+    painter.drawText(area, Qt.AlignmentFlag.AlignCenter, group_letter(group))
+    painter.restore()
 
 
 def fold_text(row: Row) -> str:
@@ -639,4 +715,6 @@ def _facts(part: DiffPart) -> list[tuple[str, str]]:
             count = part.count(status)
             if count:
                 facts.append((f"{SIGNS[status]}{count:,}", roles.get(status, colours.quiet)))
+    if part.note:
+        facts.append((part.note, colours.quiet))
     return facts

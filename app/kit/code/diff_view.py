@@ -20,6 +20,7 @@ from lowerscope.app.kit.code.code_lines import Rows
 from lowerscope.app.kit.code.code_view import CodeFinding, FindBar
 from lowerscope.app.kit.code.diff_editor import (
     CHANGES,
+    MOVED,
     DiffEditor,
     DiffFolding,
     DiffPart,
@@ -46,6 +47,7 @@ class DiffView(QWidget):
     """
 
     moved = Signal()  # Another change became current, or the changes are others.
+    unified_wanted = Signal()  # The key for one column or two was pressed.
 
     def __init__(self, name: str, words: Words, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -75,6 +77,11 @@ class DiffView(QWidget):
         self._show(rows, DiffFolding(rows))
         self._stack.setCurrentWidget(self._page if parts else self.empty)
         self._follow_caret()
+
+    def current_part(self) -> str:
+        """Return the title of the part of the current row, or ``""``."""
+        row = self._rows.row(self.row())
+        return self._rows.parts[row.part].title if self._rows.parts else ""
 
     def set_empty(self, title: str, hint: str = "") -> None:
         """Set the text that is shown while there is no difference."""
@@ -270,6 +277,7 @@ class DiffView(QWidget):
             "next-change": self.next_change,
             "previous-change": self.previous_change,
             "toggle": self._toggle,
+            "unified": self.unified_wanted.emit,
             "copy": self._copy,
             "select-all": lambda: self._active.selectAll(),
             "fold": lambda: self._active.fold(),
@@ -422,9 +430,11 @@ class DiffStrip(QWidget):
             length = max(_LEAST, (end - start) * scale)
             last[kind] = at + length
             if kind != "added":
-                painter.fillRect(QRectF(3, at, 4, length), QColor(colours.wrong))
-            if kind != "removed":
-                painter.fillRect(QRectF(8, at, 4, length), QColor(colours.right))
+                shade = colours.edge if kind in MOVED else colours.wrong
+                painter.fillRect(QRectF(3, at, 4, length), QColor(shade))
+            if kind not in ("removed", "moved-out"):
+                shade = colours.unsure if kind in MOVED else colours.right
+                painter.fillRect(QRectF(8, at, 4, length), QColor(shade))
         painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

@@ -21,6 +21,7 @@ from PySide6.QtCore import (
     QRect,
     QRectF,
     QSize,
+    QSizeF,
     Qt,
     Signal,
 )
@@ -79,6 +80,15 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Gauge:
+    """A bar in a cell."""
+
+    share: float  # Its length, from 0 to 1.
+    role: str = ""  # Its colour: that of a cell, pale with ``"pale-"`` before.
+    mark: float | None = None  # Place of a mark on it, from 0 to 1.
+
+
+@dataclass(frozen=True)
 class Cell:
     """Contents of a cell."""
 
@@ -91,6 +101,8 @@ class Cell:
     tooltip: str = ""  # More about it.
     value: float | None = None  # Sort key; the text if there is none.
     spoken: str = ""  # Text for a screen reader, in place of symbols.
+    square: str = ""  # Colour of a small square before the text, as ``#rrggbb``.
+    gauge: Gauge | None = None  # Before the text, if there is one.
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,7 @@ class Row:
 
     key: str
     cells: tuple[Cell | str, ...]
+    wrong: bool = False  # Whether it is marked as the one that is wrong.
 
     def cell(self, column: int) -> Cell:
         cell = self.cells[column]
@@ -270,9 +283,14 @@ def draw_line(
 _NOTE_GAP = 8
 ROW_HEIGHT = 26
 LINE_HEIGHT = 17
+_SQUARE, _SQUARE_GAP = 8.0, 8.0
+_FIGURE = 58.0
+"""Width of the text behind a gauge."""
+_GAUGE = 6.0
+_EDGE, _PALE = 3.0, 90
 MOST_LINES = 6
 PAD = 10.0
-NARROWEST = 48
+NARROWEST = 36
 
 
 def cell_font(cell: Cell, column: Column) -> QFont:
@@ -281,6 +299,11 @@ def cell_font(cell: Cell, column: Column) -> QFont:
         return code_font(CODE_PIXELS)
     weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
     return ui_font(weight=weight, tabular=column.numeric)
+
+
+def _before(cell: Cell) -> float:
+    """Return the room of what is before the text of a cell."""
+    return _SQUARE + _SQUARE_GAP if cell.square else 0.0
 
 
 def wrapped(text: str, font: QFont, room: float) -> list[str]:
@@ -329,7 +352,7 @@ class CellDelegate(WholeWords):
     def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
         cell, column = self._model.cell(index), self._model.columns[index.column()]
         font, metrics = self._font_of(cell, column)
-        room = option.rect.width() - 2 * PAD
+        room = option.rect.width() - 2 * PAD - _before(cell)
         if column.wrap and option.rect.height() > ROW_HEIGHT:
             return cell.text if len(wrapped(cell.text, font, room)) > MOST_LINES else ""
         return cell.text if metrics.horizontalAdvance(cell.text) > room + 0.5 else ""
@@ -352,17 +375,32 @@ class CellDelegate(WholeWords):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         colours = theme.current()
-        cell, column = self._model.cell(index), self._model.columns[index.column()]
+        row, column = self._model.rows()[index.row()], self._model.columns[index.column()]
+        cell = row.cell(index.column())
         area = QRectF(option.rect)
         state = option.state
         if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(area, QColor(colours.accent_ground))
+        elif row.wrong:
+            painter.fillRect(area, QColor(colours.wrong_ground))
         elif index.row() == self._hovered_row():
             painter.fillRect(area, QColor(colours.hover))
+        if row.wrong and index.column() == 0:
+            painter.fillRect(
+                QRectF(area.topLeft(), QSizeF(_EDGE, area.height())), QColor(colours.wrong)
+            )
         below = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
         painter.fillRect(below, QColor(colours.line))
         font, metrics = self._font_of(cell, column)
-        room = area.width() - 2 * PAD
+        left = area.left() + PAD
+        if cell.square:
+            top = area.center().y() - _SQUARE / 2
+            painter.fillRect(QRectF(left, top, _SQUARE, _SQUARE), QColor(cell.square))
+            left += _SQUARE + _SQUARE_GAP
+        room = area.right() - PAD - left
+        if cell.gauge is not None:
+            behind = PAD + _FIGURE if cell.text else PAD
+            self._paint_gauge(painter, cell.gauge, area.adjusted(PAD, 0, -behind, 0))
         is_high = area.height() > ROW_HEIGHT
         lines = wrapped(cell.text, font, room) if column.wrap and is_high else [cell.text]
         if len(lines) > MOST_LINES:
@@ -371,8 +409,30 @@ class CellDelegate(WholeWords):
         for number, line in enumerate(lines):
             # The first line is where it is in a row of one line.
             top = area.top() + number * LINE_HEIGHT
-            place = QRectF(area.left() + PAD, top, room, ROW_HEIGHT)
+            place = QRectF(left, top, room, ROW_HEIGHT)
             draw_line(painter, place, line, font, colour, right=column.numeric, metrics=metrics)
+
+    def _paint_gauge(self, painter: QPainter, gauge: Gauge, room: QRectF) -> None:
+        colours = theme.current()
+        whole = QRectF(room.left(), room.center().y() - _GAUGE / 2, room.width(), _GAUGE)
+        bar = QRectF(whole)
+        bar.setWidth(max(2.0, min(1.0, gauge.share) * whole.width()))
+        role = gauge.role.removeprefix("pale-")
+        ink = QColor(colours.neutral if role == "quiet" else self._colour(role))
+        if role != gauge.role:
+            ink.setAlpha(_PALE)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if gauge.mark is not None:
+            painter.setBrush(QColor(colours.line))
+            painter.drawRoundedRect(whole, _GAUGE / 2, _GAUGE / 2)
+        painter.setBrush(ink)
+        painter.drawRoundedRect(bar, _GAUGE / 2, _GAUGE / 2)
+        if gauge.mark is not None:
+            x = whole.left() + gauge.mark * whole.width()
+            painter.fillRect(QRectF(x, whole.top() - 3, 1, _GAUGE + 6), QColor(colours.quiet))
+        painter.restore()
 
 
 # --- Rows of a tree or list with a quiet note at the right ---
@@ -519,6 +579,8 @@ class Table(QTableView):
     row_activated = Signal(str)  # A row was double-clicked or entered; the argument is its key.
     # The text of a row's editable column was edited: the row's key, and the text.
     row_written = Signal(str, str)
+    # The menu of a row was requested: the row's key, and the screen position.
+    menu_wanted = Signal(str, QPoint)
 
     def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -566,6 +628,8 @@ class Table(QTableView):
         self._model.written.connect(self.row_written, Qt.ConnectionType.QueuedConnection)
         self.clicked.connect(self._clicked)
         self.doubleClicked.connect(self._activated)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.customContextMenuRequested.connect(self._want_menu)
         theme.notifier().changed.connect(self.viewport().update)
         self._show_empty()
 
@@ -632,6 +696,15 @@ class Table(QTableView):
         header.setSortIndicatorClearable(True)
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.setSortingEnabled(sortable)
+
+    def least_width(self) -> int:
+        """Return the width that the visible columns need."""
+        header = self.horizontalHeader()
+        return sum(
+            column.width if column.stretch else header.sectionSize(i)
+            for i, column in enumerate(self._model.columns)
+            if not header.isSectionHidden(i)
+        )
 
     def set_empty(self, title: str, hint: str = "") -> None:
         """Set the text that is shown while there are no rows."""
@@ -756,6 +829,12 @@ class Table(QTableView):
         modifiers = QGuiApplication.keyboardModifiers()
         self.row_clicked.emit(self._model.rows()[index.row()].key, modifiers)
 
+    def _want_menu(self, place: QPoint) -> None:
+        index = self.indexAt(place)
+        if index.isValid():
+            key = self._model.rows()[index.row()].key
+            self.menu_wanted.emit(key, self.viewport().mapToGlobal(place))
+
     def _activated(self, index: QModelIndex) -> None:
         self.row_activated.emit(self._model.rows()[index.row()].key)
 
@@ -766,14 +845,16 @@ class Table(QTableView):
         width = title.horizontalAdvance(self._model.columns[column].title)
         # As wide as the widest of the first rows: measuring all of a long table would take long.
         texts: dict[tuple[bool, bool], set[str]] = {}
+        before = 0.0
         for row in self._model.rows()[:MOST_MEASURED]:
             cell = row.cell(column)
             texts.setdefault((cell.code, cell.bold), set()).add(cell.text)
+            before = max(before, _before(cell))
         for (code, bold), of_one_font in texts.items():
             font = cell_font(Cell("", code=code, bold=bold), self._model.columns[column])
             metrics = TextMetrics(font)
             width = max(width, *map(metrics.horizontalAdvance, of_one_font))
-        return max(NARROWEST, round(width + 2 * PAD + 1))
+        return max(NARROWEST, round(before + width + 2 * PAD + 1))
 
     def event(self, event: QEvent) -> bool:
         if (

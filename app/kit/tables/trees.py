@@ -1,8 +1,8 @@
-"""Trees of painted rows: a table with several selected rows, and a list of steps."""
+"""Trees of painted rows: their base, and a table with several selected rows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,6 @@ from PySide6.QtCore import (
     QEvent,
     QItemSelectionModel,
     QPoint,
-    QPointF,
     QRect,
     QRectF,
     QSize,
@@ -23,16 +22,12 @@ from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPaintEvent,
-    QPen,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QApplication,
     QFrame,
     QHeaderView,
-    QStyle,
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
@@ -311,8 +306,14 @@ class _TreeDelegate(WholeWords):
         return row, cell, font, row.note if column == 0 else ""
 
     def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
-        _, cell, font, note = self._cell(index)
-        return self.cut_line(cell.text, note, font, option.rect.width() - 2 * _SPACE)
+        row, cell, font, note = self._cell(index)
+        room = option.rect.width() + self._spare(row, index)
+        return self.cut_line(cell.text, note, font, room - 2 * _SPACE)
+
+    def _spare(self, row: TreeRow, index: Index) -> int:
+        """Return the width of the second column, if the name may take it as well."""
+        is_name = index.column() == 0 and len(row.cells) > 1 and not row.cells[1].text
+        return self._tree.columnWidth(1) if is_name else 0
 
     # Qt
 
@@ -321,8 +322,12 @@ class _TreeDelegate(WholeWords):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         colours, area = theme.current(), QRectF(option.rect)
-        self._tree.paint_ground(painter, area, self._tree.itemFromIndex(index))
         row, cell, font, note = self._cell(index)
+        if index.column() == 1 and not cell.text:
+            # The name of the row is painted over it.
+            return
+        area.setRight(area.right() + self._spare(row, index))
+        self._tree.paint_ground(painter, area, self._tree.itemFromIndex(index))
         shades = {"quiet": colours.quiet, "accent": colours.accent, "wrong": colours.wrong}
         colour = colours.quiet if row.section else shades.get(cell.role, colours.text)
         room = area.adjusted(_SPACE, 0, -_SPACE, 0)
@@ -330,327 +335,3 @@ class _TreeDelegate(WholeWords):
         room.setLeft(draw_line(painter, room, cell.text, font, colour, right=numeric) + _SPACE)
         if note:
             draw_line(painter, room, note, ui_font(), colours.quiet)
-
-
-@dataclass(frozen=True)
-class StepRow:
-    """A row of a list of steps."""
-
-    key: str  # Unique among the rows.
-    number: str  # The texts of its columns; the note is beside the title.
-    title: str
-    note: str = ""
-    changed: str = ""
-    time: str = ""
-    parent: str = ""  # Key of the parent row; empty for none.
-    unfolded: bool = False  # Whether its child rows are shown.
-    on: bool | None = None  # Whether its check box is checked; ``None`` for no box.
-    value: int = 0  # A number for the caller's own use.
-    place: int = -1  # Its place among the rows that can be moved, from 0; -1 for one that cannot.
-    state: str = ""  # ``""``, ``"section"``, ``"wrong"`` or ``"quiet"``.
-    unsure: bool = False  # Whether the note is a warning.
-    last_role: str = ""  # Role of the last column: ``""``, ``"right"`` or ``"wrong"``.
-    said: str = ""  # Text for a screen reader besides its title and note.
-    tooltip: str = ""  # More about it.
-
-    def texts(self) -> list[str]:
-        """Return the text of each column."""
-        return [self.number, self.title, self.changed, self.time]
-
-
-_NUMBER, _TITLE, _CHANGED, _TIME = range(4)
-"""The columns of a list of steps."""
-_WIDTHS = {_NUMBER: 56, _TITLE: 100, _CHANGED: 104, _TIME: 84}
-_PAD = 10.0
-_BOX = 14.0
-
-
-class StepList(PaintedTree):
-    """A list of steps that can be folded, switched off, and reordered by dragging.
-
-    Args:
-        titles: Titles of the columns: number, step, what it changed, time.
-    """
-
-    switched = Signal(str)  # The check box of a row was clicked, or Space was pressed on it.
-    moved = Signal(int, int)  # A row was dragged: its place, and its new place.
-    removed = Signal(str)  # Delete was pressed on a row.
-    folded = Signal(str, bool)  # A row was folded or unfolded.
-    # The context menu of a row was requested, at a position on the screen.
-    menu_wanted = Signal(str, QPoint)
-
-    def __init__(
-        self, name: str, titles: tuple[str, str, str, str], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(name, titles, parent)
-        self._marked = ""
-        self._pressed: tuple[StepRow, QPoint] | None = None
-        self._target = -1
-        self.setTreePosition(_TITLE)
-        self.setIndentation(12)
-        self.setExpandsOnDoubleClick(False)
-        self.setItemDelegate(_StepDelegate(self))
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        header, mode = self.header(), QHeaderView.ResizeMode
-        header.setSectionsMovable(False)
-        for column, width in _WIDTHS.items():
-            header.setSectionResizeMode(column, mode.Stretch if column == _TITLE else mode.Fixed)
-            header.resizeSection(column, width)
-            self.headerItem().setTextAlignment(column, _LEFT if column == _TITLE else _RIGHT)
-        self.itemExpanded.connect(self._tell_folded)
-        self.itemCollapsed.connect(self._tell_folded)
-
-    def set_rows(self, rows: Sequence[StepRow]) -> None:
-        """Set the rows; the selected one stays selected, if it still exists."""
-        if list(rows) == self.rows():
-            return
-        chosen, top = self.current_key(), self.verticalScrollBar().value()
-        if _places(rows) != _places(self.rows()):
-            # The dragged row may be gone, or elsewhere.
-            self._cancel_drag()
-        self.blockSignals(True)
-        self._clear_items()
-        for row in rows:
-            item = self._add_item(row, row.texts())
-            for column in _WIDTHS:
-                item.setToolTip(column, row.tooltip)
-            off = self.tr("switched off") if row.on is False else ""
-            said = ", ".join(each for each in (row.title, row.note, off, row.said) if each)
-            item.setData(_TITLE, Qt.ItemDataRole.AccessibleTextRole, said)
-            if row.on is not None:
-                state = Qt.CheckState.Checked if row.on else Qt.CheckState.Unchecked
-                item.setCheckState(0, state)
-        for row in rows:
-            self._items[row.key].setExpanded(row.unfolded)
-        self.select(chosen)
-        self.blockSignals(False)
-        self.verticalScrollBar().setValue(top)
-        self.empty.setVisible(not rows)
-
-    def rows(self) -> list[StepRow]:
-        """Return all rows, in order."""
-        return [item.data(0, ROW) for item in self._items.values()]
-
-    def row(self, key: str) -> StepRow | None:
-        """Return the row with this key."""
-        item = self._items.get(key)
-        return None if item is None else item.data(0, ROW)
-
-    def select(self, key: str) -> None:
-        """Select a row, if it exists."""
-        if key in self._items:
-            self.setCurrentItem(self._items[key])
-
-    def set_marked(self, key: str) -> None:
-        """Mark the row of the current step; none for ``""``."""
-        if key != self._marked:
-            self._marked = key
-            if key in self._items and self.visualItemRect(self._items[key]).isValid():
-                self.scrollToItem(self._items[key])
-            self.viewport().update()
-
-    def marked(self) -> str:
-        """Return key of the marked row, or ``""``."""
-        return self._marked
-
-    def box_rect(self, key: str) -> QRectF:
-        """Return the area of a row's check box in the viewport."""
-        return _box_of(self.row_rect(key))
-
-    def _want_menu(self, place: QPoint) -> None:
-        item = self.itemAt(place)
-        if item is not None:
-            self.setCurrentItem(item)
-            self.menu_wanted.emit(item.data(0, ROW).key, self.viewport().mapToGlobal(place))
-
-    def _tell_folded(self, item: QTreeWidgetItem) -> None:
-        self.folded.emit(item.data(0, ROW).key, item.isExpanded())
-
-    # Dragging
-
-    def _movable(self) -> Iterator[QTreeWidgetItem]:
-        return (item for item in self._items.values() if item.data(0, ROW).place >= 0)
-
-    def _gaps(self) -> list[float]:
-        """Return the heights of the gaps between movable rows, where a row can be dropped."""
-        gaps: list[float] = []
-        for item in self._movable():
-            gaps.append(self.visualItemRect(item).top())
-            last: QTreeWidgetItem | None = item
-            while last is not None and last.isExpanded() and last.childCount():
-                last = last.child(last.childCount() - 1)
-            end = float(self.visualItemRect(last or item).bottom() + 1)
-        return [*gaps, end] if gaps else []
-
-    def _drag_to(self, y: float) -> None:
-        gaps = self._gaps()
-        target = min(range(len(gaps)), key=lambda place: abs(gaps[place] - y))
-        if target != self._target:
-            self._target = target
-            self.viewport().update()
-
-    def _drop(self) -> None:
-        assert self._pressed is not None
-        place, target = self._pressed[0].place, self._target
-        self._cancel_drag()
-        if target >= 0 and target not in (place, place + 1):
-            self.moved.emit(place, target if target < place else target - 1)
-
-    def _cancel_drag(self) -> None:
-        self._target, self._pressed = -1, None
-        self.viewport().unsetCursor()
-        self.viewport().update()
-
-    def _is_on_box(self, row: StepRow, place: QPointF) -> bool:
-        return row.on is not None and self.box_rect(row.key).adjusted(-4, -4, 4, 4).contains(place)
-
-    # Painting
-
-    def paint_ground(self, painter: QPainter, area: QRectF, item: QTreeWidgetItem) -> None:
-        """Paint the background of a row, and the line below it."""
-        colours = theme.current()
-        ground = colours.hover if item is self._hovered else colours.panel
-        painter.fillRect(area, QColor(colours.accent_ground if item.isSelected() else ground))
-        line = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
-        painter.fillRect(line, QColor(colours.line))
-
-    # Qt's own
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        item = self.itemAt(event.position().toPoint())
-        row: StepRow | None = None if item is None else item.data(0, ROW)
-        left = event.button() == Qt.MouseButton.LeftButton
-        if left and row is not None and self._is_on_box(row, event.position()):
-            self.select(row.key)
-            self.switched.emit(row.key)
-            return
-        super().mousePressEvent(event)
-        if left and row is not None and row.place >= 0:
-            self._pressed = (row, event.position().toPoint())
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if event.buttons() & Qt.MouseButton.LeftButton and self._pressed is not None:
-            far = (event.position().toPoint() - self._pressed[1]).manhattanLength()
-            if self._target >= 0 or far >= QApplication.startDragDistance():
-                self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
-                self._drag_to(event.position().y())
-        else:
-            super().mouseMoveEvent(event)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        super().mouseReleaseEvent(event)
-        if self._pressed is not None:
-            self._drop()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        row = self.row(self.current_key())
-        if event.key() == Qt.Key.Key_Escape and self._target >= 0:
-            self._cancel_drag()
-        elif row is not None and event.key() == Qt.Key.Key_Space and row.on is not None:
-            self.switched.emit(row.key)
-        elif row is not None and event.key() == Qt.Key.Key_Delete and row.place >= 0:
-            self.removed.emit(row.key)
-        else:
-            super().keyPressEvent(event)
-
-    def drawBranches(self, painter: QPainter, rect: QRect, index: Index) -> None:
-        # The area beside the arrow has the row's background.
-        self.paint_ground(painter, QRectF(rect), self.itemFromIndex(index))
-        super().drawBranches(painter, rect, index)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        super().paintEvent(event)
-        if self._target >= 0:
-            painter = QPainter(self.viewport())
-            y = self._gaps()[self._target]
-            painter.setPen(QPen(QColor(theme.current().accent), 2))
-            painter.drawLine(QPointF(8, y), QPointF(self.viewport().width() - 8, y))
-
-
-def _places(rows: Sequence[StepRow]) -> list[tuple[str, int]]:
-    """Return the rows that can be moved, and their places."""
-    return [(row.key, row.place) for row in rows if row.place >= 0]
-
-
-def _box_of(row: QRectF) -> QRectF:
-    return QRectF(row.left() + _PAD, row.center().y() - _BOX / 2, _BOX, _BOX)
-
-
-class _StepDelegate(WholeWords):
-    """Delegate that paints the cells of a row in the style of tables."""
-
-    def __init__(self, steps: StepList) -> None:
-        super().__init__(steps)
-        self._steps = steps
-
-    def _note(self, row: StepRow, column: int) -> str:
-        return row.note if column == _TITLE else ""
-
-    def _room(self, area: QRectF, column: int) -> QRectF:
-        return area.adjusted(4 if column == _TITLE else _PAD, 0, -_PAD, 0)
-
-    def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
-        row: StepRow = self._steps.row_of(index)
-        column, bold = index.column(), ui_font(weight=QFont.Weight.DemiBold)
-        room = self._room(QRectF(option.rect), column).width()
-        return self.cut_line(row.texts()[column], self._note(row, column), bold, room)
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(40, ROW_HEIGHT)
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        colours, column = theme.current(), index.column()
-        row: StepRow = self._steps.row_of(index)
-        marked = row.key == self._steps.marked()
-        area = QRectF(option.rect)
-        if column == _NUMBER:
-            area.setLeft(0)
-        self._steps.paint_ground(painter, area, self._steps.itemFromIndex(index))
-        if column == _NUMBER and marked:
-            bar = QRectF(0, area.top(), 3, area.height() - 1)
-            painter.fillRect(bar, QColor(colours.accent))
-        if column == _NUMBER and row.on is not None:
-            self._paint_box(painter, _box_of(area), row.on, option)
-        bold = column == _TITLE and (marked or row.state == "section")
-        weight = QFont.Weight.DemiBold if bold else QFont.Weight.Normal
-        font = ui_font(weight=weight, tabular=column != _TITLE)
-        room, text = self._room(area, column), row.texts()[column]
-        colour = self._colour(row, column, marked=marked)
-        end = draw_line(painter, room, text, font, colour, right=column != _TITLE)
-        if note := self._note(row, column):
-            room.setLeft(end + _SPACE)
-            ink = colours.unsure if row.unsure else colours.quiet
-            ink = colours.wrong if row.state == "wrong" else ink
-            draw_line(painter, room, note, ui_font(), ink)
-
-    def _paint_box(
-        self, painter: QPainter, box: QRectF, on: bool, option: QStyleOptionViewItem
-    ) -> None:
-        colours = theme.current()
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        over = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        painter.setPen(QPen(QColor(colours.accent if on or over else colours.faint), 1))
-        painter.setBrush(QColor(colours.accent if on else colours.panel))
-        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
-        if on:
-            pen = QPen(QColor(colours.on_accent), 1.6)
-            pen.setCapStyle(Qt.PenCapStyle.RoundCap)
-            painter.setPen(pen)
-            corner = box.topLeft()
-            points = [corner + QPointF(*each) for each in ((3.6, 7.2), (6.0, 9.6), (10.4, 4.6))]
-            painter.drawPolyline(points)
-        painter.restore()
-
-    def _colour(self, row: StepRow, column: int, *, marked: bool) -> str:
-        colours = theme.current()
-        verdicts = {"right": colours.right, "wrong": colours.wrong, "unsure": colours.unsure}
-        if column == _TIME and row.last_role:
-            return verdicts[row.last_role]
-        if column == _NUMBER:
-            return colours.accent if marked else colours.quiet
-        if row.state:
-            return colours.wrong if row.state == "wrong" else colours.quiet
-        if column == _TITLE:
-            return colours.accent if marked else colours.text
-        return colours.text if column == _TIME else colours.quiet

@@ -23,8 +23,8 @@ WAITING_MS = 150
 class CompiledPage(FetchedPage):
     """A fetched page that shows the worker's progress, and can cancel it.
 
-    It shows the result of TVM's build, whatever the current step is; and the scheduled function
-    compiled by itself, at its current step.
+    It shows the result of TVM's build, and the scheduled function compiled by itself, at its
+    current step. At a step before the end of the build there is no code.
     """
 
     def __init__(
@@ -50,8 +50,11 @@ class CompiledPage(FetchedPage):
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
         """Show the code of a function, compiled once the page is visible."""
-        scheduled = moment is not None and moment.section == "schedule"
-        super().show_text_of(name, moment if scheduled else None)
+        if moment is None or moment.section == "schedule":
+            super().show_text_of(name, moment)
+            return
+        hint = self.tr("Code is made at the end of the build. Leave the step (Esc) to see it.")
+        self.show_nothing(self.tr("Not compiled yet at this step"), hint)
 
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show an empty page with a reason."""

@@ -1,9 +1,11 @@
-"""The text of a difference, with a list of its functions; fetched when it is visible."""
+"""The pages of a difference, fetched when they are visible: its text, and the base of a list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -13,8 +15,10 @@ from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun
 from lowerscope.app.kit.code.diff_view import DiffView
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Table
+from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (
@@ -24,7 +28,7 @@ from lowerscope.core.model.module_steps import (
     Status,
 )
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import DifferenceQuery, Query
+from lowerscope.core.model.queries import CodeDifferenceQuery, DifferenceQuery, Query
 
 # --- Base of the pages of a difference: a list on the left, the content beside it ---
 
@@ -105,11 +109,18 @@ class SidesPage(QWidget):
         raise NotImplementedError
 
 
-LIST_WIDTH = 240
+Kind = Literal["relax", "tensorir"]
+CodeView = Literal["llvm", "asm"]
 
 
-class DifferencePage(SidesPage):
-    """The functions that differ, on the left, and the difference of the selected one."""
+class DifferencePage(QWidget):
+    """The text of a difference: of the Relax functions, or of those of TensorIR.
+
+    Args:
+        set_busy: Called with whether a difference is being fetched.
+    """
+
+    shown = Signal()  # Another difference or a problem has arrived, or another kind is shown.
 
     def __init__(
         self,
@@ -119,22 +130,17 @@ class DifferencePage(SidesPage):
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
+        super().__init__(parent)
         self._document = document
         self._pins = pins
         self._record: DifferenceRecord | None = None
         self._sides: tuple[ComparedModule, ComparedModule] | None = None
-        self.diff = DiffView(_tr("Difference"), changed_words)
-        self.functions = Table(
-            _tr("Functions of the difference"),
-            (
-                Column("", width=28, tooltip=_tr("Status")),
-                Column(_tr("function"), stretch=True, wrap=True),
-                Column(_tr("lines"), numeric=True),
-            ),
-        )
-        super().__init__(queries, set_busy, self.functions, self.diff, LIST_WIDTH, parent)
-        self.functions.row_clicked.connect(self._choose)
-        self.functions.empty.set_text(self.tr("No function"), "")
+        self._wanted: Kind = "relax"
+        self._all = False
+        self._only = ""
+        self.diff = DiffView(self.tr("Difference"), changed_words)
+        column_of(self, (self.diff, 1))
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         document.on(("selection", "snapshot"), self._follow_selection)
 
     @property
@@ -148,18 +154,62 @@ class DifferencePage(SidesPage):
         return self._record is not None and self._sides == self._pins.sides
 
     @property
+    def kind(self) -> Kind:
+        """The kind of the functions shown: the chosen one, or the other if it alone changed."""
+        found = {kind for kind in get_args(Kind) if self.changed(kind)}
+        return self._wanted if self._wanted in found or not found else next(iter(found))
+
+    @property
     def relax_function(self) -> str:
-        """The Relax function selected in the list, or else ``main``."""
-        chosen = self.functions.selected_keys()
-        functions = () if self._record is None else self._record.functions
-        relax = [each.name for each in functions if each.kind == "relax" and each.name in chosen]
-        return relax[0] if relax else "main"
+        """The Relax function of the current row, or else ``main``."""
+        return self.diff.current_part() or "main" if self.kind == "relax" else "main"
+
+    def set_kind(self, kind: Kind) -> None:
+        """Show the functions of a kind."""
+        if kind != self._wanted:
+            self._wanted = kind
+            self._show_functions()
+
+    @property
+    def shows_all(self) -> bool:
+        """Return whether unchanged functions are shown as well."""
+        return self._all
+
+    def set_all(self, everything: bool) -> None:
+        """Show unchanged functions as well, or not."""
+        if everything != self._all:
+            self._all = everything
+            self._show_functions()
+
+    def set_only(self, name: str) -> None:
+        """Show the functions with this in their name; empty for any."""
+        self._only = name
+        self._show_functions()
+
+    def functions(self, kind: Kind) -> list[FunctionDifference]:
+        """Return the functions of a kind, including unchanged ones."""
+        every = () if self._record is None else self._record.functions
+        return [each for each in every if each.kind == kind and self._only in each.name]
+
+    def changed(self, kind: Kind) -> list[FunctionDifference]:
+        """Return the functions of a kind that differ."""
+        return [each for each in self.functions(kind) if each.status != "same"]
+
+    def shown_functions(self) -> list[FunctionDifference]:
+        """Return the functions in view, from the top."""
+        return self.functions(self.kind) if self._all else self.changed(self.kind)
+
+    def groups(self) -> dict[str, int]:
+        """Return the functions that lines moved into, each with a number from 0."""
+        every = () if self._record is None else self._record.functions
+        return {each.name: number for number, each in enumerate(e for e in every if e.moved_in)}
 
     def show_sides(self) -> None:
         """Show the difference of the comparison's two sides, once it arrives."""
-        sides = self._pins.sides
-        if sides is None:
-            self._show_problem(self.tr("Nothing is open"), "")
+        if self._pins.sides is None:
+            self._show_problem(*nothing_words(self._document))
+        elif self._record is None:
+            self.diff.set_empty(self.tr("Comparing…"))
         self._watch.update()
 
     def _query(self) -> DifferenceQuery | None:
@@ -168,90 +218,187 @@ class DifferencePage(SidesPage):
 
     def _take(self, record: DifferenceRecord) -> None:
         self._record, self._sides = record, self._pins.sides
-        self._show_list()
+        self._show_functions()
         self._follow_selection()
-        self.shown.emit()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._show_problem(problem.headline, problem.todo)
 
     def _show_problem(self, title: str, hint: str) -> None:
         self._record = None
-        self.functions.set_rows(())
         self.diff.set_empty(title, hint)
         self.diff.set_parts(())
         self.shown.emit()
 
-    def _show_list(self) -> None:
+    def _show_functions(self) -> None:
         record = self._record
         if record is None:
             return
-        wanted = self._filter.lower()
-        named = [each for each in record.functions if wanted in each.name.lower()]
-        chosen = [each for each in named if self._all or each.status != "same"]
-        self.functions.set_rows([_row(each) for each in chosen])
-        if not chosen:
-            self.diff.set_empty(*self._nothing(bool(named)))
-        self.diff.set_parts([diff_part(each) for each in chosen], record.language)
-
-    def _nothing(self, named: bool) -> tuple[str, str]:
-        if named:
-            hint = self.tr("Tick “Same too” to see the functions all the same.")
-            return self.tr("Nothing differs"), hint
-        return self.tr("No function has this in its name"), ""
-
-    def _choose(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
-        self.diff.show_part(key)
+        functions, groups = self.shown_functions(), self.groups()
+        if not functions:
+            others = any(self.changed(kind) for kind in get_args(Kind))
+            title = self.tr("No function of this kind differs") if others else ""
+            self.diff.set_empty(title or self.tr("Nothing differs"), "")
+        texts = {each.name: each.old.split("\n") for each in record.functions}
+        parts = [diff_part(each, texts, groups) for each in functions]
+        self.diff.set_parts(parts, record.language)
+        self.shown.emit()
 
     def _follow_selection(self) -> None:
         """Scroll to what is selected in the other panes."""
         linked = self._document.selection.linked
-        rows = [row.key for row in self.functions.rows()]
-        found = [key for key in rows if f"tir:{key}" in linked]
-        self.functions.set_selection(found)
+        found = [each.name for each in self.shown_functions() if f"tir:{each.name}" in linked]
         if found:
-            self.functions.reveal(found[0])
             self.diff.show_part(found[0])
 
 
-def _row(function: FunctionDifference) -> Row:
-    quiet = "quiet" if function.status == "same" else ""
-    some = [
-        (status, count)
-        for status, count in _counts(function)
-        if count and function.status != "same"
-    ]
-    counts = [f"{STATUS_MARKS[status]}{count}" for status, count in some]
-    spoken = ", ".join(f"{count} {status}" for status, count in some)
-    return Row(
-        function.name,
-        (
-            status_cell(function.status),
-            Cell(function.name, quiet, tooltip=function.name),
-            Cell(" ".join(counts), "quiet", spoken=spoken),
-        ),
+class CodePage(QWidget):
+    """The difference of the code of a TensorIR function, compiled by itself on both sides.
+
+    Args:
+        set_busy: Called with whether the worker is compiling.
+    """
+
+    shown = Signal()  # Another difference or a problem has arrived.
+
+    def __init__(
+        self,
+        queries: Queries,
+        pins: Pins,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._pins = pins
+        self._name = ""
+        self._view: CodeView = "llvm"
+        self._set_busy = set_busy
+        self.diff = DiffView(self.tr("Difference of the code"), changed_words)
+        column_of(self, (self.diff, 1))
+        self._watch = queries.watch(
+            self, self._query, self._take, self._take_problem, self._note_busy, self._note_progress
+        )
+
+    @property
+    def name(self) -> str:
+        """The function."""
+        return self._name
+
+    def show_code(self, name: str, view: CodeView) -> None:
+        """Show the LLVM IR or the assembly of a function, once it is compiled."""
+        self._name, self._view = name, view
+        if not name:
+            self._watch.update()
+            title = self.tr("No TensorIR function changed")
+            hint = self.tr("Code is compared of a TensorIR function that the step changed.")
+            self._show_nothing(title, hint)
+            return
+        self._watch.update()
+
+    def _query(self) -> CodeDifferenceQuery | None:
+        sides = self._pins.sides
+        if sides is None or not self._name:
+            return None
+        return CodeDifferenceQuery(*sides, self._name, self._view)
+
+    def _note_busy(self, busy: bool) -> None:
+        self._set_busy(busy)
+        if busy:
+            self._show_nothing(self.tr("Compiling {0}…").format(self._name), "")
+
+    def _note_progress(self, text: str, _fraction: float | None) -> None:
+        self._show_nothing(self.tr("Compiling {0}…").format(self._name), text)
+
+    def _take(self, record: DifferenceRecord) -> None:
+        parts = [diff_part(each) for each in record.functions]
+        self.diff.set_parts(parts, record.language)
+        self.shown.emit()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._show_nothing(problem.headline, problem.todo)
+
+    def _show_nothing(self, title: str, hint: str) -> None:
+        self.diff.set_empty(title, hint)
+        self.diff.set_parts(())
+        self.shown.emit()
+
+
+def function_counts(function: FunctionDifference) -> list[tuple[str, str]]:
+    """Return the numbers of lines of a changed function, with their roles."""
+    changed = function.changed + len(function.constants)
+    moved = function.moved_in + function.moved_out
+    counts = (
+        (f"+{function.added:,}", "right", function.added),
+        (f"−{function.removed:,}", "wrong", function.removed),
+        (f"~{changed:,}", "unsure", changed),
+        (f"↪{moved:,}", "", moved),
     )
+    return [(text, role) for text, role, count in counts if count]
 
 
-def _counts(function: FunctionDifference) -> tuple[tuple[Status, int], ...]:
-    return (
-        ("added", function.added),
-        ("removed", function.removed),
-        ("changed", function.changed + len(function.constants)),
-    )
+def diff_part(
+    function: FunctionDifference,
+    texts: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    groups: Mapping[str, int] = MappingProxyType({}),
+) -> DiffPart:
+    """Return the difference of a function, in the viewer's format.
 
-
-def diff_part(function: FunctionDifference) -> DiffPart:
-    """Return the difference of a function, in the viewer's format."""
+    Args:
+        texts: The old lines of all functions, for lines that moved from one into another.
+        groups: Numbers of the functions that lines moved into.
+    """
     old = function.old.split("\n") if function.status != "added" else []
     same = function.status == "same"
     new = (function.old if same else function.new).split("\n")
     new = new if function.status != "removed" else []
-    runs = [DiffRun(run.status, run.old, run.new, run.length) for run in function.runs]
+    runs: list[DiffRun] = []
+    foreign: list[int] = []
+    sources = Counter[str]()
+    own = len(old) + len(function.constants)
+    old_lines: list[str] = []
+    for run in function.runs:
+        if run.status == "moved-in":
+            first = own + len(foreign) + 1
+            lines = range(run.old, run.old + run.length)
+            foreign += lines
+            old_lines += [texts[run.other][line - 1] for line in lines]
+            group = groups.get(function.name, -1)
+            runs.append(DiffRun(run.status, first, run.new, run.length, group))
+            sources[run.other] += run.length
+        else:
+            group = groups.get(run.other, -1)
+            runs.append(DiffRun(run.status, run.old, run.new, run.length, group))
     if function.constants:
         # They have lines of their own below the text, which refers to constants by number.
-        first = len(old) + 1, len(new) + 1
-        runs.append(DiffRun("changed", *first, len(function.constants)))
+        first_lines = len(old) + 1, len(new) + 1
+        runs.append(DiffRun("changed", *first_lines, len(function.constants)))
         old += [f"# values of {each.name}: {each.count:,}" for each in function.constants]
         new += [f"# {each.line()}" for each in function.constants]
-    return DiffPart(title=function.name, status=function.status, old=old, new=new, runs=runs)
+    return DiffPart(
+        title=function.name,
+        status=function.status,
+        old=[*old, *old_lines],
+        new=new,
+        runs=runs,
+        foreign=foreign,
+        note=_moved_text(function, sources),
+        group=groups.get(function.name, -1) if sources else -1,
+    )
+
+
+def _moved_text(function: FunctionDifference, sources: Counter[str]) -> str:
+    """Return ``↪3 lines from main``."""
+    parts = []
+    if sources:
+        names = [name for name, _ in sources.most_common(3)]
+        more = f" +{len(sources) - 3}" if len(sources) > 3 else ""
+        lines = _tr("1 line") if function.moved_in == 1 else _tr("{0} lines")
+        words = _tr("↪ {0} moved from {1}")
+        parts.append(words.format(lines.format(function.moved_in), ", ".join(names) + more))
+    if function.moved_out:
+        lines = _tr("1 line") if function.moved_out == 1 else _tr("{0} lines")
+        parts.append(_tr("↪ {0} moved out").format(lines.format(function.moved_out)))
+    return " · ".join(parts)
 
 
 def _tr(text: str) -> str:

@@ -1,31 +1,40 @@
-"""The comparison of two steps: labels of both sides, a filter, and the difference."""
+"""What a step did: a sentence, the functions that it changed, and the text before and after it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QHBoxLayout,
-    QLineEdit,
-    QPushButton,
-    QStackedWidget,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
-from lowerscope.app.kit.buttons import icon
-from lowerscope.app.kit.pane import PartsLabel
+from lowerscope.app.kit.buttons import IconButton, push_button
+from lowerscope.app.kit.code.diff_view import DiffView
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.difference.difference_page import DifferencePage
+from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.app.panes.difference.difference_page import (
+    ROLES,
+    CodePage,
+    DifferencePage,
+    function_counts,
+)
+from lowerscope.app.panes.difference.function_chips import Chip, FunctionChips
 from lowerscope.app.panes.difference.graph_difference_page import GraphDifferencePage
+from lowerscope.app.panes.difference.sentence import SentenceBar
+from lowerscope.core.model.formatting import duration_text
+from lowerscope.core.model.graph import STATUS_MARKS
+from lowerscope.core.model.module_steps import FunctionDifference
+
+NARROW = 720
+"""Width below which the text is shown in one column."""
 
 
 class DifferenceView(QWidget):
@@ -41,61 +50,75 @@ class DifferenceView(QWidget):
         self,
         document: Document,
         queries: Queries,
+        stepping: Stepping,
         pins: Pins,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
+        self._document = document
         self._pins = pins
+        self._stepping = stepping
+        self._view = "llvm"
         self.page = DifferencePage(document, queries, pins, set_busy)
         self.graph = GraphDifferencePage(document, queries, pins, set_busy)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.page)
+        self.code = CodePage(queries, pins, set_busy)
         self.pages.addWidget(self.graph)
-        self.columns = SegmentedSwitch(
-            self.tr("Show the difference as"),
+        self.pages.addWidget(self.code)
+        self.earlier = IconButton("up", self.tr("Previous step (F7)"))
+        self.later = IconButton("down", self.tr("Next step (F10)"))
+        self.title = ElidedLabel()
+        self.title.setProperty("role", "title")
+        self.kinds = SegmentedSwitch(
+            self.tr("Show the difference of"),
             (
-                Segment("two", self.tr("Side by side")),
-                Segment("one", self.tr("Unified")),
+                Segment("relax", self.tr("Relax")),
+                Segment("tensorir", self.tr("TensorIR")),
                 Segment("graph", self.tr("Graph"), self.tr("The data flow of a Relax function")),
+                Segment("llvm", self.tr("LLVM"), self.tr("The function compiled by itself")),
+                Segment("asm", self.tr("Assembly"), self.tr("The function compiled by itself")),
             ),
         )
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText(self.tr("Filter"))
-        self.filter.setAccessibleName(self.tr("Filter what is shown of both sides"))
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setMaximumWidth(220)
-        self.same = QCheckBox(self.tr("Same too"))
-        self.same.setToolTip(self.tr("Show the functions that are the same on both sides as well"))
+        self.columns = SegmentedSwitch(
+            self.tr("Show the difference as"),
+            (Segment("two", self.tr("Side by side")), Segment("one", self.tr("Unified"))),
+        )
+        self.compare = push_button(
+            self.tr("Compare with"), self.tr("Pin the step, and compare it with another one")
+        )
+        self.sentence = SentenceBar(self.tr("Effect of the step"))
+        self.chips = FunctionChips(self.tr("Functions that differ"))
+        self.same = push_button("", look="quiet", act=self._switch_same)
         self.figure = Label()
         self.figure.setProperty("role", "quiet")
-        self.previous = self._tool(self.tr("Previous change (Shift+F7)"))
-        self.following = self._tool(self.tr("Next change (F7)"))
-        self.pin = self._button(
-            self.tr("Pin"), self.tr("Keep what is looked at as the old side (Ctrl+Shift+D)")
-        )
-        self.swap = self._button(self.tr("Swap"), self.tr("Let the sides change places"))
-        self.unpin = self._button(self.tr("Unpin"), self.tr("Follow the step that is looked at"))
-        self.save = self._tool(self.tr("Save the difference as a patch…"))
+        self.previous = IconButton("up", self.tr("Previous change (Shift+F8)"))
+        self.following = IconButton("down", self.tr("Next change (F8)"))
+        self.save = IconButton("save", self.tr("Save the difference as a patch…"))
         self.old_label = self._label()
         self.new_label = self._label()
+        self.legend = Legend()
         self._lay_out()
+        self.earlier.clicked.connect(self._step_back)
+        self.later.clicked.connect(self._step_on)
+        self.kinds.changed.connect(self._set_kind)
         self.columns.changed.connect(self._set_columns)
-        self.filter.textChanged.connect(self._set_filter)
-        self.same.toggled.connect(self._set_filter)
+        self.chips.chosen.connect(self._show_function)
         self.previous.clicked.connect(self.previous_change)
         self.following.clicked.connect(self.next_change)
-        self.pin.clicked.connect(self._pins.pin_here)
-        self.swap.clicked.connect(self._pins.swap)
-        self.unpin.clicked.connect(self._pins.clear)
         self.save.clicked.connect(self._save)
-        self.page.shown.connect(self._show_labels)
-        self.graph.shown.connect(self._show_labels)
-        self.page.diff.moved.connect(self._show_figure)
-        self._pins.changed.connect(self._show_sides)
-        document.on(("snapshot",), self._show_anew)
-        theme.notifier().changed.connect(self._draw_icons)
-        self._draw_icons()
+        self.page.shown.connect(self._take_record)
+        self.code.shown.connect(self._show_place)
+        self.code.diff.moved.connect(self._show_place)
+        self.code.diff.unified_wanted.connect(self._toggle_columns)
+        self.graph.shown.connect(self._show_record)
+        self.page.diff.moved.connect(self._show_place)
+        self.page.diff.unified_wanted.connect(self._toggle_columns)
+        pins.changed.connect(self._show_sides)
+        document.on(("snapshot",), self._show_sides)
+        for signal in (stepping.moment_changed, stepping.list_changed):
+            signal.connect(self._show_step)
         self._show_sides()
 
     def next_change(self) -> None:
@@ -103,75 +126,165 @@ class DifferenceView(QWidget):
         if self._shows_graph:
             self.graph.step(1)
         else:
-            self.page.diff.next_change()
+            self._diff.next_change()
 
     def previous_change(self) -> None:
         """Go to the previous change."""
         if self._shows_graph:
             self.graph.step(-1)
         else:
-            self.page.diff.previous_change()
+            self._diff.previous_change()
+
+    def show_only(self, name: str) -> None:
+        """Show the functions with this in their name, until the sides are others."""
+        self.page.set_only(name)
 
     @property
     def _shows_graph(self) -> bool:
         return self.pages.currentWidget() is self.graph
+
+    @property
+    def _shows_code(self) -> bool:
+        return self.pages.currentWidget() is self.code
+
+    @property
+    def _diff(self) -> DiffView:
+        return self.code.diff if self._shows_code else self.page.diff
 
     # Slots
 
     def _save(self) -> None:
         self.patch_wanted.emit()
 
-    def _set_columns(self, key: str) -> None:
+    def _step_back(self) -> None:
+        self._stepping.pause()
+        self._stepping.step(-1)
+
+    def _step_on(self) -> None:
+        self._stepping.pause()
+        self._stepping.step(1)
+
+    def _set_kind(self, key: str) -> None:
         if key == "graph":
             self.graph.show_sides(self.page.relax_function)
             self.pages.setCurrentWidget(self.graph)
+        elif key in ("llvm", "asm"):
+            self._view = key
+            self.pages.setCurrentWidget(self.code)
+            self._show_code(self.page.diff.current_part())
         else:
-            self.page.diff.set_unified(key == "one")
+            self.page.set_kind("tensorir" if key == "tensorir" else "relax")
             self.pages.setCurrentWidget(self.page)
-        (self.graph if key == "graph" else self.page).column.insertWidget(0, self._sides)
+        self.columns.setEnabled(key != "graph")
+        self._show_record()
+
+    def _set_columns(self, key: str) -> None:
+        for page in (self.page, self.code):
+            page.diff.set_unified(key == "one")
         self._show_labels()
 
-    def _set_filter(self) -> None:
-        for page in (self.page, self.graph):
-            page.set_filter(self.filter.text().strip(), self.same.isChecked())
+    def _toggle_columns(self) -> None:
+        self.columns.set_current("two" if self.columns.current() == "one" else "one")
+        self._set_columns(self.columns.current())
 
-    def _show_anew(self) -> None:
-        self._show_sides()
+    def _switch_same(self) -> None:
+        self.page.set_all(not self.page.shows_all)
+
+    def _show_function(self, name: str) -> None:
+        if self._shows_graph:
+            self.graph.show_sides(name)
+        elif self._shows_code:
+            self._show_code(name)
+        else:
+            self.page.diff.show_part(name)
+        self.chips.set_current(name)
+
+    def _show_code(self, name: str) -> None:
+        """Compare the code of a function, or of the first one that changed."""
+        names = [each.name for each in self.page.changed("tensorir")]
+        name = name if name in names else names[0] if names else ""
+        self.code.show_code(name, "asm" if self._view == "asm" else "llvm")
+        self.chips.set_current(name)
 
     def _show_sides(self) -> None:
-        pinned = self._pins.first is not None
-        for button in (self.swap, self.unpin):
-            button.setVisible(pinned)
-        self.pin.setEnabled(self._pins.sides is not None)
         self.page.show_sides()
         self.graph.show_sides(self.page.relax_function)
+        self._show_step()
         if self.page.is_current:
             # One of them may have been pinned or unpinned.
             self._show_labels()
 
+    def _show_step(self) -> None:
+        stepping, line = self._stepping, self._stepping.line
+        if self._pins.first is not None:
+            words = self.tr("Comparison")
+        elif stepping.moment is None:
+            words = self.tr("All passes")
+        elif line is None:
+            words = self.tr("Before the first step")
+        else:
+            time = "" if line.milliseconds is None else f"  {duration_text(line.milliseconds)}"
+            words = f"{line.label} {line.title}{time}"
+        self.title.set_whole(words)
+        has_steps = bool(stepping.lines(stepping.section))
+        self.earlier.setEnabled(has_steps)
+        self.later.setEnabled(has_steps)
+
+    def _take_record(self) -> None:
+        if self._shows_code:
+            self._show_code(self.code.name)
+        self._show_record()
+
+    def _show_record(self) -> None:
+        record, page = self.page.record, self.page
+        shown = "graph" if self._shows_graph else self._view if self._shows_code else page.kind
+        self.kinds.set_current(shown)
+        self.sentence.set_sentence(self._sentence(), page.groups())
+        functions = page.shown_functions()
+        if shown in ("graph", "llvm", "asm"):
+            functions = page.changed("relax" if shown == "graph" else "tensorir")
+        self.chips.set_chips([_chip(each) for each in functions])
+        unchanged = len(page.functions(page.kind)) - len(page.changed(page.kind))
+        is_text = self.pages.currentWidget() is page
+        self.same.setVisible(record is not None and unchanged > 0 and is_text)
+        more = self.tr("hide") if page.shows_all else self.tr("show")
+        words = self.tr("1 unchanged") if unchanged == 1 else self.tr("{0} unchanged")
+        self.same.setText(f"{words.format(unchanged)}: {more}")
+        self.legend.set_moved(any(each.moved_in or each.moved_out for each in functions))
+        self._show_labels()
+
+    def _sentence(self) -> str:
+        record, line = self.page.record, self._stepping.line
+        if record is None:
+            return "" if line is None else line.error
+        return record.sentence or self.tr("What differs between the two sides.")
+
     def _show_labels(self) -> None:
         record = self.graph.record if self._shows_graph else self.page.record
-        pinned = self.tr("pinned")
-        for label, text, side in (
-            (self.old_label, "" if record is None else record.old_label, self._pins.first),
-            (self.new_label, "" if record is None else record.new_label, self._pins.second),
+        is_step = self.page.record is not None and bool(self.page.record.sentence)
+        line = self._stepping.line
+        for label, caption, text, side in (
+            (self.old_label, self.tr("Before"), "" if record is None else record.old_label, 0),
+            (self.new_label, self.tr("After"), "" if record is None else record.new_label, 1),
         ):
-            label.set_whole(f"{text} · {pinned}" if text and side is not None else text)
-        self._show_figure()
+            pinned = self._pins.first if side == 0 else self._pins.second
+            if pinned is not None:
+                text = self.tr("{0} · pinned").format(text)
+            elif is_step and line is not None and text:
+                text = caption if side == 0 else f"{caption} · {line.label} {line.title}"
+            label.set_whole(text)
+        self._show_place()
 
-    def _show_figure(self) -> None:
-        place, count = (0, self.graph.changes()) if self._shows_graph else self.page.diff.change()
+    def _show_place(self) -> None:
+        place, count = (0, self.graph.changes()) if self._shows_graph else self._diff.change()
         changes = self.tr("1 change") if count == 1 else self.tr("{0} changes").format(f"{count:,}")
-        self.figure.setText(
-            self.tr("{0} of {1}").format(f"{place:,}", changes) if place else changes
-        )
+        if place:
+            changes = self.tr("change {0} of {1}").format(f"{place:,}", f"{count:,}")
+        self.figure.setText(changes)
         for button in (self.previous, self.following):
             button.setEnabled(count > 0)
-
-    def _draw_icons(self) -> None:
-        self.previous.setIcon(icon("up"))
-        self.following.setIcon(icon("down"))
-        self.save.setIcon(icon("save"))
+        if self.pages.currentWidget() is self.page:
+            self.chips.set_current(self.page.diff.current_part())
 
     # Construction
 
@@ -181,48 +294,88 @@ class DifferenceView(QWidget):
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label
 
-    def _button(self, text: str, tooltip: str) -> QPushButton:
-        button = QPushButton(text)
-        button.setToolTip(tooltip)
-        return button
-
-    def _tool(self, tooltip: str) -> QToolButton:
-        button = QToolButton()
-        button.setToolTip(tooltip)
-        button.setAccessibleName(tooltip)
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        return button
-
     def _lay_out(self) -> None:
-        bar = QWidget()
-        bar.setProperty("bar", True)
-        bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(8, 4, 8, 4)
-        row.setSpacing(5)
-        row.addWidget(self.filter, 1)
-        row.addWidget(self.same)
-        row.addStretch(1)
-        for widget in (self.figure, self.previous, self.following, self.columns):
-            row.addWidget(widget)
-        for button in (self.pin, self.swap, self.unpin):
-            row.addWidget(button)
-        sides = self._sides = QWidget()
-        sides.setProperty("edge", "bottom")
-        sides.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        labels = QHBoxLayout(sides)
-        labels.setContentsMargins(10, 3, 10, 4)
-        labels.setSpacing(6)
-        for name, label in ((self.tr("old"), self.old_label), (self.tr("new"), self.new_label)):
-            caption = Label(name)
-            caption.setProperty("role", "quiet")
-            labels.addWidget(caption)
-            labels.addWidget(label, 1)
-        labels.addWidget(self.save)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(bar)
-        column.addWidget(self.pages, 1)
-        # Each label is above the column of its side.
-        self.page.column.insertWidget(0, sides)
+        header, row, labels = QWidget(), QWidget(), QWidget()
+        row_of(
+            header,
+            self.earlier,
+            self.later,
+            6,
+            (self.title, 4),
+            self.kinds,
+            STRETCH,
+            self.columns,
+            self.compare,
+            self.save,
+            margins=(8, 3, 8, 3),
+            spacing=4,
+        )
+        header.setFixedHeight(34)
+        row_of(
+            row,
+            (self.chips, 1),
+            self.same,
+            self.figure,
+            self.previous,
+            self.following,
+            margins=(10, 0, 8, 0),
+            spacing=6,
+        )
+        row.setFixedHeight(34)
+        row_of(labels, (self.old_label, 1), (self.new_label, 1), margins=(12, 0, 12, 0), spacing=14)
+        labels.setFixedHeight(26)
+        for bar in (header, row, labels):
+            bar.setProperty("edge", "bottom")
+            bar.setProperty("ground", "panel")
+            bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        parts = (header, self.sentence, row, labels, (self.pages, 1), self.legend)
+        column_of(self, *parts)
+
+
+def _chip(function: FunctionDifference) -> Chip:
+    mark = "" if function.status == "same" else STATUS_MARKS[function.status]
+    role = ROLES[function.status] or "unsure"
+    counts = function_counts(function) if function.status == "changed" else []
+    return Chip(function.name, mark, role, tuple(counts))
+
+
+class Legend(QWidget):
+    """The meaning of the colours of lines, and keys."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._moved = False
+        self.setFixedHeight(26)
+        theme.notifier().changed.connect(self.update)
+
+    def set_moved(self, moved: bool) -> None:
+        """Explain the mark of lines that moved, or not."""
+        self._moved = moved
+        self.update()
+
+    # Qt
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.panel))
+        painter.fillRect(0, 0, self.width(), 1, QColor(colours.line))
+        painter.setFont(ui_font(12))
+        left = 12
+        marks = [
+            (self.tr("added"), colours.right, "+"),
+            (self.tr("removed"), colours.wrong, "−"),
+            (self.tr("changed"), colours.unsure, "~"),
+        ]
+        if self._moved:
+            marks.append((self.tr("moved between functions"), colours.quiet, "↪"))
+        for words, colour, sign in marks:
+            painter.setPen(QColor(colour))
+            painter.drawText(left, 17, sign)
+            painter.setPen(QColor(colours.quiet))
+            painter.drawText(left + 16, 17, words)
+            left += 36 + painter.fontMetrics().horizontalAdvance(words)
+        keys = self.tr("F8 next change   ·   F10 next step   ·   T one column or two")
+        width = painter.fontMetrics().horizontalAdvance(keys)
+        if left + width + 24 < self.width():
+            painter.drawText(self.width() - width - 12, 17, keys)

@@ -130,7 +130,7 @@ class ExportCommands(QObject):
 
     def export_step(self) -> None:
         """Export the module at the current step, or after all steps."""
-        self.export_moment(self._document.moment)
+        self.export_moment(self._document.module_moment)
 
     def export_moment(self, moment: Moment | None) -> None:
         """Export the module at a step of the passes, or after all steps."""

@@ -8,93 +8,123 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QMimeData, QObject, Qt
-from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
+from PySide6.QtCore import QMimeData, QObject
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.files.sources import MEMORY, WEIGHTS, is_file
-from lowerscope.core.model.recipe import Recipe, with_source
+from lowerscope.core.model.recipe import Recipe, Source, with_source
 
 if TYPE_CHECKING:
+    from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
     from lowerscope.app.panes.inputs.inputs_page import InputsPage
 
 
 class InputsForm(QObject):
-    """Shows the form for the inputs, and applies it."""
+    """Shows the form for the inputs, and applies it; it closes once the model is traced with it."""
 
     def __init__(self, document: Document, window: QWidget) -> None:
         super().__init__(window)
         self._document = document
         self._window = window
+        self._dialog: InputsDialog | None = None
+        self._sent: Recipe | None = None  # What the open form waits for.
+        self._source: Source | None = None  # What it is for.
+        document.on(("recipe", "pending", "problems"), self._follow)
 
     def edit(self) -> None:
-        """Show the form for the inputs, and apply it."""
+        """Show the form for the inputs of the open model, or of the rejected one."""
         recipe, snapshot = self._document.recipe, self._document.snapshot
-        if recipe is None or snapshot is None:
-            return
+        refused, names = self._document.rejected, self._missing()
+        if refused is not None and names:
+            self.ask(refused, names)
+        elif recipe is not None and snapshot is not None:
+            self._show(recipe, [record.name for record in snapshot.model.inputs], "")
+
+    def ask(self, refused: Recipe, names: Sequence[str]) -> None:
+        """Show the form for the inputs of a rejected recipe, and retry with them."""
+        if self._dialog is None:
+            file = Path(refused.source.spec).name
+            question = self.tr("{0} does not say what its inputs are.").format(file)
+            self._show(refused, names, "" if refused.inputs else question)
+
+    def can_edit(self) -> bool:
+        """Return whether there is a model with inputs."""
+        return self._document.is_open() or bool(self._missing())
+
+    def _missing(self) -> Sequence[str]:
+        """Return the inputs that the rejected recipe lacks, or that it was given."""
+        refused, problems = self._document.rejected, self._document.problems
+        if refused is None or not problems:
+            return ()
+        if problems[0].code == "give-inputs":
+            return problems[0].choices
+        return () if problems[0].code else [each.name for each in refused.inputs if each.name]
+
+    def _show(self, recipe: Recipe, names: Sequence[str], question: str) -> None:
         from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 
-        known = snapshot.model.inputs
-        names = [record.name for record in known]
-        dialog = InputsDialog(
+        snapshot = self._document.snapshot
+        is_shown = self._document.rejected != recipe and snapshot is not None
+        known = snapshot.model.inputs if is_shown and snapshot is not None else ()
+        self._source, self._sent = recipe.source, None
+        self._dialog = dialog = InputsDialog(
             names,
             known,
             recipe.inputs,
             recipe.seed,
+            question,
             parent=self._window,
             dimensions=recipe.dimensions,
         )
-        if dialog.exec() == QDialog.DialogCode.Accepted:
-            # The recipe may have changed while the form was open.
-            asked, recipe = recipe, self._document.wanted or recipe
-            if recipe.source != asked.source:
-                text = self.tr("Another model is open by now: its inputs stay as they are.")
-                self._document.notify(text, "wrong")
-                return
-            self._document.change(
-                msgspec.structs.replace(
-                    recipe,
-                    inputs=dialog.specs(),
-                    dimensions=dialog.dimensions(),
-                    seed=dialog.chosen_seed(),
-                )
-            )
+        dialog.filled_in.connect(self._send)
+        dialog.finished.connect(self._forget)
+        dialog.pop_up()
 
-    def ask(self, refused: Recipe, names: Sequence[str]) -> None:
-        """Show the form for the inputs of a rejected recipe, and retry with them."""
-        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
-
-        file = Path(refused.source.spec).name
-        question = self.tr("{0} does not say what its inputs are.").format(file)
-        dialog = InputsDialog(
-            names,
-            (),
-            refused.inputs,
-            refused.seed,
-            question,
-            parent=self._window,
-            dimensions=refused.dimensions,
+    def _send(self) -> None:
+        dialog, document = self._dialog, self._document
+        refused, wanted = document.rejected, document.wanted
+        base = refused if refused is not None and refused.source == self._source else wanted
+        if dialog is None or base is None:
+            return
+        if base.source != self._source:
+            # The window may open another model while the form is open.
+            text = self.tr("Another model is open by now: its inputs stay as they are.")
+            document.notify(text, "wrong")
+            dialog.reject()
+            return
+        self._sent = sent = msgspec.structs.replace(
+            base,
+            inputs=dialog.specs(),
+            dimensions=dialog.dimensions(),
+            seed=dialog.chosen_seed(),
         )
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.accepted.connect(self._take_inputs)
-        dialog.open()
+        if base is refused:
+            document.retry(sent)
+        else:
+            document.change(sent)
+        self._follow()
 
-    def _take_inputs(self) -> None:
-        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+    def _follow(self) -> None:
+        """Close the form once the model is traced, or show why it is not."""
+        document, dialog, sent = self._document, self._dialog, self._sent
+        if dialog is None or sent is None or document.is_changing:
+            return
+        self._sent = None
+        refused = document.rejected
+        if refused != sent or not document.problems:
+            dialog.accept()
+        elif document.problems[0].code in ("", "give-inputs"):
+            dialog.show_problem(document.problems[0])
+        else:
+            # It has a remedy of its own.
+            dialog.reject()
 
-        dialog, refused = self.sender(), self._document.rejected
-        if refused is not None and isinstance(dialog, InputsDialog):
-            self._document.retry(
-                msgspec.structs.replace(
-                    refused,
-                    inputs=dialog.specs(),
-                    dimensions=dialog.dimensions(),
-                    seed=dialog.chosen_seed(),
-                )
-            )
+    def _forget(self) -> None:
+        self._dialog = self._sent = None
 
 
 # --- Commands for the file that the open model's parameters are loaded from ---

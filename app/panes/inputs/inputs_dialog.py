@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.engine.window_words import in_window
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.help_key import offer_help
@@ -26,7 +28,7 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.core.files.sources import DTYPES, IMAGES, parse_input
 from lowerscope.core.model.dimensions import EXTENT, check_dimensions, parse_dimension, parse_sizes
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import SEEDS, Dimension, InputSpec
 from lowerscope.core.model.snapshot import InputRecord
 
@@ -88,18 +90,32 @@ class DimensionsForm(QWidget):
         """
         return tuple(self._dimension(name, self._rows[name]) for name in self._names)
 
+    def mark(self, where: str) -> None:
+        """Mark the fields of the dimension that an error is about; of none for ``""``."""
+        for name, row in self._rows.items():
+            for field, option in ((row.span, "--dim"), (row.sizes, "--sizes")):
+                mark_wrong(
+                    field, f"{where} ".startswith((f"{option} {name} ", f"{option} {name}="))
+                )
+
     def _dimension(self, name: str, row: DimensionRow) -> Dimension:
         span, sizes = row.span.text().strip(), row.sizes.text().strip()
-        dimension = parse_dimension(f"{name}={span}") if span else Dimension(name=name)
+        if not span:
+            # A word may be a mistake as well: a size that varies is confirmed by its range.
+            raise LowerscopeError(
+                f"{name} is not a number",
+                where=f"--dim {name}",
+                todo=f"Write a number in the shape, or the range of {name} here, such as 1..64",
+            )
+        dimension = parse_dimension(f"{name}={span}")
         if not sizes:
             return dimension
         return msgspec.structs.replace(dimension, sizes=parse_sizes(f"{name}={sizes}")[1])
 
     def _add_row(self, name: str) -> DimensionRow:
         said = self._said.get(name)
-        standard = Dimension(name=name)
         span, sizes = QLineEdit(), QLineEdit()
-        span.setPlaceholderText(f"{standard.low}..{standard.high}")
+        span.setPlaceholderText(self.tr("such as 1..64"))
         span.setAccessibleName(self.tr("Range of {0}").format(name))
         sizes.setPlaceholderText(self.tr("the traced size and the ends"))
         sizes.setAccessibleName(self.tr("Sizes of {0} to run at").format(name))
@@ -129,6 +145,7 @@ class InputRow:
     file: QLineEdit
     known: bool
     said: InputSpec | None
+    wrong: Label
     before: tuple[str, ...] = ()
 
     def texts(self) -> tuple[str, ...]:
@@ -140,6 +157,8 @@ class InputRow:
 class InputsDialog(Dialog):
     """A form with a row for each input.
 
+    It stays open until the model has been traced with what is filled in.
+
     Args:
         names: Names of the inputs, in order.
         known: The current inputs; may be empty.
@@ -148,6 +167,8 @@ class InputsDialog(Dialog):
         question: A line above the form; empty for none.
         dimensions: The user's previous specification of the named dimensions.
     """
+
+    filled_in = Signal()  # It is filled in correctly, and waits for the model.
 
     def __init__(
         self,
@@ -173,8 +194,8 @@ class InputsDialog(Dialog):
         said = {spec.name: spec for spec in specs if spec.name}
         free = [name for name in names if name not in said]
         said |= zip(free, [spec for spec in specs if not spec.name], strict=False)
-        for index, name in enumerate(names, start=1):
-            self._add_row(grid, index, name, by_name.get(name), said.get(name))
+        for index, name in enumerate(names):
+            self._add_row(grid, 2 * index + 1, name, by_name.get(name), said.get(name))
         grid.setColumnStretch(5, 1)
         self.ranges = DimensionsForm(dimensions)
         for row in self._rows:
@@ -189,6 +210,8 @@ class InputsDialog(Dialog):
         self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
         self.error = Label(role="wrong", wraps=True)
         self.error.hide()
+        self.waiting = Label(self.tr("Tracing the model…"), role="quiet")
+        self.waiting.hide()
         self.buttons = self.answers(accept=self._check)
         if known:
             self._add_examples()
@@ -201,9 +224,10 @@ class InputsDialog(Dialog):
             layout.addWidget(Label(question))
         layout.addLayout(grid)
         layout.addWidget(self.ranges)
-        layout.addLayout(seeds)
         layout.addWidget(self.error)
-        self.keep_in_view(self.error)
+        layout.addLayout(seeds)
+        layout.addWidget(self.waiting)
+        self.keep_in_view(self.waiting)
         layout.addStretch(1)
         layout.addWidget(self.buttons)
         self.resize(720, 0)
@@ -235,17 +259,19 @@ class InputsDialog(Dialog):
         spec: InputSpec | None,
     ) -> None:
         shape = QLineEdit()
-        shape.setPlaceholderText("1,784")
+        shape.setPlaceholderText("1×784")
         shape.setMinimumWidth(88)
-        shape.setToolTip(self.tr("Numbers, or names for any size of a range: batch,784"))
+        shape.setToolTip(
+            self.tr("Extents with commas or ×; names are for any size of a range: batch×784")
+        )
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))
         dtype.setCurrentText("float32")
         if record is not None:
-            shape.setText(shape_text(record.shape).replace("×", ",").replace("scalar", ""))
+            shape.setText(shape_text(record.shape, scalar=""))
             dtype.setCurrentText(record.dtype)
         if spec is not None and spec.shape is not None:
-            shape.setText(",".join(str(extent) for extent in spec.shape))
+            shape.setText(shape_text(spec.shape, scalar=""))
         if spec is not None and spec.dtype is not None:
             dtype.setCurrentText(spec.dtype)
         low, high, file = QLineEdit(), QLineEdit(), QLineEdit()
@@ -255,7 +281,10 @@ class InputsDialog(Dialog):
             low.setText("" if spec.low is None else str(spec.low))
             high.setText("" if spec.high is None else str(spec.high))
             file.setText(spec.file)
-        row = InputRow(name, shape, dtype, low, high, file, record is not None, spec)
+        wrong = Label(role="wrong", wraps=True)
+        wrong.hide()
+        grid.addWidget(wrong, index + 1, 1, 1, 5)
+        row = InputRow(name, shape, dtype, low, high, file, record is not None, spec, wrong)
         row.before = row.texts()
         label = Label(name, role="title")
         grid.addWidget(label, index, 0)
@@ -298,7 +327,7 @@ class InputsDialog(Dialog):
     def _use_examples(self) -> None:
         self._specs = ()
         self._dimensions = ()
-        self.accept()
+        self._wait()
 
     def _show_ranges(self) -> None:
         shapes = [row.shape.text().replace("×", ",").split(",") for row in self._rows]
@@ -314,19 +343,55 @@ class InputsDialog(Dialog):
             self._dimensions = self.ranges.dimensions()
             check_dimensions(self._specs, self._dimensions)
         except LowerscopeError as error:
-            for row in self._rows:
-                _mark(row, row.name == error.problem.where)
-            self.error.setText(error.problem.line())
-            self.error.show()
+            self.show_problem(error.problem)
             return
-        self.accept()
+        self._wait()
+
+    def show_problem(self, problem: Problem) -> None:
+        """Show what is wrong beside the field of an input, or else below the form."""
+        self._show_waiting(False)
+        self.ranges.mark(problem.where)
+        at, of_model = next((row for row in self._rows if row.name == problem.where), None), False
+        words = in_window(problem)
+        if at is not None or problem.where.startswith("--"):
+            # The field is marked.
+            words = msgspec.structs.replace(words, where="")
+        elif len(self._rows) == 1 and not problem.where.startswith("--"):
+            # That of the model on its only input.
+            at, of_model = self._rows[0], True
+        for row in self._rows:
+            _mark(row, row is at, of_model=of_model)
+            row.wrong.setText(words.line() if row is at else "")
+            row.wrong.setVisible(row is at)
+        self.error.setText("" if at is not None else words.line())
+        self.error.setVisible(at is None)
+        if at is not None:
+            fields = (at.shape, at.low, at.high, at.file)
+            wrong = next((each for each in fields if each.property("wrong")), at.shape)
+            wrong.setFocus()
+
+    def _wait(self) -> None:
+        for row in self._rows:
+            _mark(row, False)
+            row.wrong.hide()
+        self.ranges.mark("")
+        self.error.hide()
+        self._show_waiting(True)
+        self.filled_in.emit()
+
+    def _show_waiting(self, waiting: bool) -> None:
+        self.waiting.setVisible(waiting)
+        for button in self.buttons.buttons():
+            role = self.buttons.buttonRole(button)
+            if role in (self.buttons.ButtonRole.AcceptRole, self.buttons.ButtonRole.ResetRole):
+                button.setEnabled(not waiting)
 
 
-def _mark(row: InputRow, wrong: bool) -> None:
-    """Mark the fields of a row that contain its error."""
+def _mark(row: InputRow, wrong: bool, *, of_model: bool = False) -> None:
+    """Mark the fields of a row that contain its error; that of a model is in the shape."""
     named = bool(row.file.text().strip())
     shaped = not named and wrong
-    if shaped:
+    if shaped and not of_model:
         try:
             parse_input(f"{row.name}={row.shape.text().replace('×', ',').strip()}")
             shaped = False
@@ -338,6 +403,11 @@ def _mark(row: InputRow, wrong: bool) -> None:
         mark_wrong(field, wrong and not named and not shaped)
 
 
+def _extents(text: str) -> str:
+    """Return the extents of a written shape as the command line has them."""
+    return ",".join(part.strip() for part in text.replace("×", ",").split(",") if part.strip())
+
+
 def _spec_of(row: InputRow) -> InputSpec | None:
     """Parse a row with the parser of the command line's option, for the same errors.
 
@@ -345,11 +415,11 @@ def _spec_of(row: InputRow) -> InputSpec | None:
     """
     if row.known and row.texts() == row.before:
         return row.said
-    shape = ",".join(part for part in row.shape.text().replace("×", ",").split(",") if part.strip())
+    shape = _extents(row.shape.text())
     file = row.file.text().strip()
     if file:
         picture = Path(file).suffix.lower() in IMAGES
-        if shape and (picture or row.shape.text().strip() != row.before[0]):
+        if shape and (picture or shape != _extents(row.before[0])):
             # A picture is resized to fit; for other files, this is their shape according to the
             # user.
             spec = parse_input(f"{row.name}={shape}")
@@ -359,7 +429,7 @@ def _spec_of(row: InputRow) -> InputSpec | None:
         raise LowerscopeError(
             "it has no shape",
             where=row.name,
-            todo="Write its extents with commas, such as 1,784, or choose a file",
+            todo="Write its extents, such as 1×784, or choose a file",
         )
     text = f"{row.name}={shape or '()'}:{row.dtype.currentText()}"
     if row.low.text().strip() or row.high.text().strip():
@@ -370,5 +440,5 @@ def _spec_of(row: InputRow) -> InputSpec | None:
         what, todo = error.problem.what, error.problem.todo
         if "NAME=" in todo:
             # Its advice mentions the option of the command line.
-            todo = "Write its extents with commas, such as 1,784, and whole numbers from and up to"
+            todo = "Write its extents, such as 1×784, and whole numbers from and up to"
         raise LowerscopeError(what, where=row.name, todo=todo) from error

@@ -47,6 +47,7 @@ class ProblemsView(QWidget):
     own_translator_wanted = Signal()
     trust_wanted = Signal()  # Open the file although it can run code.
     retry_wanted = Signal()  # Try again, since the file has been corrected.
+    inputs_wanted = Signal()  # Show the form for the inputs, since they may be wrong.
     question_wanted = Signal()  # Show again the dialog that resolves the problem.
     library_wanted = Signal()  # Load a file with library functions.
     step_wanted = Signal()  # Show the failed step.
@@ -167,7 +168,10 @@ class ProblemsView(QWidget):
         if problem.code == "failed-step":
             remedies.append((self.tr("Show the step"), self.step_wanted.emit))
         remedies += self._more_remedies(problem)
-        if self._document.rejected is not None:
+        refused = self._document.rejected
+        if refused is not None and any(each.name for each in refused.inputs) and not problem.code:
+            remedies.append((self.tr("Change the inputs…"), self.inputs_wanted.emit))
+        if refused is not None:
             remedies.append((self.tr("Try again"), self.retry_wanted.emit))
         if (whole := whole_of(problem)) is not None:
             # The text shown marks where it was shortened.

@@ -167,7 +167,7 @@ class ImporterField(Field):
         if recipe is None:
             return
         maker, _, name = TRANSLATOR_NAMES[recipe.translator].partition(" ")
-        self.set_parts([Part(maker, "quiet"), Part(name)])
+        self.set_lines([Part(maker, "quiet")], [Part(name)])
         for action in self._choices.actions():
             action.setChecked(action.data() == recipe.translator)
 

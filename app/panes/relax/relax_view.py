@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
@@ -15,7 +14,7 @@ from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.panes.common.code_footer import CodeFooter
 from lowerscope.app.panes.common.compiled_page import CompiledPage
 from lowerscope.app.panes.common.descriptions import names_of, nothing_words
 from lowerscope.app.panes.common.graph_page import GraphPage
@@ -24,31 +23,9 @@ from lowerscope.app.panes.common.step_texts import fate_text, moment_text
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import TextRecord
 
-# The Relax script with two switches: the types of variables, and the metadata of constants.
 
-_ANNOTATION = re.compile(r"^ *\w+(: .+?) = ", re.MULTILINE)
-
-
-def annotations_of(script: str) -> dict[int, tuple[int, int]]:
-    """Return the positions of the leading types of bindings in a Relax script, by line from 0."""
-    found: dict[int, tuple[int, int]] = {}
-    line = begin = 0
-    for match in _ANNOTATION.finditer(script):
-        line += script.count("\n", begin, match.start())
-        begin = match.start()
-        found[line] = (match.start(1) - begin, match.end(1) - begin)
-    return found
-
-
-class RelaxScript(QWidget):
-    """The page with the script of the Relax functions.
-
-    In a narrow pane, the types of bindings leave no space for their values; they are hidden at
-    first.
-
-    Metadata can be megabytes: it is fetched while the switch is on, and dropped when that is
-    switched off.
-    """
+class RelaxScript(QStackedWidget):
+    """The page with the script of the Relax functions: as lowered, or at the current step."""
 
     def __init__(
         self,
@@ -61,64 +38,16 @@ class RelaxScript(QWidget):
     ) -> None:
         super().__init__(parent)
         self.plain = ScriptPage(document, colouring, self.tr("Relax script"))
-        self.whole = FetchedPage(
-            document,
-            queries,
-            colouring,
-            "metadata",
-            self.tr("Relax script with metadata"),
-            set_busy,
-        )
         self.stepped = FetchedPage(
-            document,
-            queries,
-            colouring,
-            "script",
-            self.tr("Relax script at the step"),
-            set_busy,
+            document, queries, colouring, "script", self.tr("Relax script at the step"), set_busy
         )
         self._stepping = stepping
-        self.show_meta = QCheckBox(self.tr("show_meta"))
-        self.show_meta.setToolTip(
-            self.tr("The module as text that can be read back, with the values of its constants.")
-        )
-        self.show_meta.toggled.connect(self._switch)
-        self.types = QCheckBox(self.tr("Types"))
-        self.types.setToolTip(
-            self.tr(
-                "The types of variables, before their values.\n"
-                "Hidden, they are in the lines' tool tips, and in what is copied."
-            )
-        )
-        self.types.toggled.connect(self._show_types)
-        self.remark = Label(self.tr("what is too long is cut; export has it whole"))
-        self.remark.setProperty("role", "quiet")
-        self.remark.hide()
-        # The header of a narrow pane has no space for it beside the tabs.
-        self.moment = Label()
-        self.moment.setProperty("role", "quiet")
-        self.pages = QStackedWidget()
-        self.pages.addWidget(self.plain)
-        self.pages.addWidget(self.whole)
-        self.pages.addWidget(self.stepped)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 4, 10, 4)
-        strip.setSpacing(12)
-        strip.addWidget(self.types)
-        strip.addWidget(self.show_meta)
-        strip.addWidget(self.remark)
-        strip.addStretch(1)
-        strip.addWidget(self.moment)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.pages, 1)
-        self._show_types(False)
+        self.addWidget(self.plain)
+        self.addWidget(self.stepped)
 
     @property
     def code(self) -> CodeView:
-        """The code view of the script without metadata."""
+        """The code view of the script."""
         return self._script.code
 
     @property
@@ -126,49 +55,31 @@ class RelaxScript(QWidget):
         return self.plain if self._stepping.moment is None else self.stepped.script
 
     def show_text(self, record: TextRecord | None) -> None:
-        """Show a script, with its metadata if that is switched on; nothing for ``None``."""
+        """Show a script; nothing for ``None``."""
         self.plain.show_text(record)
-        self.whole.show_nothing()
         if record is not None:
             self.show_moment()
 
     def show_moment(self) -> None:
         """Show the script at the current step, or as it was lowered."""
         moment = self._stepping.moment
-        self.moment.setText(moment_text(self._stepping))
-        self.whole.show_text_of("", moment)
         if moment is not None:
             if not self.stepped.script.code.text():
                 self.stepped.script.show_text(self.plain.record)
                 self.stepped.script.code.set_place(self.plain.code.place())
             self.stepped.show_text_of("", moment)
-        self._show_page()
+        self.setCurrentWidget(self.plain if moment is None else self.stepped)
 
     def show_selection(self) -> None:
         """Mark the lines of the selection."""
-        for page in (self.plain, self.whole.script, self.stepped.script):
-            page.show_selection()
-
-    def _show_types(self, on: bool) -> None:
         for page in (self.plain, self.stepped.script):
-            page.set_hiding(None if on else annotations_of)
-
-    def _show_page(self) -> None:
-        if self.show_meta.isChecked():
-            self.pages.setCurrentWidget(self.whole)
-        else:
-            stepped = self._stepping.moment is not None
-            self.pages.setCurrentWidget(self.stepped if stepped else self.plain)
-
-    def _switch(self, on: bool) -> None:
-        # Text with metadata is parsable, and shown unchanged.
-        self.types.setEnabled(not on)
-        self._show_page()
-        self.remark.setVisible(on)
-        self.show_selection()
+            page.show_selection()
 
 
 MAIN = "relax:main"
+
+CODE = ("script", "builder", "numpy")
+"""Pages whose code can be wrapped."""
 
 
 class RelaxView(Pane):
@@ -192,7 +103,6 @@ class RelaxView(Pane):
             document, queries, run_steps, "relax", self.tr("Relax graph"), self.set_busy
         )
         self.script = RelaxScript(document, queries, stepping, colouring, self.set_busy)
-        self.add_page("graph", self.tr("Graph"), self.graph)
         self.builder = FetchedPage(
             document,
             queries,
@@ -202,6 +112,7 @@ class RelaxView(Pane):
             self.set_busy,
         )
         self.add_page("script", self.tr("Script"), self.script)
+        self.add_page("graph", self.tr("Graph"), self.graph)
         self.add_page("builder", self.tr("Builder"), self.builder)
         self.numpy = FetchedPage(
             document,
@@ -223,8 +134,23 @@ class RelaxView(Pane):
             self.set_busy,
         )
         self.add_page("bytecode", self.tr("Bytecode"), self.bytecode)
+        self.metadata = FetchedPage(
+            document,
+            queries,
+            colouring,
+            "metadata",
+            self.tr("Relax script with metadata"),
+            self.set_busy,
+        )
+        self.metadata.script.as_printed = True
+        self.add_page("metadata", self.tr("Metadata"), self.metadata)
         self.set_current("script")
+        self.footer = CodeFooter(document, with_types=True)
+        column = self.layout()
+        assert column is not None
+        column.addWidget(self.footer)
         self.page_changed.connect(self._show_selection)
+        self.page_changed.connect(self._show_footer)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_context)
@@ -235,7 +161,7 @@ class RelaxView(Pane):
     def _show_snapshot(self) -> None:
         snapshot = self._document.snapshot
         title, hint = ("", "") if snapshot is not None else nothing_words(self._document)
-        for page in (self.builder, self.numpy, self.bytecode):
+        for page in (self.builder, self.numpy, self.bytecode, self.metadata):
             page.show_nothing(title, hint)
         if snapshot is None:
             self.graph.canvas.set_empty(title, hint)
@@ -243,14 +169,17 @@ class RelaxView(Pane):
             self.graph.show_nothing()
             self.script.show_text(None)
             self.set_context("")
+            self._show_footer()
             return
         self.graph.show_source(snapshot.model.title, moment=self._stepping.moment)
         self.script.show_text(snapshot.relax)
         self.builder.show_text_of("", self._stepping.moment)
+        self.metadata.show_text_of("", self._stepping.moment)
         if any(each.id == MAIN for each in snapshot.functions):
             self.numpy.show_text_of("main", self._stepping.moment)
-            self.bytecode.show_text_of("main")
+            self.bytecode.show_text_of("main", self._stepping.moment)
         self._show_context()
+        self._show_footer()
 
     def _show_wanted(self) -> None:
         if self._document.snapshot is None:
@@ -263,8 +192,10 @@ class RelaxView(Pane):
             self.graph.show_source(snapshot.model.title, moment=moment)
             self.script.show_moment()
             self.builder.show_text_of("", moment)
+            self.metadata.show_text_of("", moment)
             if any(each.id == MAIN for each in snapshot.functions):
                 self.numpy.show_text_of("main", moment)
+                self.bytecode.show_text_of("main", moment)
             self._show_context()
 
     def _show_call(self) -> None:
@@ -278,6 +209,18 @@ class RelaxView(Pane):
         self.builder.script.show_selection()
         self.numpy.script.show_selection()
         self.bytecode.script.show_selection()
+        self.metadata.script.show_selection()
+
+    def _show_footer(self) -> None:
+        """Show the switches below code, and the number of functions."""
+        snapshot, page = self._document.snapshot, self.current()
+        self.footer.setVisible(page in CODE and snapshot is not None)
+        self.footer.set_script(page == "script")
+        names = (
+            [each.name for each in snapshot.functions if each.kind == "relax"] if snapshot else []
+        )
+        shown = names[0] if len(names) == 1 else self.tr("{0} functions").format(len(names))
+        self.footer.figure.set_whole(shown if page == "script" else "")
 
     def _show_context(self) -> None:
         snapshot, selection = self._document.snapshot, self._document.selection
@@ -290,8 +233,7 @@ class RelaxView(Pane):
             name = name_of(selection.chosen[0])
             self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
         elif moment:
-            # The script shows the step above its text.
-            self.set_context("" if self.current() == "script" else moment)
+            self.set_context(moment)
         elif bindings:
             self.set_context(names_of(bindings))
         elif selection.chosen:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import partial
 from pathlib import PurePath
@@ -12,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.host import Host
+from lowerscope.app.panes.run.differences import differing, select_next, starting
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.core.model.problems import LowerscopeError
 
@@ -76,8 +76,12 @@ def run_step_commands(
     """Return the commands."""
     tr = steps.tr
 
-    def has_calls() -> bool:
-        return bool(steps.calls)
+    def has_breaks() -> bool:
+        return bool(steps.calls or steps.breaks or stepping.breaks)
+
+    def clear() -> None:
+        steps.clear()
+        stepping.clear_breaks()
 
     return (
         Command(
@@ -92,21 +96,21 @@ def run_step_commands(
             "next-break",
             tr("Continue to the next breakpoint"),
             partial(stepping.to_break, 1),
-            "Shift+F8",
-            enabled=has_calls,
+            "Ctrl+F8",
+            enabled=has_breaks,
         ),
         Command(
             "previous-break",
             tr("Back to the previous breakpoint"),
             partial(stepping.to_break, -1),
             "Ctrl+Shift+F8",
-            enabled=has_calls,
+            enabled=has_breaks,
         ),
         Command(
             "clear-breaks",
             tr("Remove all brea&kpoints"),
-            steps.clear,
-            enabled=lambda: bool(steps.breaks),
+            clear,
+            enabled=lambda: bool(steps.breaks or stepping.breaks),
         ),
     )
 
@@ -114,7 +118,7 @@ def run_step_commands(
 # --- Commands for failed runs ---
 
 
-def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
+def fault_commands(faults: Faults) -> tuple[Command, ...]:
     """Return the commands."""
     tr = faults.tr
     return (
@@ -123,12 +127,6 @@ def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
             tr("&Back to what worked"),
             faults.go_back,
             enabled=lambda: faults.can_go_back,
-        ),
-        Command(
-            "guarded-run",
-            tr("Run with &guarded memory"),
-            faults.look,
-            enabled=lambda: document.snapshot is not None and not document.running,
         ),
     )
 
@@ -171,14 +169,11 @@ def finding_differences(
         if record is not None and record.first_difference:
             document.select((record.first_difference,))
 
-    def show_nodes() -> None:
-        from lowerscope.app.panes.run.compare_page import ComparePage
-
-        host.show_page("compare")
-        host.view(ComparePage).show_part("nodes")
-
     def differs() -> bool:
         return bool(differing(document))
+
+    def starts() -> bool:
+        return bool(starting(document))
 
     def differs_first() -> bool:
         record = document.run_record
@@ -188,7 +183,7 @@ def finding_differences(
         Command(
             "compare-nodes",
             tr("Compare no&de by node"),
-            show_nodes,
+            partial(host.show_page, "compare"),
             "Ctrl+N",
             enabled=document.is_open,
         ),
@@ -201,51 +196,40 @@ def finding_differences(
         ),
         Command(
             "first-difference",
-            tr("Select the first difference"),
+            tr("Go to the &first difference"),
             select,
-            "F9",
+            "F4",
             enabled=differs_first,
         ),
         Command(
             "next-difference",
             tr("Ne&xt node that differs"),
-            partial(select_differing, document, 1),
+            partial(select_next, document, differing, 1),
             "Alt+PgDown",
             enabled=differs,
         ),
         Command(
             "previous-difference",
             tr("Previous node that differs"),
-            partial(select_differing, document, -1),
+            partial(select_next, document, differing, -1),
             "Alt+PgUp",
             enabled=differs,
         ),
+        Command(
+            "next-start",
+            tr("Next &start of a difference"),
+            partial(select_next, document, starting, 1),
+            enabled=starts,
+            key_there="N",
+        ),
+        Command(
+            "previous-start",
+            tr("Previous start of a difference"),
+            partial(select_next, document, starting, -1),
+            enabled=starts,
+            key_there="Shift+N",
+        ),
     )
-
-
-def differing(document: Document) -> tuple[str, ...]:
-    """Return the ids of the nodes that differed in the last run, in the graph's order."""
-    record = document.run_record
-    nodes = () if record is None else record.nodes
-    return tuple(each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
-
-
-def select_differing(document: Document, step: int) -> None:
-    """Select the next or previous node that differs, wrapping around."""
-    snapshot, found = document.snapshot, differing(document)
-    if snapshot is None or not found:
-        return
-    places = {node.id: place for place, node in enumerate(snapshot.fx)}
-    where = sorted(places[each] for each in found if each in places)
-    marked = [places[each] for each in document.selection.of_kind("fx") if each in places]
-    if not marked:
-        place = 0 if step > 0 else -1
-    elif step > 0:
-        place = bisect_right(where, max(marked)) % len(where)
-    else:
-        # In Python, index −1 is that of the last one.
-        place = bisect_left(where, min(marked)) - 1
-    document.select((snapshot.fx[where[place]].id,))
 
 
 # --- The command that exports a report on the variants ---

@@ -9,8 +9,7 @@ from PySide6.QtCore import QObject
 
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.core.model.recipe import Recipe, applies_schedules, without_schedules
-from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.time_records import MEASURING
+from lowerscope.core.model.run_records import MEASURING, RunRecord
 
 MOST = 100
 

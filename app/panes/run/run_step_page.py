@@ -15,7 +15,8 @@ from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.step_texts import call_text
-from lowerscope.core.model.comparison_records import RunStep, StepTensor, TensorStatistics
+from lowerscope.app.panes.run.tensor_page import statistics_text
+from lowerscope.core.model.comparison_records import RunStep, StepTensor
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunStepQuery
@@ -67,36 +68,15 @@ def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
     statistics = tensor.statistics
     if statistics is None:
         return
-    strange = not_finite_text(statistics)
-    if strange:
-        yield nothing, Cell(f"✕ {strange}", role="wrong", spoken=strange)
-    text = range_text(statistics)
-    if text:
-        yield nothing, Cell(text, role="quiet", tooltip=text)
+    text = statistics_text(statistics)
+    strange = statistics.nans + statistics.infinities > 0
+    yield nothing, Cell(text, role="wrong" if strange else "quiet", tooltip=text)
     if tensor.first:
         first = ", ".join(tensor.first) + (", …" if len(tensor.first) < statistics.count else "")
         yield nothing, Cell(first, code=True, tooltip=first)
     else:
         over = _tr("its values are not kept: over the budget")
         yield nothing, Cell(over, role="quiet", tooltip=over)
-
-
-def range_text(statistics: TensorStatistics) -> str:
-    """Return ``−1.2 … 3.4 · mean 0.5``; empty if no value is finite."""
-    if statistics.low is None or statistics.mean is None:
-        return ""
-    mean = _tr("mean {0}").format(f"{statistics.mean:.4g}")
-    return f"{statistics.low:.4g} … {statistics.high:.4g} · {mean}"
-
-
-def not_finite_text(statistics: TensorStatistics) -> str:
-    """Return ``3 NaN, 1 infinite``; empty if all values are finite."""
-    found = []
-    if statistics.nans:
-        found.append(_tr("{0} NaN").format(f"{statistics.nans:,}"))
-    if statistics.infinities:
-        found.append(_tr("{0} infinite").format(f"{statistics.infinities:,}"))
-    return ", ".join(found)
 
 
 def _tr(text: str) -> str:

@@ -12,15 +12,17 @@ from lowerscope.app.document.document import Document, State
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.engine.children import Children
 from lowerscope.app.panes.run.outcomes import Quiet, run_of, same_run_of
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline, with_pipeline
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import (
+    find_pipeline,
+    variant_names,
+    with_pipeline,
+)
 from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
 from lowerscope.core.model.recipe import Recipe, Strategy
-from lowerscope.core.model.run_records import KEEP, RunRecord, with_times
+from lowerscope.core.model.run_records import KEEP, RunRecord, RunTimes, with_times
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.time_records import RunTimes
 
 MOST = 100
 """Maximum number of variants; the oldest are dropped."""

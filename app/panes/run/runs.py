@@ -14,12 +14,12 @@ from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
 from lowerscope.app.panes.run.run_variants import RunVariants
+from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import RunPart, RunRecord
+from lowerscope.core.model.run_records import Measuring, RunPart, RunRecord, is_disturbed
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.time_records import Measuring, is_disturbed
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Runs(QObject):
         self._repeats = False
         self._reopening = False
         self.record: RunRecord | None = None  # The outcome, which the document shows.
+        # The newest outcome of the source, also of another recipe, with its recipe.
+        self._last: tuple[Recipe, RunRecord] | None = None
         self.variants = RunVariants(document, queries, children, self._keep_outcome, is_held_back)
         self.variants.running_changed.connect(self._tell_document)
         children.changed.connect(self.run_if_waiting)
@@ -81,6 +83,25 @@ class Runs(QObject):
     def running(self) -> bool:
         """Return whether a run, or a batch, is in progress or waits for the engine."""
         return self._waits is not None or self._slot.is_busy or self.variants.running
+
+    @property
+    def newest(self) -> RunRecord | None:
+        """The outcome of the recipe shown; without one, the newest of the source."""
+        return None if self._last is None else self._last[1]
+
+    @property
+    def outdated(self) -> str:
+        """Reason why `newest` is not the outcome of the recipe shown; empty if it is."""
+        recipe = self._document.recipe
+        if self.record is not None or self._last is None or recipe is None:
+            return ""
+        before = self._last[0]
+        if self.running:
+            return self.tr("This is the run before; the next one is in progress.")
+        if run_of(before) == run_of(recipe):
+            return self.tr("The files have changed since this run. Run it again (F5).")
+        old, new = variant_names((before, recipe))
+        return self.tr("This is the run of {0}. {1} has not run yet (F5).").format(old, new)
 
     def run(self, *, quick: bool = False) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle.
@@ -215,6 +236,8 @@ class Runs(QObject):
             else:
                 text = self.tr("The file has changed since: it was opened anew.")
                 self._document.notify(text, "info")
+        if before.recipe is not None and before.recipe.source != recipe.source:
+            self._last = None
         self.variants.take(before, recipe, snapshot)
         self.record = self._outcomes.of(recipe, snapshot.key)
         if self.record is None:
@@ -273,6 +296,9 @@ class Runs(QObject):
             self._tell_document()
 
     def _tell_document(self) -> None:
+        recipe = self._document.recipe
+        if self.record is not None and recipe is not None:
+            self._last = recipe, self.record
         self._document.set(run=self.record, running=self.running)
 
     def _stopped(self, problem: Problem) -> Problem:

@@ -1,46 +1,39 @@
-"""Page of a tensor: its numbers, a heat map, a histogram, and the largest errors."""
+"""The values of a tensor beside torch's: heat maps, errors, the worst elements, and figures."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QFileDialog,
-    QHBoxLayout,
+    QFrame,
     QMenu,
-    QPushButton,
+    QScrollArea,
     QSpinBox,
     QStackedWidget,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Pending, Queries
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
-from lowerscope.app.kit.buttons import push_button
-from lowerscope.app.kit.charts.images import (
-    HeatMap,
-    HeatPiece,
-    HeatScale,
-    PictureView,
-    ValueGrid,
-    number_text,
-)
+from lowerscope.app.kit.buttons import IconButton
+from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale
 from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.slices_row import SlicesRow
-from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.split import strip_of
+from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.core.model.comparison_records import (
     Comparison,
     Saved,
@@ -82,8 +75,8 @@ def piece_of(window: Window, side: Side) -> HeatPiece:
 def scale_of(record: Comparison, side: Side) -> HeatScale:
     """Return the colour scale of a side: the same for all slices, and for both sides."""
     if side == "difference":
-        most = max((abs(each) for each in record.edges), default=0.0)
-        return HeatScale(-most, most, diverging=True) if most else _zero(record)
+        most = record.edges[-1] if record.edges else record.atol or 1.0
+        return HeatScale(-most, most, diverging=True)
     known = [each for each in (record.ours, record.torch) if each is not None]
     low = min((each.low for each in known if each.low is not None), default=0.0)
     high = max((each.high for each in known if each.high is not None), default=1.0)
@@ -93,35 +86,14 @@ def scale_of(record: Comparison, side: Side) -> HeatScale:
     return HeatScale(low, high)
 
 
-def _zero(record: Comparison) -> HeatScale:
-    most = record.atol or 1.0
-    return HeatScale(-most, most, diverging=True)
-
-
 def matrix_of(shape: Sequence[int]) -> tuple[int, int]:
     """Return the rows and columns of a tensor viewed as a matrix."""
     return (shape[-2] if len(shape) > 1 else 1), (shape[-1] if shape else 1)
 
 
-def grey_of(values: Sequence[float], scale: HeatScale) -> bytes:
-    """Return a byte for each value, from the lowest of a scale to the highest."""
-    span = (scale.high - scale.low) or 1.0
-    return bytes(
-        min(255, max(0, round(255 * (each - scale.low) / span))) if math.isfinite(each) else 0
-        for each in values
-    )
-
-
-def channels_of(shape: Sequence[int]) -> int:
-    """Return the number of channels of a tensor that can be a picture: 1 or 3; otherwise 0."""
-    if len(shape) < 3 or shape[-3] not in (1, 3) or min(shape[-2:]) < 2:
-        return 0
-    return shape[-3]
-
-
 # --- Texts of the comparison of a tensor with torch's ---
 
-LARGEST_ABSOLUTE, LARGEST_RELATIVE, NOT_FINITE = "max-abs", "max-rel", "not-finite"
+LARGEST_RELATIVE, NOT_FINITE = "max-rel", "not-finite"
 """Keys of the rows that are about one element."""
 
 
@@ -130,15 +102,26 @@ def fact_rows(record: Comparison) -> tuple[Row, ...]:
     return tuple(Row(key, (Cell(label, role="quiet"), cell)) for key, label, cell in _facts(record))
 
 
+def worst_rows(record: Comparison) -> tuple[Row, ...]:
+    """Return a row for each of the elements with the largest errors."""
+    return tuple(
+        Row(
+            str(number),
+            (
+                Cell(index_text(each.index), code=True, tooltip=_tr("A click goes to it")),
+                f"{each.ours:.5g}",
+                f"{each.torch:.5g}",
+                Cell(error_text(each.error), "" if record.matches else "wrong"),
+            ),
+        )
+        for number, each in enumerate(record.worst)
+    )
+
+
 def places_of(record: Comparison) -> dict[str, tuple[int, ...]]:
-    """Return the index of the element that a row is about, by row key."""
-    found = {}
-    if record.not_finite_at:
-        found[NOT_FINITE] = record.not_finite_at
-    if record.max_abs_error is not None:
-        found[LARGEST_ABSOLUTE] = record.max_abs_at
-        found[LARGEST_RELATIVE] = record.max_rel_at
-    return found
+    """Return the index of the element that a row of figures is about, by row key."""
+    found = {NOT_FINITE: record.not_finite_at} if record.not_finite_at else {}
+    return found | ({LARGEST_RELATIVE: record.max_rel_at} if record.max_rel_error else {})
 
 
 def index_text(index: Sequence[int]) -> str:
@@ -166,61 +149,64 @@ def _facts(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
         else:
             cell = Cell(record.not_finite, role="unsure")
         yield NOT_FINITE, _tr("not finite"), cell
-    word, role = (_tr("– not compared"), "quiet")
-    if record.verdict is not None:
-        word, role = verdict_words(record.verdict)
-    yield "verdict", _tr("verdict"), Cell(word, role=role, bold=True)
     if record.reason and not record.outside:
         yield "reason", _tr("reason"), Cell(record.reason, tooltip=record.reason)
     if record.max_abs_error is not None:
         yield from _errors(record)
     for key, side, values in (("ours", "TVM", record.ours), ("torch", "torch", record.torch)):
         if values is not None:
-            text = _statistics_text(values)
+            text = statistics_text(values)
             yield key, side, Cell(text, tooltip=text)
 
 
 def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
-    for key, label, error, at in (
-        (LARGEST_ABSOLUTE, _tr("absolute"), record.max_abs_error, record.max_abs_at),
-        (LARGEST_RELATIVE, _tr("relative"), record.max_rel_error, record.max_rel_at),
-    ):
-        text = _tr("{0} at most").format(error_text(error))
-        yield key, label, _to_go(f"{text}, {index_text(at)}") if error else Cell(text)
+    yield (
+        "max-abs",
+        _tr("absolute"),
+        Cell(_tr("{0} at most").format(error_text(record.max_abs_error))),
+    )
+    relative = _tr("{0} at most").format(error_text(record.max_rel_error))
+    at = index_text(record.max_rel_at)
+    cell = _to_go(f"{relative}, {at}") if record.max_rel_error else Cell(relative)
+    yield LARGEST_RELATIVE, _tr("relative"), cell
     count = record.torch.count if record.torch is not None else 0
     text = f"{record.outside:,} of {count:,} elements · {share_text(record.outside_share)}"
     tolerance = tolerance_text(record.atol, record.rtol, "torch")
     if record.atol == record.rtol == 0:
         tolerance = _tr("none: has to be equal")
-    yield (
-        "outside",
-        _tr("outside"),
-        Cell(text, tooltip=_tr("Out of the tolerance, {0}").format(tolerance)),
-    )
+    yield "outside", _tr("outside"), Cell(text)
+    yield "tolerance", _tr("tolerance"), Cell(tolerance)
     if record.cosine is not None:
         yield "cosine", _tr("cosine"), Cell(f"{record.cosine:.9g}")
-    yield "tolerance", _tr("tolerance"), Cell(tolerance)
+
+
+def verdict_text(record: Comparison) -> tuple[str, str]:
+    """Return the verdict on a tensor, and its role."""
+    if record.verdict is None:
+        return _tr("– not compared"), "quiet"
+    words, role = verdict_words(record.verdict)
+    return (f"{words} · {record.reason}" if record.reason else words), role
 
 
 def _to_go(text: str, role: str = "accent") -> Cell:
     return Cell(text, role=role, tooltip=_tr("A click goes to this element"))
 
 
-def _statistics_text(values: TensorStatistics) -> str:
-    parts = []
+def statistics_text(values: TensorStatistics) -> str:
+    """Return what is not finite, the range, mean and deviation, and the number of zeros."""
+    parts = [
+        f"✕ {count:,} {word}"
+        for count, word in ((values.nans, _tr("NaN")), (values.infinities, _tr("infinite")))
+        if count
+    ]
     if values.low is not None and values.high is not None:
         parts.append(f"{values.low:.4g} … {values.high:.4g}")
     if values.mean is not None:
         parts.append(
             _tr("mean {0}, std {1}").format(f"{values.mean:.4g}", f"{values.deviation:.4g}")
         )
-    for count, word in (
-        (values.nans, _tr("NaN")),
-        (values.infinities, _tr("infinite")),
-        (values.zeros, _tr("zero")),
-    ):
-        if count:
-            parts.append(f"{count:,} {word}")
+    if values.zeros:
+        parts.append(f"{values.zeros:,} {_tr('zero')}")
     return " · ".join(parts)
 
 
@@ -228,15 +214,24 @@ def _tr(text: str) -> str:
     return QCoreApplication.translate("TensorWords", text)
 
 
-Wanted = tuple[tuple[int, ...], tuple[int, int, int, int]]
-"""A slice, and a part of it: first row and column, and the numbers of rows and columns."""
+CELLS = 256
+"""Rows and columns of a piece; a matrix with fewer is fetched as a whole."""
 
-MOST_KEPT = 8
-"""Number of cached pieces, for zooming out again."""
+SOON_MS = 80
+"""Time after which another part in view is fetched, while the user zooms or drags."""
+
+
+class SideView(QWidget):
+    """The heat map of a side below its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.map = HeatMap(name)
+        column_of(self, Label(name, role="title"), (self.map, 1))
 
 
 class TensorMatrix(QWidget):
-    """The values of one tensor of the last run, fetched piece by piece.
+    """The values of one tensor of the last run on both sides, fetched piece by piece.
 
     Args:
         say_problem: Called with the problem that prevented a piece.
@@ -253,221 +248,159 @@ class TensorMatrix(QWidget):
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._queries = queries
-        self._say_problem = say_problem
-        self._set_busy = set_busy
         self._record: Comparison | None = None
-        self._windows: dict[Wanted, Window] = {}
-        self._asked: tuple[Pending, Wanted] | None = None
-        self._side: Side = "difference"
-        self.sides = SegmentedSwitch(self.tr("Whose values"))
+        self._window: Window | None = None  # Of the slice in view.
+        self._watch = queries.watch(self, self._query, self._take, say_problem, set_busy)
+        self._soon = single_shot(self, SOON_MS, self._watch.update)
+        self.what = SegmentedSwitch(self.tr("Values or their difference"))
         self.slices = SlicesRow()
-        self.as_picture = push_button(self.tr("Picture"), self.tr("The channels as one picture"))
-        self.as_picture.setCheckable(True)
-        self.map = HeatMap(self.tr("Heat map"))
-        self.grid = ValueGrid(self.tr("Values around the element"))
-        self.picture = PictureView(self.tr("The tensor as a picture"))
-        self.readout = ElidedLabel()
-        self.readout.setContentsMargins(10, 0, 10, 4)
-        strip = row_of(
-            None,
-            self.sides,
-            self.slices,
-            self.as_picture,
-            STRETCH,
-            margins=(10, 2, 10, 0),
-            spacing=12,
-        )
-        across = Qt.Orientation.Horizontal
-        self.split = Split(
-            across, self.map, self.grid, sizes=(250, 200), shares=(5, 4), collapsible=True
-        )
-        self.stack = QStackedWidget()
-        self.stack.addWidget(self.split)
-        self.stack.addWidget(self.picture)
-        column_of(self, strip, (self.stack, 1), self.readout, spacing=2)
-        self.sides.changed.connect(self._choose_side)
+        names = {"tvm": "TVM", "torch": "torch", "difference": self.tr("TVM - torch")}
+        self.views: Mapping[Side, SideView] = {side: SideView(names[side]) for side in SIDES}
+        self.readout = ElidedLabel(role="quiet")
+        row = row_of(None, self.slices, STRETCH, self.what, spacing=8)
+        maps = row_of(None, *((each, 1) for each in self.views.values()), spacing=8)
+        column_of(self, row, (maps, 1), self.readout, spacing=6)
+        self.what.changed.connect(self._show)
         self.slices.changed.connect(self._fetch)
-        self.as_picture.toggled.connect(self._fetch)
-        self.map.view_changed.connect(self._fetch)
-        self.map.pointed.connect(self._point_at)
+        for view in self.views.values():
+            view.map.view_changed.connect(self._follow)
+            view.map.pointed.connect(self._follow)
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the values in view are those of the tensor, and of its slice."""
+        return self._record is not None and self._watch.is_current
+
+    @property
+    def shown(self) -> tuple[Side, ...]:
+        """The sides in view."""
+        record = self._record
+        if record is None or record.torch is None or record.verdict is None:
+            return ("tvm",)
+        return ("difference",) if self.what.current() == "difference" else ("tvm", "torch")
+
+    def switch(self) -> None:
+        """Show the difference in place of the values, or the other way round."""
+        keys = [each.key for each in self.what.segments() if each.enabled]
+        if len(keys) > 1:
+            self.what.set_current(keys[1 - keys.index(self.what.current())])
+            self._show()
 
     def show_tensor(self, record: Comparison) -> None:
         """Show a tensor whose values are cached, at the element that differs most."""
-        self._forget()
-        self._record = record
+        self._record, self._window = record, None
         self.slices.set_shape(record.shape)
-        self.map.set_extent(*matrix_of(record.shape))
-        self.map.clear()
-        self.grid.set_piece(None)
-        channels = channels_of(record.shape)
-        self.as_picture.setVisible(channels > 0)
-        if not channels:
-            self.as_picture.setChecked(False)
-        self._show_sides(record)
+        for view in self.views.values():
+            view.map.set_extent(*matrix_of(record.shape))
+            view.map.clear()
+        beside = record.torch is not None and record.verdict is not None
+        values, difference = self.tr("Values"), self.tr("Difference")
+        self.what.set_segments(
+            (
+                Segment("values", values, self.tr("Those of both sides (D)")),
+                Segment(
+                    "difference",
+                    difference,
+                    self.tr("TVM - torch (D)") if beside else record.reason,
+                    enabled=beside,
+                ),
+            )
+        )
+        if not beside:
+            self.what.set_current("values")
         worst = record.not_finite_at if record.not_finite else record.max_abs_at
         if worst:
-            self.go_to(worst)
-        else:
-            self._fetch()
+            self.slices.set_index(worst[:-2])
+            self._put_cursor(worst)
+        # Another run may have other values at the same place.
+        self._watch.refresh()
+        self._show()
 
     def show_nothing(self) -> None:
         """Show that there is no tensor."""
-        self._forget()
-        self._record = None
-        self.map.clear()
-        self.grid.set_piece(None)
+        self._record = self._window = None
+        self._watch.update()
+        for view in self.views.values():
+            view.map.clear()
 
     def go_to(self, index: Sequence[int]) -> None:
         """Show the slice of an element, and put the cursor on it."""
-        self.slices.set_index(index[:-2])
+        if tuple(index[:-2]) != self.slices.index():
+            self.slices.set_index(index[:-2])
+            self._fetch()
+        self._put_cursor(index)
+
+    def _put_cursor(self, index: Sequence[int]) -> None:
         row = index[-2] if len(index) > 1 else 0
-        self.map.set_cursor(row, index[-1] if index else 0)
-        self._fetch()
+        self._map().set_cursor(row, index[-1] if index else 0)
 
-    def _show_sides(self, record: Comparison) -> None:
-        beside = record.torch is not None and record.verdict is not None
-        why_not = "" if beside else record.reason
-        words = {"tvm": "TVM", "torch": "torch", "difference": self.tr("Difference")}
-        self.sides.set_segments(
-            [
-                Segment(
-                    side,
-                    words[side],
-                    why_not if side != "tvm" and why_not else "",
-                    enabled=beside or side == "tvm",
-                )
-                for side in SIDES
-            ]
+    def _follow(self) -> None:
+        """Have all heat maps show the part, and the element, that the user goes to in one."""
+        source = self.sender()
+        for view in self.views.values():
+            if view.map is not source and isinstance(source, HeatMap):
+                view.map.follow(source)
+        self._soon.start()
+        self._say_element()
+
+    def _query(self) -> WindowQuery | None:
+        record, recipe = self._record, self._document.recipe
+        if record is None or recipe is None:
+            return None
+        extents = matrix_of(record.shape)
+        top, left, rows, columns = self._map().shown_range()
+        if extents[0] <= CELLS:
+            top, rows = 0, extents[0]
+        if extents[1] <= CELLS:
+            left, columns = 0, extents[1]
+        return WindowQuery(
+            recipe, record.place, self.slices.index(), top, left, rows, columns, CELLS
         )
-        if not beside:
-            self._side = "tvm"
-        self.sides.set_current(self._side)
-
-    def _choose_side(self, key: str) -> None:
-        self._side = next(side for side in SIDES if side == key)
-        self._show()
-
-    # Fetching: one piece at a time, then the one requested last
-
-    def _wanted(self) -> list[Wanted]:
-        record = self._record
-        if record is None:
-            return []
-        leading = self.slices.index()
-        rows, columns = matrix_of(record.shape)
-        if not self.as_picture.isChecked():
-            return [(leading, self.map.shown_range())]
-        whole = (0, 0, rows, columns)
-        return [((*leading[:-1], each), whole) for each in range(channels_of(record.shape))]
 
     def _fetch(self) -> None:
-        record = self._record
-        missing = [each for each in self._wanted() if self._found(each) is None]
-        if record is None or self._asked is not None:
-            return
-        if missing:
-            leading, (top, left, rows, columns) = missing[0]
-            recipe = self._document.recipe
-            assert recipe is not None
-            query = WindowQuery(recipe, record.place, leading, top, left, rows, columns)
-            pending = self._queries.ask(query, self._take, self._take_problem)
-            self._asked = pending, missing[0]
-            self._set_busy(True)
-        self._show()
-
-    def _found(self, wanted: Wanted) -> Window | None:
-        """Return the cached values of a part of a slice, at the finest resolution available."""
-        exact = self._windows.get(wanted)
-        if exact is not None:
-            return exact
-        leading, (top, left, rows, columns) = wanted
-        for (other, _), window in self._windows.items():
-            inside = _is_inside(top, rows, window.row_edges) and _is_inside(
-                left, columns, window.column_edges
-            )
-            if other == leading and inside:
-                return window
-        return None
+        """Fetch another slice."""
+        self._window = None
+        self._watch.update()
 
     def _take(self, window: Window) -> None:
-        assert self._asked is not None
-        _, wanted = self._asked
-        self._settle()
-        if wanted[0] not in [leading for leading, _ in self._wanted()]:
-            # They are of the previous slice.
-            self._windows = {}
-        elif not self.as_picture.isChecked():
-            self._windows = {
-                each: kept for each, kept in self._windows.items() if each[0] == wanted[0]
-            }
-        self._windows[wanted] = window
-        for old in list(self._windows)[:-MOST_KEPT]:
-            del self._windows[old]
-        self._fetch()
-
-    def _take_problem(self, problem: Problem) -> None:
-        self._settle()
-        self._say_problem(problem)
-
-    def _forget(self) -> None:
-        if self._asked is not None:
-            self._asked[0].drop()
-            self._settle()
-        self._windows = {}
-
-    def _settle(self) -> None:
-        self._asked = None
-        self._set_busy(False)
+        self._window = window
+        self._show()
 
     # Display
+
+    def _map(self) -> HeatMap:
+        return self.views[self.shown[0]].map
 
     def _show(self) -> None:
         record = self._record
         if record is None:
             return
-        self.stack.setCurrentIndex(1 if self.as_picture.isChecked() else 0)
-        windows = [self._found(each) for each in self._wanted()]
-        if self.as_picture.isChecked():
-            self._show_picture(record, [each for each in windows if each is not None])
-        elif windows[0] is not None:
-            window = windows[0]
-            piece = piece_of(window, self._side)
-            self.map.set_piece(piece, scale_of(record, self._side), self._words(window))
-            self.grid.set_piece(piece)
-            self._point_at(*self.map.at())
-
-    def _show_picture(self, record: Comparison, windows: Sequence[Window]) -> None:
-        if len(windows) != channels_of(record.shape):
-            return
-        scale = scale_of(record, self._side)
-        greys = [grey_of(values_of(each, self._side), scale) for each in windows]
-        pixels = bytes(value for pixel in zip(*greys, strict=True) for value in pixel)
-        height, width = len(windows[0].row_edges) - 1, len(windows[0].column_edges) - 1
-        ends = f"{number_text(scale.low)} … {number_text(scale.high)}"
-        caption = self.tr("black to white: {0}").format(ends)
-        self.picture.set_picture(pixels, width, height, len(greys), caption)
+        for side, view in self.views.items():
+            view.setVisible(side in self.shown)
+            if self._window is not None:
+                piece, scale = piece_of(self._window, side), scale_of(record, side)
+                if piece.values:
+                    view.map.set_piece(piece, scale, self._words(self._window))
+        self._say_element()
 
     def _words(self, window: Window) -> str:
-        top, left, rows, columns = self.map.shown_range()
+        top, left, rows, columns = self._map().shown_range()
+        several = self._map().extent()[0] > 1
         parts = [
-            self.tr("rows {0}–{1}").format(top, top + rows - 1) if self.map.extent()[0] > 1 else "",
+            self.tr("rows {0}–{1}").format(top, top + rows - 1) if several else "",
             self.tr("columns {0}–{1}").format(left, left + columns - 1),
+            self.tr("the worst of each cell") if piece_of(window, "tvm").is_reduced else "",
         ]
-        if piece_of(window, "tvm").is_reduced:
-            parts.append(self.tr("the worst of each cell"))
         return " · ".join(each for each in parts if each)
 
-    def _point_at(self, row: int, column: int) -> None:
-        self.grid.set_place(row, column)
-        words = self._readout(row, column)
+    def _say_element(self) -> None:
+        words = self._readout(*self._map().at())
         self.readout.set_whole(words)
-        self.map.say(words)
+        for view in self.views.values():
+            view.map.say(words)
 
     def _readout(self, row: int, column: int) -> str:
-        record = self._record
-        wanted = self._wanted()
-        window = self._found(wanted[0]) if wanted else None
+        record, window = self._record, self._window
         if record is None or window is None:
             return ""
         cell = piece_of(window, "tvm").cell_of(row, column)
@@ -485,19 +418,10 @@ class TensorMatrix(QWidget):
         return "  ·  ".join([index_text(place if record.shape else ()), *shown])
 
 
-def _is_inside(first: int, count: int, edges: Sequence[int]) -> bool:
-    """Return whether there are cells for all of some rows or columns."""
-    is_fine = edges[-1] - edges[0] == len(edges) - 1
-    return is_fine and edges[0] <= first and first + count <= edges[-1]
-
-
-NARROW = 500
-"""Width below which the figures are above the values."""
-
-WIDE_SIZES, NARROW_SIZES = [256, 500], [100, 160]
-
-SOON_MS = 200
+WAIT_MS = 200
 LOOKING = "Looking at values"
+LEAST = 320
+"""Least width."""
 
 
 class TensorPage(QWidget):
@@ -506,6 +430,8 @@ class TensorPage(QWidget):
     Args:
         set_busy: Called with whether values are being fetched.
     """
+
+    subject_changed = Signal()  # `has_subject` changed.
 
     # The tensor of a call that is shown instead of the selection, and its name.
     _place: TensorPlace | None = None
@@ -526,7 +452,7 @@ class TensorPage(QWidget):
         self._runs: dict[str, NodeRun] = {}
         self._set_busy = set_busy
         # A shorter wait needs no notification.
-        self._wait = single_shot(self, SOON_MS, self._say_busy)
+        self._wait = single_shot(self, WAIT_MS, self._say_busy)
         self._is_wanted = False
         self._watch = queries.watch(
             self, self._query, self._take, self._take_problem, self._be_busy
@@ -536,55 +462,68 @@ class TensorPage(QWidget):
         self.items.setPrefix(self.tr("tensor "))
         self.items.setAccessibleName(self.tr("Which of its tensors"))
         self.bases = SegmentedSwitch(self.tr("On which inputs"))
-        self.save = QPushButton(self.tr("Save…"))
-        self.save.setAccessibleName(self.tr("Save the values as a .npy file"))
+        self.save = IconButton("save", self.tr("Save the values as a .npy file"), size=(26, 26))
+        self.verdict = ElidedLabel()
+        self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
+        self.matrix.setMinimumHeight(270)
+        self.errors = Label(role="quiet")
+        self.histogram = Histogram(self.tr("Histogram of |TVM - torch|"), logarithmic=True)
+        self.worst = Table(
+            self.tr("Worst elements"),
+            (
+                Column(self.tr("worst elements"), width=120, stretch=True),
+                Column("TVM", numeric=True, width=72),
+                Column("torch", numeric=True, width=72),
+                Column(self.tr("error"), numeric=True, width=66),
+            ),
+        )
         self.facts = Table(
-            self.tr("The tensor beside torch's"),
-            (Column("", width=84), Column("", stretch=True, wrap=True)),
+            self.tr("The tensor beside torch's"), (Column("", width=84), Column("", stretch=True))
         )
         self.facts.horizontalHeader().hide()
-        self.histogram = Histogram(
-            self.tr("Histogram of the difference, TVM - torch"), logarithmic=True
-        )
-        self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
         self.empty = EmptyState()
         self.again = self.empty.add_action(self.tr("Try again"), self._try_again)
         self.again.hide()
-        left = QWidget()
-        column_of(left, (self.facts, 1), self.histogram)
-        self.right = QStackedWidget()
+        self.values = QStackedWidget()
         self.no_values = EmptyState()
-        self.right.addWidget(self.matrix)
-        self.right.addWidget(self.no_values)
-        across = Qt.Orientation.Horizontal
-        self.split = Split(across, left, self.right, sizes=WIDE_SIZES, shares=(0, 1))
+        self.values.addWidget(self.matrix)
+        self.values.addWidget(self.no_values)
+        body = QWidget()
+        head = column_of(None, self.verdict, (self.values, 1), margins=(12, 8, 12, 0), spacing=8)
+        chart = column_of(None, self.errors, self.histogram, margins=(12, 8, 0, 0))
+        column_of(body, (head, 1), chart, self.worst, self.facts, spacing=4)
+        area = QScrollArea()
+        area.setWidget(body)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.stack = QStackedWidget()
         self.stack.addWidget(self.empty)
-        self.stack.addWidget(self.split)
-        strip = row_of(
-            None,
-            (self.title, 1),
-            self.items,
-            self.bases,
-            self.save,
-            margins=(10, 4, 10, 4),
-            spacing=12,
+        self.stack.addWidget(area)
+        self._area = area
+        self.setMinimumWidth(LEAST)
+        column_of(
+            self,
+            strip_of((self.title, 1), self.items, self.bases, self.save),
+            (self.stack, 1),
         )
-        self.strip = strip
-        # In a narrow pane, the choices have a line of their own.
-        second = self._second = QHBoxLayout()
-        second.setContentsMargins(10, 0, 10, 0)
-        second.setSpacing(12)
-        second.addStretch(1)
-        column_of(self, strip, second, (self.stack, 1))
+        switch = QShortcut(QKeySequence("D"), self)
+        switch.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        switch.activated.connect(self.matrix.switch)
         self.facts.row_clicked.connect(self._go_to)
+        self.worst.row_clicked.connect(self._go_to_worst)
         self.items.valueChanged.connect(self._want)
         self.bases.changed.connect(self._want)
         self.save.clicked.connect(self._open_saving)
-        document.on(("snapshot",), self._show_run)
-        document.on(("run", "running"), self._show_run)
+        document.on(("snapshot", "run", "running"), self._show_run)
         document.on(("selection", "snapshot"), self._show_selection)
         self._show_run()
+
+    @property
+    def has_subject(self) -> bool:
+        """Return whether there is a tensor to show: of the selection, or of a call."""
+        return self._place is not None or self._entity in self._runs
 
     def save_to(self, side: Saved, file: str) -> None:
         """Save the values shown, of one side, overwriting an existing file."""
@@ -647,6 +586,7 @@ class TensorPage(QWidget):
     def look_at(self, place: TensorPlace, name: str) -> None:
         """Show a tensor that a call has read or written, until the selection changes."""
         self._place, self._place_name = place, name
+        self.subject_changed.emit()
         self.bases.set_segments(())
         self.items.blockSignals(True)
         self.items.setRange(0, place.item)
@@ -668,6 +608,7 @@ class TensorPage(QWidget):
         if entity == self._entity and entity:
             return
         self._entity, self._place = entity, None
+        self.subject_changed.emit()
         self._say_nothing()
         run = self._runs.get(entity)
         if run is None:
@@ -727,23 +668,36 @@ class TensorPage(QWidget):
         self.items.setVisible(record.items > 1)
         about = about_text(record)
         self.title.set_whole(" · ".join(each for each in (self._name(), about) if each))
-        self.facts.set_rows(fact_rows(record))
-        self._show_histogram()
-        self.histogram.set_counts(record.edges, record.counts)
+        words, role = verdict_text(record)
+        self.verdict.set_whole(words)
+        self.verdict.set_role(role)
+        for table, rows in ((self.facts, fact_rows(record)), (self.worst, worst_rows(record))):
+            table.set_rows(rows)
+            table.setVisible(bool(rows))
+            heading = 0 if table is self.facts else ROW_HEIGHT
+            table.setFixedHeight(len(rows) * ROW_HEIGHT + heading)
+        self._show_errors(record)
         self.save.setEnabled(record.kept)
-        self.stack.setCurrentWidget(self.split)
+        self.stack.setCurrentWidget(self._area)
         if record.kept and all(record.shape):
-            self.right.setCurrentWidget(self.matrix)
+            self.values.setCurrentWidget(self.matrix)
             self.matrix.show_tensor(record)
         else:
             self.matrix.show_nothing()
             why = record.reason if all(record.shape) else self.tr("The tensor has no elements.")
             self.no_values.set_text(self.tr("No values to look at"), why)
-            self.right.setCurrentWidget(self.no_values)
+            self.values.setCurrentWidget(self.no_values)
 
-    def _show_histogram(self) -> None:
-        counted = self._record is not None and bool(self._record.counts)
-        self.histogram.setVisible(counted and self.split.orientation() == Qt.Orientation.Horizontal)
+    def _show_errors(self, record: Comparison) -> None:
+        self.histogram.set_counts(record.edges, record.counts, record.atol)
+        self.histogram.setVisible(bool(record.counts))
+        count, equal = sum(record.counts), record.equal
+        text = self.tr("Error, |TVM - torch| · {0} elements").format(f"{count:,}")
+        more = self.tr(" · {0} equal").format(f"{equal:,}") if equal else ""
+        if not count:
+            text, more = self.tr("All {0} elements are equal").format(f"{equal:,}"), ""
+        self.errors.setText(text + more)
+        self.errors.setVisible(bool(count or equal))
 
     def _take_problem(self, problem: Problem) -> None:
         self._record = None
@@ -796,19 +750,8 @@ class TensorPage(QWidget):
         record = self._record
         place = None if record is None else places_of(record).get(key)
         if record is not None and record.kept and place is not None:
-            self.matrix.as_picture.setChecked(False)
             self.matrix.go_to(place)
 
-    # Qt overrides
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        narrow = event.size().width() < NARROW
-        wanted = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
-        if self.split.orientation() != wanted:
-            self.split.setOrientation(wanted)
-            self.split.setSizes(NARROW_SIZES if narrow else WIDE_SIZES)
-            row, first = (self._second, 0) if narrow else (self.strip, 1)
-            row.insertWidget(first, self.items)
-            row.insertWidget(first + 1, self.bases)
-            self._show_histogram()
+    def _go_to_worst(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
+        if self._record is not None and self._record.kept:
+            self.matrix.go_to(self._record.worst[int(key)].index)

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.kit.charts.bars import Bar
+from lowerscope.app.kit.tables.data_table import Cell
 from lowerscope.core.model.formatting import (
+    NONE,
+    UNRELIABLE,
     claims,
     disturbances,
     duration_text,
-    durations_text,
     ratio_text,
 )
-from lowerscope.core.model.time_records import FEW, RunTimes, SideTimes, is_reliable, times_as_fast
+from lowerscope.core.model.run_records import FEW, RunTimes, SideTimes, is_reliable, times_as_fast
 
 
 def tr(text: str) -> str:
@@ -28,7 +30,7 @@ def bars_of(times: RunTimes) -> tuple[Bar, ...]:
         Bar(
             side.side,
             (side.milliseconds,),
-            f"{duration_text(side.milliseconds)}  {durations_text(side.low, side.high)}",
+            duration_text(side.milliseconds),
             "" if side is times.sides[0] else "other",
             (side.low, side.high),
             _is_fastest(side, times),
@@ -45,11 +47,6 @@ def _is_fastest(side: SideTimes, times: RunTimes) -> bool:
         and is_reliable(times)
         and all(ratio is not None and ratio > 1 for ratio in ratios)
     )
-
-
-def medians_of(times: RunTimes) -> str:
-    """Return the time of each side."""
-    return ", ".join(f"{each.side} {duration_text(each.milliseconds)}" for each in times.sides)
 
 
 def claims_of(times: RunTimes) -> str:
@@ -71,6 +68,24 @@ def short_claim(times: RunTimes) -> str:
     if ratio >= 1:
         return tr("{0} as fast as {1}").format(ratio_text(ratio), other.side)
     return tr("{0} is {1} as fast").format(other.side, ratio_text(1 / ratio))
+
+
+SAME = 0.1
+"""Difference of two times, as a share, up to which neither is called the faster."""
+
+
+def ratio_cell(ours: float | None, other: float | None, times: RunTimes | None) -> Cell:
+    """Return a cell with how many times slower or faster a part of a run is than in torch."""
+    if not ours or not other:
+        return Cell(NONE, "quiet")
+    ratio, sure = ours / other, times is None or is_reliable(times)
+    if abs(ratio - 1) <= SAME:
+        return Cell(tr("same"), "quiet", value=ratio)
+    slower = ratio > 1
+    words = tr("{0} slower") if slower else tr("{0} faster")
+    text = words.format(ratio_text(ratio if slower else 1 / ratio, about=not sure))
+    role = "unsure" if not sure else "wrong" if slower else "right"
+    return Cell(text, role, tooltip="" if sure else UNRELIABLE, value=ratio)
 
 
 def how_of(times: RunTimes) -> str:

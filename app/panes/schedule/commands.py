@@ -19,6 +19,7 @@ from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
+from lowerscope.app.panes.schedule.schedule_tree import LETTERS
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.problems import LowerscopeError
@@ -62,19 +63,24 @@ class ScheduleCommands(QObject):
 
         return self._host.view(ScheduleView)
 
+    def has_function(self) -> bool:
+        """Return whether the workbench has a function."""
+        return self._scheduling.active and self._scheduling.record is not None
+
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
         tr = self._host.tr
         document, variants, scheduling = self._document, self._variants, self._scheduling
-
-        def has_function() -> bool:
-            return scheduling.active and scheduling.record is not None
+        letters = {name: letter for letter, name in LETTERS.items()}
 
         def has_schedule() -> bool:
-            return has_function() and scheduling.schedule is not None
+            return self.has_function() and scheduling.schedule is not None
+
+        def offers(name: str) -> bool:
+            return self.has_function() and any(each.name == name for each in scheduling.moves.all)
 
         def has_steps() -> bool:
-            return has_function() and bool(scheduling.primitives)
+            return self.has_function() and bool(scheduling.primitives)
 
         return (
             Command(
@@ -86,11 +92,31 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "schedule-moves",
-                tr("Moves…"),
+                tr("Primitives…"),
                 self.open_moves,
                 "Ctrl+.",
-                enabled=document.is_open,
-                key_there="S",
+                enabled=lambda: bool(scheduling.function),
+            ),
+            *(
+                Command(
+                    f"primitive-{name}",
+                    title,
+                    partial(self._choose, name),
+                    enabled=partial(offers, name),
+                    key_there=letters.get(name, ""),
+                )
+                for name, title in (
+                    ("split", tr("&Split")),
+                    ("reorder", tr("&Reorder")),
+                    ("fuse", tr("&Fuse")),
+                    ("parallel", tr("&Parallel")),
+                    ("vectorize", tr("&Vectorize")),
+                    ("unroll", tr("&Unroll")),
+                    ("cache_read", tr("Cache &read")),
+                    ("cache_write", tr("Cache &write")),
+                    ("compute_at", tr("Compute at")),
+                    ("reverse_compute_at", tr("Reverse compute at")),
+                )
             ),
             Command(
                 "edit-primitive",
@@ -115,17 +141,17 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "primitive-up",
-                tr("Move the step &up"),
+                tr("Move the step &back"),
                 partial(self._on_history, "move_step", -1),
                 enabled=has_steps,
-                key_there="Ctrl+Up",
+                key_there="Ctrl+Left",
             ),
             Command(
                 "primitive-down",
-                tr("Move the step &down"),
+                tr("Move the step &on"),
                 partial(self._on_history, "move_step", 1),
                 enabled=has_steps,
-                key_there="Ctrl+Down",
+                key_there="Ctrl+Right",
             ),
             Command(
                 "delete-primitive",
@@ -136,10 +162,10 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "by-rule",
-                tr("Schedule by rule"),
+                tr("&Auto-schedule"),
                 self.by_rule,
                 "Ctrl+Shift+R",
-                enabled=has_function,
+                enabled=self.has_function,
             ),
             Command(
                 "rules-in-model",
@@ -148,7 +174,9 @@ class ScheduleCommands(QObject):
                 "Ctrl+Shift+M",
                 enabled=document.is_open,
             ),
-            Command("new-variant", tr("&New variant…"), self._ask_new_name, enabled=has_function),
+            Command(
+                "new-variant", tr("&New variant…"), self._ask_new_name, enabled=self.has_function
+            ),
             Command(
                 "duplicate-variant",
                 tr("Du&plicate the variant"),
@@ -169,7 +197,7 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "unscheduled",
-                tr("&As it was, unscheduled"),
+                tr("Unsc&heduled"),
                 partial(self._variants.choose, None),
                 enabled=has_schedule,
             ),
@@ -180,10 +208,10 @@ class ScheduleCommands(QObject):
                 enabled=has_schedule,
             ),
             Command("save-schedule", tr("Save as &JSON…"), self.save, enabled=has_schedule),
-            Command("load-schedule", tr("&Load JSON…"), self.load, enabled=has_function),
+            Command("load-schedule", tr("&Load JSON…"), self.load, enabled=self.has_function),
             Command(
                 "left-over",
-                tr("Left &over…"),
+                tr("&Orphaned schedules…"),
                 self._show_left_over,
                 enabled=lambda: bool(variants.left_over.all),
             ),
@@ -198,26 +226,28 @@ class ScheduleCommands(QObject):
 
     def fill(self) -> None:
         """Give the pane its menus."""
-        self._variant_menu = self.view.variant.menu()
+        self._variant_menu = self.view.variant_menu
         self._variant_menu.aboutToShow.connect(self._fill_variants)
         self._left_menu = self.view.left_over.menu()
         self._left_menu.aboutToShow.connect(self._fill_left_over)
         self._commands.fill(
-            self.view.keep.menu(), "copy-schedule", "save-schedule", "load-schedule"
+            self.view.history.keep.menu(), "copy-schedule", "save-schedule", "load-schedule"
         )
 
     def show(self) -> None:
         """Show the workbench."""
         self._stepping.set_section("schedule")
         self._host.bring("schedule")
-        self.view.set_current("loops")
-        self.view.tree.setFocus()
+        self.view.setFocus()
 
     def open_moves(self) -> None:
         """Open the menu of primitives for the selection."""
         if not self._scheduling.active:
             self.show()
         self.view.open_menu_here()
+
+    def _choose(self, name: str) -> None:
+        self._scheduling.trying.choose_named(name)
 
     def by_rule(self) -> None:
         """Create a variant with the schedule that a rule writes for the function."""
@@ -356,9 +386,15 @@ class NumberCommands:
         tr = self._schedules.tr
         return (
             Command("numbers", tr("Numbers"), self.show, "Ctrl+Shift+N"),
-            Command("measure-function", tr("Check and measure the function"), self.measure, "F6"),
+            Command(
+                "measure-function",
+                tr("Apply and &measure"),
+                self.measure,
+                "Ctrl+Return",
+                enabled=self._schedules.has_function,
+            ),
             Command("measure-variants", tr("Measure all variants"), self.measure_all),
-            Command("measure-peaks", tr("Measure what this machine can do"), self.peaks),
+            Command("measure-peaks", tr("Measure the &peak rates of this machine"), self.peaks),
         )
 
     def show(self) -> None:
@@ -367,16 +403,17 @@ class NumberCommands:
         self._schedules.view.show_numbers()
 
     def measure(self) -> None:
-        """Check and measure the function at the current step again."""
-        self.show()
-        self._measurements.measure()
+        """Apply the primitive of the form, if there is one, and check and measure the function."""
+        view = self._schedules.view
+        if view.form.isVisible():
+            view.form.apply_and_measure()
+        else:
+            self._measurements.measure()
 
     def measure_all(self) -> None:
         """Measure all variants."""
-        self.show()
-        self._schedules.view.numbers.measure_all()
+        self._schedules.view.variants.measure_all()
 
     def peaks(self) -> None:
         """Measure the machine's peak rates again."""
-        self.show()
         self._measurements.measure_peaks()

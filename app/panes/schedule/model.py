@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from lowerscope.app.document.document import Change, Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.document.stepping import Stepping, schedule_lines
-from lowerscope.app.engine.recovery import TWICE, Recovering
+from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.panes.schedule import editing as order
 from lowerscope.app.panes.schedule.editing import Editing
@@ -37,6 +37,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
     StepError,
 )
+from lowerscope.core.model.snapshot import FunctionRecord
 
 PREVIEW_MS = 60
 """Delay before the primitive under the mouse or the cursor is previewed."""
@@ -88,13 +89,14 @@ class Trying(QObject):
     def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
         super().__init__(scheduling)
         self._document = document
-        self._queries = queries
         self._scheduling = scheduling
-        self._slot = Slot(queries)
         self._deadly: set[Primitive] = set()
         self.preview: Preview | None = None
         self.draft: Draft | None = None
-        self._soon = single_shot(self, PREVIEW_MS, self._ask)
+        self._wanted = ""
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem)
+        self._soon = single_shot(self, PREVIEW_MS, self._watch.update)
+        self._edited = Slot(queries)  # The fields of the step that is to be edited.
 
     # Previews
 
@@ -113,32 +115,27 @@ class Trying(QObject):
 
     def clear(self) -> None:
         """Clear the preview."""
-        self.stop()
-        self._set_preview(None)
-
-    def stop(self) -> None:
-        """Cancel the preview; the last one stays until another replaces it."""
         self._soon.stop()
-        self._drop()
-
-    def _drop(self) -> None:
-        self._slot.drop()
+        self._set_preview(None)
+        self._watch.update()
 
     def _try(self, primitive: Primitive) -> None:
         record = self._scheduling.record
         if record is None or (self.preview is not None and self.preview.primitive == primitive):
             return
-        self._drop()
-        if _plain(primitive) in self._deadly:
-            self._set_preview(Preview(primitive, record, problem=self.tr("The engine dies of it")))
-            return
-        self._set_preview(Preview(primitive, record))
+        problem = self.tr("The engine crashes on it") if _plain(primitive) in self._deadly else ""
         self._soon.start()
+        self._watch.update()
+        self._set_preview(Preview(primitive, record, problem=problem))
 
-    def _query(self, primitive: Primitive) -> ScheduleQuery | None:
-        scheduling = self._scheduling
-        if scheduling.recipe is None:
+    def _query(self) -> ScheduleQuery | None:
+        """Return the query of the preview, unless its answer is known, or the user may go on."""
+        scheduling, preview = self._scheduling, self.preview
+        if scheduling.recipe is None or preview is None or self._soon.isActive():
             return None
+        if preview.record is not None or preview.problem:
+            return None
+        primitive = preview.primitive
         before = scheduling.primitives
         if self.draft is not None and self.draft.edits:
             index = scheduling.index_at(self.draft.place)
@@ -147,17 +144,6 @@ class Trying(QObject):
             index = scheduling.index_after
             after = inserted(before, scheduling.place, primitive)
         return ScheduleQuery(scheduling.editing.recipe_with(after), scheduling.function, index)
-
-    def _ask(self) -> None:
-        preview = self.preview
-        query = None if preview is None else self._query(preview.primitive)
-        if preview is None or query is None:
-            return
-        known = self._queries.cached(query)
-        if known is not None:
-            self._set_preview(replace(preview, record=known))
-            return
-        self._slot.ask(query, self._take, self._take_problem)
 
     def _take(self, record: ScheduleRecord) -> None:
         if self.preview is not None:
@@ -170,8 +156,8 @@ class Trying(QObject):
             name = self.preview.primitive.name
             self._deadly.add(_plain(self.preview.primitive))
             text = self.tr(
-                "The engine died while it tried {0}. It is started anew, and the history is as it"
-                " was."
+                "The engine crashed while it tried {0}. It is restarted, and the history is"
+                " unchanged."
             )
             self._document.notify(text.format(name), "wrong")
         self._set_preview(replace(self.preview, problem=problem.line()))
@@ -186,6 +172,31 @@ class Trying(QObject):
     def asks(self, move: Move) -> bool:
         """Return whether a primitive needs a form before it is applied."""
         return move.name in ORDERED or any(_asks(each) for each in move.fields)
+
+    @property
+    def can_apply(self) -> bool:
+        """Return whether the form can be applied."""
+        error = None if self.preview is None else self.preview.error
+        return self.draft is not None and not self.draft.wrong and error is None
+
+    def choose_named(self, name: str) -> None:
+        """Choose a primitive for the selection by its name, once those for it are known."""
+        moves = self._scheduling.moves
+        self._wanted = name if moves.are_coming else ""
+        if self._wanted or self._scheduling.record is None:
+            return
+        move = next((each for each in moves.all if each.name == name), None)
+        if move is None:
+            text = self.tr("{0} does not apply to the selection: select a loop or a block.")
+            self._document.notify(text.format(name), "info")
+        else:
+            self.cancel_draft()
+            self.choose(move)
+
+    def take_moves(self) -> None:
+        """Choose the primitive that was wanted before those for the selection were known."""
+        if self._wanted:
+            self.choose_named(self._wanted)
 
     def choose(self, move: Move) -> None:
         """Apply a primitive without choices; otherwise show its form."""
@@ -209,9 +220,16 @@ class Trying(QObject):
             return
         self.cancel_draft()
         scheduling.go(place + 1)
-        scheduling.moves.ask_for_step(step, place)
+        assert scheduling.recipe is not None
+        references = references_of(scheduling.primitives[place])
+        query = MovesQuery(scheduling.recipe, scheduling.function, place, references)
+        self._edited.ask(query, partial(self._open_step, step), self._refuse_edit)
 
-    def open_step(self, step: str, moves: tuple[Move, ...]) -> None:
+    def _refuse_edit(self, problem: Problem) -> None:
+        if problem.code not in ("cancelled", "crashed"):
+            self._document.notify(problem.line(), "wrong")
+
+    def _open_step(self, step: str, moves: tuple[Move, ...]) -> None:
         """Show the form of a step: `moves` are those offered there for its operands."""
         primitives = self._scheduling.primitives
         place = order.place_of(primitives, step)
@@ -220,7 +238,7 @@ class Trying(QObject):
         primitive = primitives[place]
         move = next((each for each in moves if each.name == primitive.name), None)
         if move is None:
-            text = self.tr("What {0} is about is not there at this step.").format(primitive.name)
+            text = self.tr("The operands of {0} do not exist at this step.").format(primitive.name)
             self._document.notify(text, "wrong")
             return
         self._set_draft(Draft(move, primitive, place, edits=True))
@@ -236,6 +254,7 @@ class Trying(QObject):
 
     def cancel_draft(self) -> None:
         """Close the form and discard its values."""
+        self._edited.drop()
         if self.draft is not None:
             self._set_draft(None)
 
@@ -283,95 +302,75 @@ class Moves(QObject):
         super().__init__(scheduling)
         self._document = document
         self._scheduling = scheduling
-        self._slot = Slot(queries)
-        self._asked: MovesQuery | None = None
-        self._step = ""
-        # Number of crashes by query: an engine may also be killed from outside.
-        self._deadly: Counter[MovesQuery] = Counter()
+        # Queries on which two engines crashed: one may also be killed from outside.
+        self._deadly: set[MovesQuery] = set()
+        self._watch = queries.watch(
+            self, self._query, self._take, self._take_problem, self._note_busy
+        )
         self.all: tuple[Move, ...] = ()  # The primitives for the selection, legal or not.
         document.on(("selection", "snapshot"), self.follow)
 
     @property
     def are_coming(self) -> bool:
         """Return whether `all` is outdated: a query is pending."""
-        return self._slot.is_busy
-
-    def follow(self) -> None:
-        """Switch to the primitives for the current selection."""
-        scheduling = self._scheduling
-        if not scheduling.active or scheduling.shown is None or self._step:
-            return
-        references = tuple(each.reference for each in scheduling.chosen)
-        shown = scheduling.shown
-        query = MovesQuery(shown.recipe, shown.function, shown.index, references)
-        if self._asked != query:
-            self._ask(query)
+        return self._watch.pending is not None
 
     @property
     def are_deadly(self) -> bool:
         """Return whether engines crashed on the query for the selection."""
-        return self._asked is not None and self._deadly[self._asked] >= TWICE
+        return self._wanted() in self._deadly
+
+    def follow(self) -> None:
+        """Switch to the primitives for the current selection."""
+        if self._scheduling.active:
+            self._watch.update()
+            if self.all and self.are_deadly:
+                self._set(())
 
     def forget(self) -> None:
-        """Clear the primitives: there is another function, or another engine."""
-        self._drop()
-        self._asked = None
+        """Clear the primitives: there is another function."""
+        self._watch.update()
         if self.all:
-            self.all = ()
+            self._set(())
+
+    def _wanted(self) -> MovesQuery | None:
+        shown, chosen = self._scheduling.shown, self._scheduling.chosen
+        if shown is None:
+            return None
+        references = tuple(each.reference for each in chosen)
+        return MovesQuery(shown.recipe, shown.function, shown.index, references)
+
+    def _query(self) -> MovesQuery | None:
+        wanted = self._wanted()
+        return None if wanted in self._deadly else wanted
+
+    def _note_busy(self, busy: bool) -> None:
+        if busy:
             self.changed.emit()
 
-    def ask_again(self) -> None:
-        """Repeat the query lost with a crashed engine."""
-        self._asked = None
-        self.follow()
-
-    def ask_for_step(self, step: str, place: int) -> None:
-        """Query the primitives offered where a step is, so that it can be edited."""
-        scheduling = self._scheduling
-        assert scheduling.recipe is not None
-        references = references_of(scheduling.primitives[place])
-        self._ask(MovesQuery(scheduling.recipe, scheduling.function, place, references))
-        self._step = step
-
-    def _ask(self, query: MovesQuery) -> None:
-        self._drop()
-        self._asked = query
-        if self._deadly[query] >= TWICE:
-            self.all = ()
-            self.changed.emit()
-            return
-        self._slot.ask(query, self._take, self._take_problem)
-        self.changed.emit()
-
-    def _drop(self) -> None:
-        self._step = ""
-        self._slot.drop()
-
-    def _take(self, moves: tuple[Move, ...]) -> None:
-        if self._asked is not None:
-            self._deadly.pop(self._asked, None)
-        if self._step:
-            step, self._step = self._step, ""
-            self._asked = None
-            self._scheduling.trying.open_step(step, moves)
-            self.follow()
-            return
+    def _set(self, moves: tuple[Move, ...]) -> None:
         self.all = moves
         self.changed.emit()
 
+    def _take(self, moves: tuple[Move, ...]) -> None:
+        self._set(moves)
+
     def _take_problem(self, problem: Problem) -> None:
-        self._step = ""
-        self.all = ()
-        if problem.code == "crashed" and self._asked is not None:
-            # Retry once on a fresh engine, then give up.
-            self._deadly[self._asked] += 1
-        self.changed.emit()
+        query = self._watch.refused
+        if problem.code == "crashed" and self._watch.was_retried and query is not None:
+            assert isinstance(query, MovesQuery)
+            self._deadly.add(query)
+        self._set(())
         if problem.code not in ("cancelled", "crashed"):
             self._document.notify(problem.line(), "wrong")
 
 
 SLOW_MS = 200
 """Delay before a request is shown as busy."""
+
+
+def _work(function: FunctionRecord) -> tuple[int, int, str]:
+    return (function.runs, function.loops, function.name)
 
 
 class Scheduling(QObject):
@@ -385,14 +384,12 @@ class Scheduling(QObject):
     ) -> None:
         super().__init__(document)
         self._document = document
-        self._queries = queries
         self._recovering = recovering
         self._stepping = stepping
-        self._slot = Slot(queries)
-        self._asked: ScheduleQuery | None = None
-        # The query that was repeated after a crash, once.
-        self._again: ScheduleQuery | None = None
-        self.shown: ScheduleQuery | None = None
+        self._watch = queries.watch(
+            self, self._query, self._take, self._take_problem, self._note_busy
+        )
+        self.shown: ScheduleQuery | None = None  # The query of `record`.
         self.index: int | None = None  # Number of its steps shown as applied; ``None`` for all.
         self.function = ""  # Name of the function; empty for none.
         # The function after these steps; ``None`` before the record arrives.
@@ -402,10 +399,11 @@ class Scheduling(QObject):
         self.editing = Editing(document, self)  # Edits the history.
         self.moves = Moves(document, queries, self)  # The applicable primitives.
         self.trying = Trying(document, queries, self)  # Previews and the form.
+        self.moves.changed.connect(self.trying.take_moves)
         self._slow = single_shot(self, SLOW_MS, self._note_slow)
         document.changed.connect(self._renew)
+        document.on(("selection", "snapshot"), self._follow_selection)
         document.on(("recipe", "pending"), self._follow)
-        recovering.replayed.connect(self._ask_again)
         self._stepping.list_changed.connect(self._follow)
         self._stepping.schedule_moved.connect(self._follow_step)
 
@@ -427,9 +425,8 @@ class Scheduling(QObject):
     @property
     def is_settled(self) -> bool:
         """Return whether the wanted record and its primitives are shown."""
-        recipe = self.recipe
-        wanted = None if recipe is None else ScheduleQuery(recipe, self.function, self.index)
-        return self.shown == wanted and self._asked is None and not self.moves.are_coming
+        known = self._watch.is_current or self.problem is not None
+        return known and self._watch.pending is None and not self.moves.are_coming
 
     @property
     def structure(self) -> str:
@@ -519,6 +516,34 @@ class Scheduling(QObject):
 
     # Selecting a function
 
+    @property
+    def functions(self) -> tuple[FunctionRecord, ...]:
+        """The TensorIR functions of the model, those with the most work first."""
+        snapshot = self._document.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        found = (each for each in functions if each.kind == "tensorir")
+        return tuple(sorted(found, key=_work, reverse=True))
+
+    def _follow_selection(self) -> None:
+        """Schedule the function that is selected, or that the selection became.
+
+        The only function of a model needs no selection. With nothing selected, the function stays.
+        """
+        if self._document.snapshot is None:
+            return
+        functions, selection = self.functions, self._document.selection
+        pointed = {each.partition("/")[0] for each in selection.chosen}
+        if len(functions) == 1:
+            found = list(functions)
+        elif selection.chosen:
+            linked = [each for each in functions if each.id in selection.linked]
+            found = [each for each in linked if each.id in pointed] or linked
+        else:
+            found = [each for each in functions if name_before_packing(each.name) == self.function]
+        names = [name_before_packing(each.name) for each in found]
+        if self.function not in names:
+            self.look(names[0] if names else "")
+
     def look(self, function: str) -> None:
         """Schedule another function; none for ``""``.
 
@@ -532,9 +557,7 @@ class Scheduling(QObject):
             self._follow()
 
     def _forget(self) -> None:
-        self._drop()
-        self._end_slow()
-        self._asked = self.shown = None
+        self.shown = None
         self.index = None
         self.editing.edited = ""
         self.record, self.problem = None, None
@@ -543,10 +566,13 @@ class Scheduling(QObject):
         self._stepping.take_schedule(self.function, ())
         self.changed.emit()
 
-    def _drop(self) -> None:
-        self._slot.drop()
-
     # The record
+
+    def _query(self) -> ScheduleQuery | None:
+        recipe = self.recipe
+        if not self.active or recipe is None or not self.function:
+            return None
+        return ScheduleQuery(recipe, self.function, self.index)
 
     def _follow_step(self) -> None:
         index = self._stepping.schedule_index
@@ -557,46 +583,24 @@ class Scheduling(QObject):
 
     def _follow(self) -> None:
         """Switch to the record of the wanted recipe and step."""
-        recipe = self.recipe
-        if not self.active or recipe is None or not self.function:
-            self.trying.cancel_draft()
-            self.trying.clear()
-            return
         if self.index is not None and self.index > len(self.primitives):
             self.index = None
-        wanted = ScheduleQuery(recipe, self.function, self.index)
-        if wanted == (self._asked or self.shown):
-            return
-        if self.shown is not None and recipe != self.shown.recipe:
+        wanted = self._query()
+        if wanted is None:
             self.trying.cancel_draft()
-            self.trying.stop()
-        self._drop()
-        self._asked = wanted
-        known = self._queries.cached(wanted)
-        if known is not None:
-            self._take(known)
-            return
-        self._slow.start()
-        self._slot.ask(wanted, self._take, self._take_problem)
+            self.trying.clear()
+        elif wanted != self._watch.pending and self._shows_other(wanted.recipe):
+            self.trying.cancel_draft()
+        self._watch.update()
 
-    def _ask_again(self) -> None:
-        """Repeat the query lost with the crashed engine."""
-        if self.problem is not None or self._asked is not None:
-            self._asked = self.shown = None
-            self._follow()
-        self.moves.ask_again()
+    def _shows_other(self, recipe: Recipe) -> bool:
+        return self.shown is not None and self.shown.recipe != recipe
 
     def _renew(self, change: Change) -> None:
-        """Query the record again if the recipe shown is derived again."""
-        if "snapshot" not in change.fields or change.before.recipe != change.after.recipe:
-            return
-        # The files behind it may have changed, and the function with them.
-        self.trying.cancel_draft()
-        self.trying.clear()
-        self.moves.forget()
-        self._drop()
-        self._end_slow()
-        self._asked = self.shown = None
+        """Discard previews if the recipe shown is derived again: its files may have changed."""
+        if "snapshot" in change.fields and change.before.recipe == change.after.recipe:
+            self.trying.cancel_draft()
+            self.trying.clear()
 
     def change(self, after: Recipe) -> None:
         """Apply the schedule changes made to `recipe`; other pending changes stay."""
@@ -607,12 +611,11 @@ class Scheduling(QObject):
         self._document.change(after)
 
     def _take(self, record: ScheduleRecord) -> None:
-        assert self._asked is not None
-        self._again = None
+        query = self._watch.shown
+        assert isinstance(query, ScheduleQuery)
         self._recovering.survived("engine", "primitive")
-        self.shown, self._asked = self._asked, None
+        self.shown = query
         self.record, self.problem = record, None
-        self._end_slow()
         self._look_at_failed(record)
         self._stepping.take_schedule(self.function, schedule_lines(self.function, record.steps))
         if self.index is None:
@@ -632,39 +635,37 @@ class Scheduling(QObject):
                 self.index = number
 
     def _take_problem(self, problem: Problem) -> None:
-        query, self._asked = self._asked, None
-        self._end_slow()
-        if problem.code == "crashed" and query is not None and self._goes_on_after(query):
+        query = self._watch.refused
+        assert isinstance(query, ScheduleQuery)
+        if problem.code == "crashed" and self._continues_after(query):
             return
         self.shown = query
         self.problem = problem
         self.changed.emit()
 
-    def _goes_on_after(self, query: ScheduleQuery) -> bool:
-        """Repeat once the query that crashed the engine, or leave out the step that crashed it."""
-        recipe = query.recipe
-        again = self._recovering.remedy(recipe)
-        if again is not None and again != recipe:
+    def _continues_after(self, query: ScheduleQuery) -> bool:
+        """Return whether the query is sent again, or leave out the step that crashed the engine."""
+        again = self._recovering.remedy(query.recipe)
+        if again is not None and again != query.recipe:
             self.shown = query
             self.editing.leave_out(again)
             return True
-        if again is None or query == self._again:
-            return False
-        self._again = query
-        self._follow()
-        return True
+        return again is not None and not self._watch.was_retried
 
-    def _note_slow(self) -> None:
-        self.busy = True
-        self._document.say(self.tr("Scheduling {0}").format(self.function), of="schedule")
-        self.busy_changed.emit()
-
-    def _end_slow(self) -> None:
+    def _note_busy(self, busy: bool) -> None:
+        if busy:
+            self._slow.start()
+            return
         self._slow.stop()
         if self.busy:
             self.busy = False
             self._document.say("", of="schedule")
             self.busy_changed.emit()
+
+    def _note_slow(self) -> None:
+        self.busy = True
+        self._document.say(self.tr("Scheduling {0}").format(self.function), of="schedule")
+        self.busy_changed.emit()
 
     # Position in the history
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from math import prod
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QIntValidator, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QWidget,
 )
 
@@ -25,6 +26,7 @@ from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import OrderList
+from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Draft, Scheduling
 from lowerscope.core.model.schedule import Argument, Element, Made, Reference
 from lowerscope.core.model.schedule_records import Field
@@ -503,29 +505,68 @@ ROOMY = 240
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
+class _Rows(QScrollArea):
+    """The rows of the form, as high as they are, which scroll where there is less room."""
+
+    def __init__(self, rows: QWidget) -> None:
+        super().__init__()
+        self._rows = rows
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidget(rows)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        rows.setProperty("ground", "panel")
+        self.viewport().setProperty("ground", "panel")
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        rows, width = self._rows, max(1, self.viewport().width())
+        height = rows.heightForWidth(width) if rows.hasHeightForWidth() else -1
+        return QSize(_WIDTH, max(height, rows.sizeHint().height()))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(_WIDTH, 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
+
+
 class ScheduleForm(QWidget):
     """The form of the draft, previewed while it is filled in."""
 
     def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+        self,
+        document: Document,
+        scheduling: Scheduling,
+        measurements: Measurements,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._scheduling = scheduling
+        self._measurements = measurements
         self._trying = scheduling.trying
         self._shown: tuple[str, str] | None = None
         self.editors: dict[str, Editor] = {}
-        self.back = push_button("‹", self.tr("Back to the moves (Esc)"))
-        self.back.setAccessibleName(self.tr("Back to the moves"))
+        self.back = push_button("‹", self.tr("Back to the primitives (Esc)"))
+        self.back.setAccessibleName(self.tr("Back to the primitives"))
         self.back.setFixedWidth(26)
         self.back.setStyleSheet("padding: 0px")
         self.title = Label(role="title")
         self.about = Label(role="quiet", wraps=True)
         self.state = Label(wraps=True)
         self.apply = push_button(self.tr("Apply"), look="primary")
+        self.measure = push_button(
+            self.tr("Apply and measure"), self.tr("Apply it, check the values and time it")
+        )
         self.force = QPushButton(self.tr("Apply anyway"))
         self.keep = push_button(
             self.tr("Keep as a draft"),
-            self.tr("Put it into the history as a step that is still to be mended"),
+            self.tr("Add it to the history as a failed step, to be edited later"),
         )
         self._rows = QWidget()
         self._form = QFormLayout(self._rows)
@@ -534,10 +575,11 @@ class ScheduleForm(QWidget):
         self._form.setHorizontalSpacing(10)
         self._form.setVerticalSpacing(6)
         self._lay_out()
-        for button in (self.apply, self.force, self.keep):
+        for button in (self.apply, self.measure, self.force, self.keep):
             button.installEventFilter(self)
         self.back.clicked.connect(self._trying.cancel_draft)
         self.apply.clicked.connect(self._apply)
+        self.measure.clicked.connect(self.apply_and_measure)
         self.keep.clicked.connect(self._apply)
         self.force.clicked.connect(self._force)
         self._trying.draft_changed.connect(self._show)
@@ -546,18 +588,13 @@ class ScheduleForm(QWidget):
 
     def _lay_out(self) -> None:
         head = row_of(None, self.back, (self.title, 1), spacing=6)
-        area = QScrollArea()
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setWidget(self._rows)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._rows.setProperty("ground", "panel")
-        area.viewport().setProperty("ground", "panel")
-        buttons = row_of(None, self.apply, self.force, self.keep, STRETCH, spacing=6)
+        self._area = _Rows(self._rows)
+        buttons = row_of(None, self.apply, self.measure, self.force, self.keep, STRETCH, spacing=6)
         column_of(
-            self, head, self.about, (area, 1), self.state, buttons, margins=(8, 6, 8, 6), spacing=4
+            self,
+            *(head, self.about, self._area, buttons, self.state, STRETCH),
+            margins=(8, 6, 8, 6),
+            spacing=4,
         )
 
     def _show(self) -> None:
@@ -593,6 +630,7 @@ class ScheduleForm(QWidget):
             editor.edited.connect(self._edit)
             for line in editor.findChildren(QLineEdit):
                 line.installEventFilter(self)
+        self._area.updateGeometry()
         self._focus_first()
 
     def _focus_first(self) -> None:
@@ -635,13 +673,15 @@ class ScheduleForm(QWidget):
             mark = "⚠" if error.unsafe else "✕"
             text, role = f"{mark} {error.message}", "wrong"
         elif preview is not None and preview.record is not None:
-            text, role = self.tr("✓ it can be applied"), "right"
+            text, role = self.tr("✓ legal"), "right"
         elif preview is not None:
             text = self.tr("trying…")
         self.state.setText(text)
         self.state.set_role(role)
         unsafe = error is not None and error.unsafe
-        self.apply.setEnabled(not draft.wrong and error is None)
+        for button in (self.apply, self.measure):
+            button.setEnabled(self._trying.can_apply)
+        self.measure.setVisible(error is None)
         self.force.setVisible(unsafe)
         self.keep.setVisible(error is not None and not unsafe and not draft.wrong)
 
@@ -652,6 +692,12 @@ class ScheduleForm(QWidget):
 
     def _apply(self) -> None:
         self._trying.apply_draft()
+
+    def apply_and_measure(self) -> None:
+        """Apply the primitive, and check and measure the function after it."""
+        if self._trying.can_apply:
+            self._measurements.measure_next()
+            self._trying.apply_draft()
 
     def _force(self) -> None:
         self._trying.apply_draft(forced=True)
@@ -676,8 +722,12 @@ class ScheduleForm(QWidget):
             # The second click of a double click on the widget that the form replaced.
             return True
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
-            if event.key() in ENTER and self.apply.isEnabled():
-                self._apply()
+            plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if plain == Qt.KeyboardModifier.NoModifier and event.key() in ENTER:
+                if watched is self.measure:
+                    self.apply_and_measure()
+                elif self.apply.isEnabled():
+                    self._apply()
                 return True
             if event.key() == Qt.Key.Key_Escape:
                 self._trying.cancel_draft()

@@ -7,8 +7,9 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.layouts import column_of
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import ChoiceList
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_tree import move_choices
@@ -29,9 +30,10 @@ class ScheduleMovesPage(QWidget):
         super().__init__(parent)
         self._scheduling = scheduling
         self._pointed = ""
-        self.about = ElidedLabel(role="title")
-        self.choices = ChoiceList(self.tr("Moves"), self.tr("Search primitives"))
-        column_of(self, self.about, (self.choices, 1), margins=(8, 6, 8, 4), spacing=4)
+        self.about = ElidedLabel(role="quiet")
+        self.choices = ChoiceList(self.tr("Primitives"), self.tr("Search primitives"))
+        head = row_of(None, Label(self.tr("Primitives"), role="title"), (self.about, 1), spacing=8)
+        column_of(self, head, (self.choices, 1), margins=(8, 6, 8, 4), spacing=4)
         self.choices.pointed.connect(self._point)
         self.choices.chosen.connect(self._choose)
         self.choices.escaped.connect(self._escape)
@@ -45,10 +47,8 @@ class ScheduleMovesPage(QWidget):
             return
         scheduling = self._scheduling
         chosen = scheduling.chosen
-        self.about.set_whole(" ".join(f"{each.kind} {each.name}" for each in chosen[:1]) or "")
-        if len(chosen) > 1:
-            self.about.set_whole(", ".join(each.name for each in chosen))
-        self.about.setVisible(bool(chosen))
+        kind = f"{chosen[0].kind} " if len(chosen) == 1 else ""
+        self.about.set_whole(kind + ", ".join(each.name for each in chosen))
         # Without a selection, primitives that need none would be the only entries, so none is
         # listed.
         moves = scheduling.moves.all if scheduling.record is not None and chosen else ()
@@ -71,10 +71,10 @@ class ScheduleMovesPage(QWidget):
             )
         if moves.are_deadly:
             return (
-                self.tr("No moves are known"),
-                self.tr("The engine dies when it looks for moves of this; take other loops."),
+                self.tr("No primitives are known"),
+                self.tr("The engine crashes on this selection; select other loops."),
             )
-        nothing = "" if moves.all else self.tr("There is nothing that can be done with this")
+        nothing = "" if moves.all else self.tr("No primitive applies to the selection")
         return nothing, ""
 
     def _move(self, key: str) -> Move | None:
@@ -94,10 +94,14 @@ class ScheduleMovesPage(QWidget):
             # Whatever replaces the row is previewed on the next mouse move.
             self._pointed = ""
             self.choices.list.setCurrentRow(-1)
+            # The filter would hide the primitives of what comes next.
+            self.choices.line.clear()
             self.done.emit()
             self._scheduling.trying.choose(move)
 
     def _escape(self) -> None:
+        self._pointed = ""
+        self.choices.list.setCurrentRow(-1)
         self._scheduling.trying.show(None)
         self.done.emit()
 
@@ -120,7 +124,7 @@ class ScheduleMenu(QFrame):
         self._pane = pane
         self.setProperty("floating", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setAccessibleName(self.tr("Moves"))
+        self.setAccessibleName(self.tr("Primitives"))
         self.page = ScheduleMovesPage(document, scheduling)
         column_of(self, self.page, margins=2, spacing=None)
         self.page.done.connect(self._close)
@@ -139,7 +143,6 @@ class ScheduleMenu(QFrame):
             max(0, min(corner.x(), window.width() - self.width())),
             max(0, min(corner.y(), window.height() - self.height())),
         )
-        self.page.choices.line.clear()
         self.show()
         self.raise_()
         self.page.choices.line.setFocus()

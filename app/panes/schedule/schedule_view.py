@@ -1,226 +1,292 @@
-"""The Schedule pane: a function's loops, the applicable primitives, and the history."""
+"""The Schedule mode: loops, primitives, form, code, history, variants and roofline in one view."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QFocusEvent
-from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QStackedWidget, QWidget
+from PySide6.QtGui import QFocusEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QStackedWidget, QWidget
 
+from lowerscope.app.document.build_steps import BuildSteps
+from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.bar_controls import Field, Part, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
-from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.kit.layouts import STRETCH, column_of
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.plain_text import literal
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.split import Split, strip_of
-from lowerscope.app.kit.typefaces import TextMetrics
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.panes.common.descriptions import names_of, nothing_words
 from lowerscope.app.panes.schedule.measurements import Measurements
+from lowerscope.app.panes.schedule.metrics import Figures, RooflineView, Standing, VariantTable
 from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.schedule.numbers_page import NumbersPage, VerdictPill
+from lowerscope.app.panes.schedule.schedule_code import ScheduleCode
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
+from lowerscope.app.panes.schedule.schedule_history import ScheduleHistory
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu, ScheduleMovesPage
-from lowerscope.app.panes.schedule.schedule_tree import ScheduleHistory, ScheduleTree
+from lowerscope.app.panes.schedule.schedule_tree import ScheduleTree
 from lowerscope.app.panes.schedule.schedule_variants import Variants
-from lowerscope.core.model.schedule import is_shared, shown_name
+from lowerscope.core.model.graph import name_of
+from lowerscope.core.model.schedule import name_before_packing, shown_name
+from lowerscope.core.model.snapshot import FunctionRecord
 
-VARIANT_WIDTH = 170
-VERDICT_WIDTH = 150
+LEFT, MIDDLE = 320, 292
+"""Widths of the loops and primitives, and of the form and figures."""
+
+FIELD = 28
+"""Height of the boxes in the tool bar."""
+
+DOCK, LOW_DOCK = 190, 124
+"""Heights of the history, the variants and the roofline."""
+
+NARROW, LOW = 1180, 560
+"""Sizes below which the form replaces the primitives, and the dock is low."""
 
 
 class ScheduleView(Pane):
-    """The workbench: loop tree, primitives or form, and history side by side, next to the code."""
+    """The workbench for one function; without a function, the list of those to choose from."""
 
     def __init__(
         self,
         document: Document,
+        queries: Queries,
         stepping: Stepping,
         scheduling: Scheduling,
         variants: Variants,
         measurements: Measurements,
-        run: Callable[[], None],
+        colouring: Colouring,
+        build: BuildSteps,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(self.tr("Schedule"), parent)
         self._document = document
         self._variants = variants
-        self._run_model = run
         self._scheduling = scheduling
+        # Unknown before the first layout.
+        self._narrow: bool | None = None
+        self._low: bool | None = None
         self.tree = ScheduleTree(document, scheduling)
         self.moves = ScheduleMovesPage(document, scheduling)
-        self.form = ScheduleForm(document, scheduling)
-        self.history = ScheduleHistory(stepping, scheduling, measurements)
+        self.form = ScheduleForm(document, scheduling, measurements)
+        self.figures = Figures(document, measurements)
+        self.code = ScheduleCode(document, queries, stepping, scheduling, colouring, build)
+        self.history = ScheduleHistory(document, stepping, scheduling, measurements)
+        self.variants = VariantTable(scheduling, variants, measurements)
+        self.roofline = RooflineView(scheduling, measurements)
         self.menu = ScheduleMenu(document, scheduling, self)
-        self.variant = QPushButton()
-        self.variant.setToolTip(self.tr("The variants of this function's schedule"))
-        self.variant.setMenu(QMenu(self))
-        self.variant.setProperty("align", "left")
-        # Fixed size: a button that changes size would lay out all docks of the window again.
-        self.variant.setFixedSize(VARIANT_WIDTH, self.variant.sizeHint().height())
+        self.function, self.variant = Field(self.tr("Function")), Field(self.tr("Variant"))
+        self.function_menu, self.variant_menu = QMenu(self), QMenu(self)
+        self.function.set_menu(self.function_menu)
+        self.variant.set_menu(self.variant_menu)
         self.by_rule = push_button(
-            self.tr("By rule"),
+            self.tr("Auto-schedule"),
             self.tr("Have a rule schedule the function: a variant whose steps say why"),
         )
         self.tune = push_button(
             self.tr("Tune…"), self.tr("Try many schedules on this machine, and keep the fastest")
         )
-        self.keep = push_button(self.tr("Keep"), self.tr("Copy, save or load the schedule"))
-        self.keep.setMenu(QMenu(self))
         self.left_over = QPushButton()
         self.left_over.setMenu(QMenu(self))
         self.left_over.hide()
-        self.everywhere = check_box(
-            "",
-            self.tr(
-                "Ticked: all functions of the same structure share the schedule.\n"
-                "Unticked: this one has a schedule of its own, and the others keep theirs."
-            ),
-        )
         self.in_model = check_box(
             self.tr("Apply to the model"),
-            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it"),
+            self.tr("Add the step ApplySchedules to the end of the pipeline, so that Run uses it"),
         )
-        self.run = push_button(self.tr("Run"), self.tr("Run the model and compare it with torch"))
-        self.code = CodeView(self.tr("The schedule as Python"))
-        self.code.set_empty(
-            self.tr("No step yet"), self.tr("The steps of the schedule stand here as Python.")
-        )
-        self.numbers = NumbersPage(document, scheduling, variants, measurements)
-        self.verdict = VerdictPill(measurements)
-        # Fixed size for all its texts, for the same reason as the button of the variants.
-        self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
-        stays = self.verdict.sizePolicy()
-        stays.setRetainSizeWhenHidden(True)
-        self.verdict.setSizePolicy(stays)
-        self.middle = QStackedWidget()
-        self.middle.addWidget(self.moves)
-        self.middle.addWidget(self.form)
+        self.standing = Standing(measurements)
+        self.chooser = FunctionChooser(document, scheduling)
         self._lay_out()
-        self.everywhere.clicked.connect(variants.set_everywhere)
+        self.function_menu.aboutToShow.connect(self._fill_functions)
         self.in_model.clicked.connect(variants.set_in_model)
-        self.run.clicked.connect(self._run)
         self.by_rule.clicked.connect(variants.by_rule.ask)
-        self.verdict.clicked.connect(self.show_numbers)
         self.tree.menu_wanted.connect(self.open_menu)
         self.tree.row_activated.connect(self._enter_moves)
-        self.page_changed.connect(self._show_code)
-        self._scheduling.changed.connect(self._show)
-        self._scheduling.busy_changed.connect(self._show_busy)
-        self._scheduling.trying.draft_changed.connect(self._show_draft)
+        self.moves.done.connect(self._leave_moves)
+        scheduling.changed.connect(self._show)
+        scheduling.trying.draft_changed.connect(self._show_draft)
         document.on(("recipe", "pending"), self._show)
-        document.on(("run", "running"), self._show)
         variants.left_over.changed.connect(self._show_left_over)
+        self.code.header.maximise_wanted.connect(self._switch_code_alone)
+        self.code.header.window_wanted.connect(self.header.window_wanted)
         self._show()
 
     def _lay_out(self) -> None:
-        strip = strip_of(
+        bar = strip_of(
+            self.function,
             self.variant,
             self.by_rule,
             self.tune,
-            self.keep,
-            self.left_over,
-            STRETCH,
-            self.everywhere,
             self.in_model,
-            self.run,
+            self.left_over,
+            (self.standing, 1),
         )
-        left = Split(
-            Qt.Orientation.Vertical, self.tree, self.history, sizes=(420, 280), shares=(3, 2)
+        for field in (self.function, self.variant):
+            field.setFixedHeight(FIELD)
+        self.offered = QStackedWidget()
+        self.offered.addWidget(self.moves)
+        self.left = Split(Qt.Orientation.Vertical, self.tree, self.offered, shares=(1, 1))
+        self.middle = QStackedWidget()
+        self.middle.addWidget(self.figures)
+        self.middle.addWidget(self.form)
+        self.columns = Split(
+            Qt.Orientation.Horizontal, self.left, self.middle, self.code, shares=(0, 0, 1)
         )
-        self.split = Split(
-            Qt.Orientation.Horizontal, left, self.middle, sizes=(430, 330), shares=(4, 3)
+        # In a narrow window, the figures and the roofline share the place of the variants.
+        self.facts = SegmentedSwitch(
+            self.tr("Facts on the function"),
+            (
+                Segment("variants", self.tr("Variants")),
+                Segment("figures", self.tr("Numbers")),
+                Segment("roofline", self.tr("Roofline")),
+            ),
         )
+        self.facts.changed.connect(self._show_facts)
+        self.facts.setParent(self)
+        self.facts.hide()
+        self.side = QStackedWidget()
+        self.side.addWidget(self.variants)
+        self.dock = Split(
+            Qt.Orientation.Horizontal,
+            *(self.history, self.side, self.roofline),
+            shares=(7, 4, 2),
+        )
+        self.rows = Split(Qt.Orientation.Vertical, self.columns, self.dock, shares=(1, 0))
+        self.whole = QStackedWidget()
+        self.whole.addWidget(self.chooser)
+        self.whole.addWidget(self.rows)
         page = QWidget()
-        column_of(page, strip, (self.split, 1))
-        self.add_page("loops", self.tr("Loops"), page)
-        self.add_page("numbers", self.tr("Numbers"), self.numbers)
-        self.add_page("python", self.tr("Python"), self.code)
-        self.add_corner(self.verdict)
-        self.tree.setMinimumWidth(230)
-        self.middle.setMinimumWidth(180)
-        self.history.setMinimumWidth(150)
+        column_of(page, bar, (self.whole, 1))
+        self.add_page("schedule", self.tr("Schedule"), page)
+        # The tool bar names the function, and has what a header has.
+        self.header.hide()
+        for widget, width in ((self.left, 220), (self.middle, 240), (self.code, 300)):
+            widget.setMinimumWidth(width)
+        for part, width in ((self.history, 240), (self.side, 220), (self.roofline, 160)):
+            part.setMinimumSize(width, 60)
+
+    # Sizes
+
+    def _fit(self) -> None:
+        """Arrange the parts for the size of the window."""
+        narrow, low = self.width() < NARROW, self.height() < LOW
+        if narrow != self._narrow:
+            self._narrow = narrow
+            self._set_narrow(narrow)
+            rest = max(1, self.width() - LEFT - (0 if narrow else MIDDLE))
+            self.columns.setSizes([LEFT, 0 if narrow else MIDDLE, rest])
+            shares = (54, 46, 0) if narrow else (52, 30, 18)
+            self.dock.setSizes([self.width() * share // 100 for share in shares])
+        if low != self._low:
+            self._low = low
+            height = LOW_DOCK if low else DOCK
+            above = max(1, self.height() - height)
+            self.rows.setSizes([above, height])
+            self.left.setSizes([above * 9 // 20, above * 11 // 20])
+
+    def _set_narrow(self, narrow: bool) -> None:
+        self.middle.setVisible(not narrow)
+        if narrow:
+            self.offered.addWidget(self.form)
+            self.side.addWidget(self.figures)
+            self.side.addWidget(self.roofline)
+        else:
+            self.middle.addWidget(self.figures)
+            self.middle.addWidget(self.form)
+            self.dock.addWidget(self.roofline)
+            self.roofline.show()
+        self.facts.setVisible(narrow)
+        self._show_facts(self.facts.current() if narrow else "variants")
+        self._show_draft()
+
+    def _switch_code_alone(self) -> None:
+        """Show the code alone, or all parts again."""
+        alone = not self.dock.isHidden()
+        self.dock.setVisible(not alone)
+        self.left.setVisible(not alone)
+        self.middle.setVisible(not alone and not self._narrow)
+
+    def _show_facts(self, key: str) -> None:
+        parts: dict[str, Figures | VariantTable | RooflineView] = {
+            "variants": self.variants,
+            "figures": self.figures,
+            "roofline": self.roofline,
+        }
+        for part in parts.values():
+            part.title.setVisible(not self._narrow)
+        if self._narrow:
+            # In the place of the title.
+            row = parts[key].head.layout()
+            assert isinstance(row, QHBoxLayout)
+            row.insertWidget(0, self.facts)
+        self.side.setCurrentWidget(parts[key])
+
+    # Content
 
     def _show(self) -> None:
         scheduling, variants = self._scheduling, self._variants
-        record = scheduling.record
-        schedule = scheduling.schedule
-        self.set_context(scheduling.function)
+        record, schedule = scheduling.record, scheduling.schedule
+        has_function = bool(scheduling.function)
+        self.whole.setCurrentWidget(self.rows if has_function else self.chooser)
+        shown = scheduling.function or self.tr("none selected")
+        self.function.set_lines((Part(self.tr("Function"), "quiet"), Part(shown, "strong")))
         name = self.tr("unscheduled") if schedule is None else shown_name(schedule.variant)
-        whole = self.tr("Variant: {0}").format(name)
-        room = VARIANT_WIDTH - 32
-        right = Qt.TextElideMode.ElideRight
-        shown = TextMetrics(self.variant.font()).elidedText(whole, right, room)
-        self.variant.setText(literal(shown))
-        self.variant.setAccessibleName(whole)
-        for widget in (
-            *(self.variant, self.by_rule, self.tune),
-            *(self.keep, self.in_model, self.run),
-        ):
+        self.variant.set_lines((Part(self.tr("Variant"), "quiet"), Part(name, "strong")))
+        self.function.setEnabled(bool(scheduling.functions))
+        for widget in (self.variant, self.by_rule, self.tune, self.in_model):
             widget.setEnabled(record is not None)
-        twins = () if record is None else record.twins
-        self.everywhere.setVisible(bool(twins))
-        self._show_alike(len(twins) + 1)
-        self.everywhere.setAccessibleDescription(", ".join(twins))
-        self.everywhere.setChecked(schedule is None or is_shared(schedule))
         self.in_model.setChecked(variants.in_model)
-        self.run.setEnabled(record is not None and not self._document.running)
-        self._show_code()
 
-    def _run(self) -> None:
-        if self._scheduling.primitives and not self._variants.in_model:
-            text = self.tr(
-                "The model runs unscheduled: tick “Apply to the model” to change it too."
-            )
-            self._document.notify(text, "info")
-        self._run_model()
+    def _fill_functions(self) -> None:
+        menu = self.function_menu
+        menu.clear()
+        for each in self._scheduling.functions:
+            action = menu.addAction(literal(each.name), partial(self._document.select, (each.id,)))
+            action.setCheckable(True)
+            action.setChecked(name_before_packing(each.name) == self._scheduling.function)
 
     def _show_left_over(self) -> None:
         left_over = self._variants.left_over
         count = len(left_over.all)
         self.left_over.setVisible(count > 0)
-        self.left_over.setText(self.tr("⚠ {0} left over").format(count))
-        head = self.tr("Schedules of functions that are not there any more:")
+        self.left_over.setText(self.tr("⚠ {0} orphaned").format(count))
+        head = self.tr("Schedules of functions that no longer exist:")
         self.left_over.setToolTip("\n".join((head, *map(left_over.title, left_over.all))))
-
-    def _show_alike(self, functions: int) -> None:
-        schedule, alike = self._scheduling.schedule, self._variants.alike
-        if schedule is None or not is_shared(schedule) or alike == functions:
-            text = self.tr("all {0} alike").format(functions)
-        else:
-            text = self.tr("{0} of {1} alike").format(alike, functions)
-        self.everywhere.setText(text)
-
-    def _show_code(self, _page: str = "") -> None:
-        record = self._scheduling.record
-        if self.current() == "python":
-            self.code.set_text("" if record is None or not record.steps else record.code, "python")
-
-    def _show_busy(self) -> None:
-        self.set_busy(self._scheduling.busy)
 
     def _show_draft(self) -> None:
         drafted = self._scheduling.trying.draft is not None
+        stack, other = (self.offered, self.moves) if self._narrow else (self.middle, self.figures)
         if drafted:
-            self.middle.setCurrentWidget(self.form)
-        elif self.middle.currentWidget() is self.form:
+            stack.setCurrentWidget(self.form)
+        elif stack.currentWidget() is not other:
             had_focus = self.form.isAncestorOf(QApplication.focusWidget() or self)
-            self.middle.setCurrentWidget(self.moves)
+            stack.setCurrentWidget(other)
             if had_focus:
                 self.tree.setFocus()
 
+    # Going to parts
+
     def show_numbers(self) -> None:
-        """Show the metrics of the function and the verdict on it."""
-        self.set_current("numbers")
+        """Go to the figures of the function."""
+        self._scheduling.trying.cancel_draft()
+        if self._narrow:
+            self.facts.set_current("figures")
+            self._show_facts("figures")
+        self.figures.table.setFocus()
 
     def _enter_moves(self) -> None:
         """Move the focus to the primitives of the activated row."""
         self._scheduling.trying.cancel_draft()
-        # The previous search text would hide the others.
-        self.moves.choices.line.clear()
         self.moves.choices.line.setFocus()
         self.moves.choices.point_at_first()
+
+    def _leave_moves(self) -> None:
+        """Move the focus back to the loops; a form takes it from there."""
+        if self.moves.isAncestorOf(QApplication.focusWidget() or self):
+            self.tree.setFocus()
 
     def open_menu(self, place: QPoint) -> None:
         """Open the primitives for the selection as a menu."""
@@ -230,11 +296,97 @@ class ScheduleView(Pane):
 
     def open_menu_here(self) -> None:
         """Open the primitives for the selection beside its row of the tree."""
-        self.set_current("loops")
         self.tree.open_menu()
 
     # Qt
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         # Not a focus proxy: Tab would skip the widgets before it.
-        self.tree.setFocus(event.reason())
+        shown: QWidget = self.tree if self._scheduling.function else self.chooser.table
+        shown.setFocus(event.reason())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.isVisible():
+            self._fit()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._fit()
+
+
+class FunctionChooser(QWidget):
+    """The TensorIR functions of the model, to choose the one to schedule."""
+
+    def __init__(
+        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._scheduling = scheduling
+        self.title = Label(role="title")
+        self.hint = Label(role="quiet", wraps=True)
+        self.table = Table(
+            self.tr("Functions to schedule"),
+            (
+                Column(self.tr("function"), width=220),
+                Column(self.tr("blocks"), numeric=True),
+                Column(self.tr("loops"), numeric=True),
+                Column(self.tr("iterations"), numeric=True, tooltip=self.tr("in one call")),
+                Column(self.tr("calls"), numeric=True),
+                Column(self.tr("called by"), stretch=True, width=160),
+            ),
+        )
+        self.empty = EmptyState()
+        words = column_of(None, self.title, self.hint, margins=(10, 14, 10, 10), spacing=4)
+        listed = QWidget()
+        column_of(listed, words, (self.table, 1))
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.empty)
+        self._stack.addWidget(listed)
+        row_of(self, (self._stack, 1))
+        self.table.row_clicked.connect(self._choose)
+        self.table.row_activated.connect(self._choose)
+        document.on(("snapshot", "selection"), self._show)
+        document.on(("recipe", "pending"), self._show)
+        scheduling.changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        functions = self._scheduling.functions
+        self._stack.setCurrentIndex(int(bool(functions)))
+        if not functions:
+            self.empty.set_text(*self._nothing())
+            return
+        chosen = self._document.selection.chosen
+        if chosen:
+            self.title.setText(self.tr("{0} has no TensorIR function").format(name_of(chosen[0])))
+        else:
+            self.title.setText(self.tr("No function selected"))
+        self.hint.setText(self.tr("Choose the function to schedule; the longest are at the top."))
+        self.table.set_rows([self._row(each) for each in functions])
+
+    def _nothing(self) -> tuple[str, str]:
+        if self._document.snapshot is None:
+            return nothing_words(self._document)
+        return (
+            self.tr("The model has no TensorIR function"),
+            self.tr("Lower a node by TE, or add LegalizeOps to the pipeline."),
+        )
+
+    def _choose(self, key: str) -> None:
+        self._document.select((key,))
+
+    def _row(self, function: FunctionRecord) -> Row:
+        linked = self._document.linked_to(function.id)
+        nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
+        callers = nodes or function.calls
+        counts = (function.blocks, function.loops, function.runs, len(function.calls))
+        return Row(
+            function.id,
+            (
+                Cell(function.name, bold=True),
+                *(Cell(f"{count:,}", value=count) for count in counts),
+                Cell(names_of(callers, most=12), "quiet", tooltip=names_of(callers, most=60)),
+            ),
+        )

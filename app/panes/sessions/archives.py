@@ -28,8 +28,8 @@ from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.pane import ProgressLine
 from lowerscope.app.kit.pane_messages import Banner
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.core.files.archives import Archive, folder_for, is_archive, read_archive, unpack
 from lowerscope.core.files.paths import user_path
+from lowerscope.core.files.sessions import Archive, folder_for, is_archive, read_archive, unpack
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Cancelled, LowerscopeError, Problem
 

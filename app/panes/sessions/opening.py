@@ -20,8 +20,7 @@ from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import Trusting
-from lowerscope.core.files.archives import ARCHIVE
-from lowerscope.core.files.sessions import SUFFIX
+from lowerscope.core.files.sessions import ARCHIVE, SUFFIX
 from lowerscope.core.files.sources import parse_spec, with_absolute_paths
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,9 +24,9 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.background import when_done
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.console import say
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.sessions import (
     SUFFIX,
-    Hashes,
     Session,
     changed_since,
     load_session,
@@ -135,8 +134,6 @@ class Sessions(QObject):
         self._coming: tuple[Place, Session] | None = None
         self._kept: tuple[Recipe, Recipe | None, WindowLayout] | None = None
         self._trouble: Problem | None = None
-        # Whether code may write beside the file, which is then saved by way of its twin.
-        self.has_twin = False
         self._is_gone = False
         self._finished = False
         self._to_go_on: Recipe | None = None
@@ -159,15 +156,6 @@ class Sessions(QObject):
     def path(self) -> Path | None:
         """The session file named by the user; ``None`` if there is none."""
         return None if self._place is None else self._place.given
-
-    def path_of(self, recipe: Recipe | None) -> Path | None:
-        """Return the file that a recipe is, or is about to be, saved in, if the user named one."""
-        place = self._place
-        if self._coming is not None and self._is_coming(recipe):
-            place, _ = self._coming
-        elif recipe is None or document_of(recipe) != self._source:
-            place = None
-        return None if place is None or place.lock is None else place.given
 
     @property
     def read_only(self) -> bool:
@@ -379,9 +367,8 @@ class Sessions(QObject):
         if place.automatic:
             with contextlib.suppress(OSError):  # the save reports it
                 place.path.parent.mkdir(parents=True, exist_ok=True)
-        save = partial(save_session, by_twin=self.has_twin)
         self._under_way = self._thread.submit(
-            save, place.path, recipe, now[2], place.written, self._hashes, wanted
+            save_session, place.path, recipe, now[2], place.written, self._hashes, wanted
         )
         when_done(self._under_way, self, self._take_saved)
 

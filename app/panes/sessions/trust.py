@@ -25,15 +25,20 @@ from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.core.files.approved import long_lines, readable_source
+from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.paths import read_plain
-from lowerscope.core.files.sessions import Hashes, files_of
+from lowerscope.core.files.sessions import files_of
 from lowerscope.core.files.sources import PREFIX, database_files, neighbours
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe
 
 
 class Trusting(QObject):
-    """Shows the dialog about a recipe's files, and stores those that may run."""
+    """Shows the dialog about a recipe's files, and stores those that may run.
+
+    Args:
+        confinement: Returns what code that runs may do, as a sentence.
+    """
 
     declined = Signal()  # The user declined to run the files.
 
@@ -43,10 +48,12 @@ class Trusting(QObject):
         children: Children,
         run: Callable[[], None],
         settings: Settings,
+        confinement: Callable[[], str],
         window: QWidget,
     ) -> None:
         super().__init__(window)
         self._document = document
+        self._confinement = confinement
         self._run = run
         self._settings = settings
         self._window = window
@@ -90,7 +97,7 @@ class Trusting(QObject):
             return
 
         changed = [path for path in unknown if path in known]
-        dialog = RunCodeDialog(unknown, changed, self._window)
+        dialog = RunCodeDialog(unknown, changed, self._confinement(), self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         # Each dialog approves only what it shows, in case a second one opens.
         dialog.accepted.connect(partial(self._go, files, hashes | dialog.shown, go, decline))
@@ -171,7 +178,7 @@ class Trusting(QObject):
 def _hashes(paths: Iterable[str]) -> dict[str, str]:
     """Return the hashes of files, read anew: equal size and time do not prove equality."""
     hashes = Hashes()
-    return {path: hashes.of(path) for path in paths}
+    return {path: hashes.of(Path(path)) for path in paths}
 
 
 def code_of(recipe: Recipe) -> tuple[str, ...]:
@@ -209,24 +216,29 @@ class RunCodeDialog(Dialog):
     Args:
         paths: The files.
         changed: Those of them that ran before with other content.
+        confinement: What they may do, as a sentence.
     """
 
     def __init__(
-        self, paths: Sequence[str], changed: Sequence[str], parent: QWidget | None = None
+        self,
+        paths: Sequence[str],
+        changed: Sequence[str],
+        confinement: str,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         several = len(paths) > 1
         self.setWindowTitle(self.tr("Run these files?") if several else self.tr("Run this file?"))
         if several:
-            text = self.tr("Opening runs these files as programs, with all that you may do: {0}.")
+            text = self.tr("Opening runs these files as programs: {0}.")
             again = self.tr("Since they were opened here, these have changed: {0}.")
             first = self.tr("They have not been opened here before.")
         else:
-            text = self.tr("Opening runs {0} as a program, with all that you may do.")
+            text = self.tr("Opening runs {0} as a program.")
             again = self.tr("It has changed since it was opened here.")
             first = self.tr("It has not been opened here before.")
         since = again.format(_names(changed)) if changed else first
-        question = Label(f"{text.format(_names(paths))} {since}")
+        question = Label(f"{text.format(_names(paths))} {confinement} {since}")
         question.setWordWrap(True)
         # The SHA-256 of the content shown of each file, by its path; ``""`` if it cannot be read.
         self.shown: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The Pipeline pane: the recipe's steps, editable, and the passes of the build, read-only."""
+"""The list of steps: translation, passes, build and run, with the pipeline edited in place."""
 
 from __future__ import annotations
 
@@ -7,34 +7,25 @@ from functools import partial
 
 import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QHBoxLayout,
-    QMenu,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.links import moment_link
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import StepLine, Stepping
+from lowerscope.app.document.run_steps import RunSteps
+from lowerscope.app.document.stepping import ORDER, StepLine, Stepping
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import IconButton, icon, push_button
 from lowerscope.app.kit.dialogs import filter_field
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.tables.trees import StepList, StepRow
+from lowerscope.app.kit.step_slider import Dot, StepSlider
+from lowerscope.app.kit.tables.step_list import StepList, StepRow
 from lowerscope.app.panes.common.descriptions import nothing_words
+from lowerscope.app.panes.common.step_texts import step_text
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
-from lowerscope.app.panes.steps.pipeline_rows import (
-    METAL,
-    build_rows,
-    moment_of,
-    step_rows,
-    with_pin,
-)
+from lowerscope.app.panes.steps.step_rows import SectionRows, moment_of, section_of, with_pin
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import Problem
@@ -44,7 +35,7 @@ from lowerscope.core.model.snapshot import PassType
 
 
 class PipelineView(Pane):
-    """The Pipeline pane; ``export_wanted`` is for the module at a `Moment`."""
+    """The list of steps; ``export_wanted`` is for the module at a `Moment`."""
 
     export_wanted = Signal(object)
 
@@ -55,37 +46,43 @@ class PipelineView(Pane):
         stepping: Stepping,
         pins: Pins,
         build: BuildSteps,
+        run_steps: RunSteps,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("Pipeline"), parent)
+        super().__init__(self.tr("Steps"), parent)
         self._document = document
         self._queries = queries
         self._pins = pins
         self._build = build
+        self._run_steps = run_steps
         self._stepping = stepping
         self._dialog: PassDialog | None = None
-        self._metal_shown = False
-        titles = (self.tr("#"), self.tr("pass"), self.tr("changed"), self.tr("time"))
-        self.list = StepList(self.tr("Steps of the pipeline"), titles)
-        self.add = QPushButton(self.tr("Add…"))
-        self.add.setToolTip(self.tr("Add a pass from the catalogue, after the selected step"))
-        self.step = QPushButton(self.tr("Step"))
-        self.step.setToolTip(self.tr("What can be done with the selected step"))
+        self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
+        self._opened: set[str] = set()  # Folds of unchanged steps that are.
+        self.list = StepList(self.tr("Steps"))
+        self.add = push_button(
+            self.tr("Add pass"), self.tr("Add a pass from the catalogue, after the selected step")
+        )
+        self.step = IconButton("more", self.tr("Commands for the selected step"))
+        self.step.setPopupMode(IconButton.ToolButtonPopupMode.InstantPopup)
         self.step.setMenu(QMenu(self))
         self.step.menu().aboutToShow.connect(self._fill_step_menu)
-        self.name = filter_field(self.tr("pass"), self.tr("Filter by the name of a pass"))
-        self.function = filter_field(
-            self.tr("function"), self.tr("Filter by a function that was changed")
+        self.filter = filter_field(
+            self.tr("Filter by pass or function"),
+            self.tr("Filter by the name of a pass, or of a function that it changed"),
         )
-        for field in (self.name, self.function):
-            field.textChanged.connect(self._filter)
-        self.hide_unchanged = QCheckBox(self.tr("Hide unchanged"))
-        self.hide_unchanged.setToolTip(
-            self.tr("Go past the steps that changed nothing, and leave out such passes inside")
-        )
-        self.hide_unchanged.toggled.connect(self._filter)
+        self.filter.textChanged.connect(self._filter)
+        self.back = IconButton("left", self.tr("Previous step (F7)"))
+        self.on = IconButton("right", self.tr("Next step (F10)"))
+        self.play = push_button(self.tr("Play"))
+        self.slider = StepSlider(self.tr("Step"))
         self._lay_out()
         self.add.clicked.connect(self.add_pass)
+        self.back.clicked.connect(self._step_back)
+        self.on.clicked.connect(self._step_on)
+        self.play.clicked.connect(stepping.play_or_pause)
+        self.slider.chosen.connect(self._go_to_dot)
+        self.slider.stepped.connect(stepping.step)
         # Queued: Qt is still handling an event of a row that may be deleted.
         queued = Qt.ConnectionType.QueuedConnection
         self.list.row_activated.connect(self._go, queued)
@@ -96,29 +93,30 @@ class PipelineView(Pane):
         self.list.menu_wanted.connect(self._open_menu)
         self.list.currentItemChanged.connect(self._note_selected)
         document.on(("recipe", "pending"), self._show_rows)
+        document.on(("run", "running"), self._show_rows)
         build.changed.connect(self._show_rows)
         pins.changed.connect(self._show_rows)
-        self._stepping.list_changed.connect(self._show_rows)
-        self._stepping.moment_changed.connect(self._show_moment)
+        stepping.list_changed.connect(self._show_rows)
+        for signal in (stepping.moment_changed, stepping.run_moved, stepping.schedule_moved):
+            signal.connect(self._show_moment)
+        stepping.playing_changed.connect(self._show_playing)
+        theme.notifier().changed.connect(self._show_playing)
         self._show_rows()
+        self._show_playing()
 
     def _lay_out(self) -> None:
-        page = QWidget()
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 6, 10, 6)
-        strip.setSpacing(6)
-        strip.addWidget(self.add)
-        strip.addWidget(self.step)
-        strip.addWidget(self.name, 1)
-        strip.addWidget(self.function, 1)
-        strip.addWidget(self.hide_unchanged)
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.list, 1)
+        page, strip, foot = QWidget(), QWidget(), QWidget()
+        row_of(strip, (self.filter, 1), margins=(10, 6, 10, 6))
+        row_of(foot, self.back, (self.slider, 1), self.on, self.play, margins=(6, 3, 10, 3))
+        foot.setFixedHeight(40)
+        foot.setProperty("edge", "top")
+        foot.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.play.setFixedWidth(self.play.sizeHint().width() + 26)
+        column_of(page, strip, (self.list, 1), foot)
         self.add_page("steps", self.tr("Steps"), page)
         self.header.tabs.hide()
+        self.add_corner(self.add)
+        self.add_corner(self.step)
 
     # The selected step
 
@@ -142,6 +140,12 @@ class PipelineView(Pane):
         row = self._row()
         at = None if row is None else moment_of(row)
         return self._stepping.moment if at is None else Moment(section=at[0], index=at[1])
+
+    def toggle_break(self) -> None:
+        """Let playing stop at the pass of the selected row, or not."""
+        line = self.selected_line()
+        if line is not None:
+            self._stepping.toggle_break(line)
 
     def _steps(self) -> tuple[Step, ...]:
         recipe = self._document.wanted
@@ -217,76 +221,167 @@ class PipelineView(Pane):
         else:
             pins.compare(self.selected_moment())
 
-    def copy_link(self) -> None:
-        """Copy to the clipboard the command line that shows the selected step."""
-        recipe, chosen = self._document.recipe, self._document.selection.chosen
-        if recipe is None:
-            return
-        text = moment_link(recipe, self.selected_moment(), self.selected_line(), chosen)
-        QGuiApplication.clipboard().setText(text)
-        self._document.notify(self.tr("Copied: {0}").format(text), "info")
-
     # The list
 
     def _show_rows(self) -> None:
         document, stepping = self._document, self._stepping
         chosen = stepping.filter
-        for field, text in ((self.name, chosen.name), (self.function, chosen.function)):
-            if field.text() != text:
-                field.setText(text)
-        self.hide_unchanged.setChecked(chosen.hide_unchanged)
+        if self.filter.text() != chosen.text:
+            self.filter.setText(chosen.text)
         wanted, shown = document.wanted, document.recipe
         self.add.setEnabled(shown is not None)
-        words = self.tr("No pass"), self.tr("Add one, or choose a pipeline in the tool bar.")
-        self.list.empty.set_text(*(nothing_words(document) if wanted is None else words))
+        self.list.empty.set_text(*nothing_words(document))
         if wanted is None:
             self.list.set_rows(())
             self.set_context("")
-            return
-        same = shown is not None and shown.source == wanted.source
-        known = shown.steps if shown is not None and same else ()
-        lines = stepping.lines("passes") if same else ()
-        rows = step_rows(wanted.steps, known, lines, chosen, stepping.unfolded("passes"))
-        rows += build_rows(
-            stepping.lines("build"),
-            chosen,
-            stepping.unfolded("build"),
-            shown=self._metal_shown,
-            note=self._build_note(),
-            passed_over=stepping.passed_over("build")[0],
-        )
-        pinned = self._pins.first
-        if pinned is not None and pinned.recipe == shown:
-            rows = with_pin(rows, pinned.moment, self.tr("pinned"))
-        self.list.set_rows(rows)
-        self._show_context()
+        else:
+            rows = [row for section in ORDER for row in self._section(section)]
+            pinned = self._pins.first
+            if pinned is not None and pinned.recipe == shown:
+                rows = with_pin(rows, pinned.moment)
+            self.list.set_rows(rows)
+            self._show_context()
+        self._show_dots()
         self._show_moment()
         self._note_selected()
 
-    def _build_note(self) -> str:
+    def _section(self, section: Section) -> list[StepRow]:
+        stepping, wanted, shown = self._stepping, self._document.wanted, self._document.recipe
+        assert wanted is not None
+        same = shown is not None and shown.source == wanted.source
+        lines = stepping.lines(section) if same else ()
+        titles: dict[Section, str] = {
+            "translate": self.tr("Translate"),
+            "passes": self.tr("Passes"),
+            "build": self.tr("Build"),
+            "run": self.tr("Run"),
+        }
+        line = stepping.line
+        here = line.number if line is not None and stepping.section == section else 0
+        rows = SectionRows(
+            section,
+            titles[section],
+            self._words(section, lines),
+            lines,
+            stepping.filter,
+            stepping.unfolded(section),
+            section in self._shown,
+            here,
+            self._opened,
+            {each.number for each in lines if section == "passes" and stepping.stops_at(each)},
+            self._nothing(section),
+        )
+        if section != "passes":
+            return rows.rows()
+        known = shown.steps if shown is not None and same else ()
+        return rows.rows(list(rows.of_recipe(wanted.steps, known)))
+
+    def _words(self, section: Section, lines: tuple[StepLine, ...]) -> str:
+        """Return the number of steps of a section, how many changed something, and their time."""
+        made = [line for line in lines if not line.depth and line.status != "off"]
+        if section == "build":
+            made = [line for line in self._stepping.dots(section) if line.status == "done"]
+        if not made:
+            return self._nothing(section) if not lines else ""
+        time = sum(line.milliseconds or 0.0 for line in lines if not line.depth)
+        text = duration_text(time) if time else ""
+        if section in ("translate", "run"):
+            one, more = {
+                "translate": (self.tr("1 node"), self.tr("{0} nodes")),
+                "run": (self.tr("1 call"), self.tr("{0} calls")),
+            }[section]
+            count = one if len(made) == 1 else more.format(len(made))
+        else:
+            changed_steps = sum(bool(line.changed) for line in made)
+            count = self.tr("{0} of {1} change").format(changed_steps, len(made))
+        return f"{count} · {text}" if text else count
+
+    def _nothing(self, section: Section) -> str:
+        """Return the reason that a section has no steps."""
         build = self._build
-        if build.busy:
+        if self._document.recipe is None:
+            return ""
+        if section == "build" and build.busy:
             return self.tr("compiling…")
-        if build.problem is not None:
+        if section == "build" and build.problem is not None:
             return build.problem.line()
-        return self.tr("the passes of TVM's build, once it is compiled")
+        if section == "run" and self._document.running:
+            return self.tr("running…")
+        return {
+            "translate": self.tr("a module already"),
+            "passes": self.tr("no pass"),
+            "build": self.tr("not built"),
+            "run": self._run_steps.why_none or self.tr("not run: F5"),
+        }[section]
 
     def _show_context(self) -> None:
-        lines = [line for line in self._stepping.lines("passes") if line.depth == 0]
-        on = [line for line in lines if line.status != "off"]
-        time = sum(line.milliseconds or 0.0 for line in on)
-        count = self.tr("1 step") if len(on) == 1 else self.tr("{0} steps").format(len(on))
-        self.set_context(f"{count} · {duration_text(time)}" if on else "")
+        recipe = self._document.wanted
+        count = 0 if recipe is None else len(recipe.steps)
+        self.set_context(self.tr("1 pass") if count == 1 else self.tr("{0} passes").format(count))
+
+    def _show_dots(self) -> None:
+        stepping = self._stepping
+        lines = stepping.dots(stepping.section)
+        start = Dot(0, big=True, state="start", tooltip=self.tr("before the first step"))
+        self.slider.set_dots([start, *(self._dot(line) for line in lines)] if lines else ())
+        for button in (self.back, self.on, self.play):
+            button.setEnabled(bool(lines))
+
+    def _dot(self, line: StepLine) -> Dot:
+        stepping = self._stepping
+        state = {"failed": "wrong", "skipped": "skipped", "off": "off"}.get(line.status, "")
+        big = stepping.takes(line) and line.status in ("done", "failed")
+        if stepping.section == "run":
+            big = line.heavy
+        is_break = line.is_break or stepping.stops_at(line)
+        text = step_text(line)
+        if is_break:
+            text = self.tr("{0} · breakpoint").format(text)
+        return Dot(line.number, big=big, state=state, tooltip=text, is_break=is_break)
 
     def _show_moment(self) -> None:
-        moment, line = self._stepping.moment, self._stepping.line
-        at = None if moment is None or line is None else (moment.section, line.number)
-        marked = (row.key for row in self.list.rows() if moment_of(row) == at)
-        self.list.set_marked("" if at is None else next(marked, ""))
+        here, line = self._stepping.here, self._stepping.line
+        if here is not None and here.section in ORDER and here.section not in self._shown:
+            self._shown.add(here.section)
+            self._show_rows()
+            return
+        at = None if here is None or line is None else (here.section, line.number)
+        rows = self.list.rows()
+        key = next((row.key for row in rows if at is not None and moment_of(row) == at), "")
+        if at is not None and key and self._is_folded(key):
+            # Its run of unchanged steps is shown while it is the current one.
+            self._show_rows()
+            return
+        self.list.set_marked(key)
+        number = None if here is None else 0 if line is None else line.number
+        self.slider.set_current(number)
         self._note_selected()
 
+    def _is_folded(self, key: str) -> bool:
+        row = self.list.row(key)
+        above = None if row is None else self.list.row(row.parent)
+        return above is not None and above.kind == "fold" and not above.unfolded
+
+    def _show_playing(self) -> None:
+        playing = self._stepping.playing
+        self.play.setText(self.tr("Pause") if playing else self.tr("Play"))
+        self.play.setIcon(icon("play"))
+
+    def _step_back(self) -> None:
+        self._stepping.pause()
+        self._stepping.step(-1)
+
+    def _step_on(self) -> None:
+        self._stepping.pause()
+        self._stepping.step(1)
+
+    def _go_to_dot(self, number: int) -> None:
+        self._stepping.pause()
+        self._stepping.go(Moment(section=self._stepping.section, index=number))
+
     def _note_selected(self) -> None:
-        self.step.setEnabled(self._row() is not None)
+        row = self._row()
+        self.step.setEnabled(row is not None and row.kind == "step")
 
     def select_place(self, place: int) -> None:
         """Select the step at an index of the recipe."""
@@ -295,14 +390,8 @@ class PipelineView(Pane):
                 self.list.select(row.key)
 
     def _filter(self) -> None:
-        self._stepping.set_filter(
-            replace(
-                self._stepping.filter,
-                hide_unchanged=self.hide_unchanged.isChecked(),
-                name=self.name.text().strip(),
-                function=self.function.text().strip(),
-            )
-        )
+        text = self.filter.text().strip()
+        self._stepping.set_filter(replace(self._stepping.filter, text=text))
 
     def _go(self, key: str) -> None:
         row = self.list.row(key)
@@ -310,8 +399,6 @@ class PipelineView(Pane):
         if at is not None:
             self._stepping.pause()
             self._stepping.go(Moment(section=at[0], index=at[1]))
-        elif key == METAL:
-            self.list.folded.emit(METAL, not self._metal_shown)
 
     def _switch(self, key: str) -> None:
         row = self.list.row(key)
@@ -328,14 +415,18 @@ class PipelineView(Pane):
 
     def _fold(self, key: str, unfolded: bool) -> None:
         row = self.list.row(key)
+        section = section_of(key)
         at = None if row is None else moment_of(row)
-        if key == METAL:
-            self._metal_shown = unfolded
-            self._build.look(unfolded)
-            self._show_rows()
+        if section is not None:
+            (self._shown.add if unfolded else self._shown.discard)(section)
+            if section == "build":
+                self._build.look(unfolded)
+        elif key.startswith("fold:"):
+            (self._opened.add if unfolded else self._opened.discard)(key)
         elif at is not None:
-            section: Section = at[0]
-            self._stepping.set_unfolded(section, at[1], unfolded)
+            self._stepping.set_unfolded(at[0], at[1], unfolded)
+            return
+        self._show_rows()
 
     # Menus and dialogs
 
@@ -352,7 +443,7 @@ class PipelineView(Pane):
 
     def _fill(self, menu: QMenu) -> None:
         row = self._row()
-        if row is None:
+        if row is None or row.kind != "step":
             return
         at, editable = moment_of(row), row.place >= 0
         applied = at is not None
@@ -363,11 +454,14 @@ class PipelineView(Pane):
             self.tr("Compare with the pinned step") if pinned else self.tr("Compare with before")
         )
         menu.addAction(words, self.compare).setEnabled(applied)
-        linked = at is not None and at[0] in ("passes", "build")
-        menu.addAction(self.tr("Copy a link to it"), self.copy_link).setEnabled(linked)
         export = partial(self.export_wanted.emit, self.selected_moment())
         exported = at is not None and at[0] == "passes"
         menu.addAction(self.tr("Export its module…"), export).setEnabled(exported)
+        stop = menu.addAction(self.tr("Stop here when playing"), self.toggle_break)
+        stop.setCheckable(True)
+        line = self.selected_line()
+        stop.setChecked(line is not None and line.title in self._stepping.breaks)
+        stop.setEnabled(at is not None and at[0] != "run")
         menu.addSeparator()
         for words, act in (
             (self.tr("Options…"), self.edit_options),

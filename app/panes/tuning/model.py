@@ -44,8 +44,7 @@ class TunedLanding(QObject):
         self._open: list[Schedule] = []
         self._there: list[Schedule] = []
         self._gone: list[str] = []
-        self._slot = Slot(queries)
-        self._again = False
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem)
 
     def land(self, tuned: Tuned, of: Recipe) -> None:
         """Apply to the recipe the results that are better than the previous schedules.
@@ -54,7 +53,7 @@ class TunedLanding(QObject):
             of: The recipe that was tuned; the one shown may be another by now.
         """
         self._tuned, self._open = tuned, list(tuned.schedules)
-        self._there, self._gone, self._again = [], [], False
+        self._there, self._gone = [], []
         recipe = self._document.wanted
         if recipe is not None and _functions_of(recipe) == _functions_of(of):
             self._there, self._open = self._open, []
@@ -64,14 +63,18 @@ class TunedLanding(QObject):
         recipe = self._document.wanted
         if recipe is None:
             return
-        if not self._open:
+        if self._open:
+            self._watch.refresh()
+        else:
             self._change(recipe)
-            return
-        params = ScheduleQuery(recipe=recipe, function=self._open[0].function, index=0)
-        self._slot.ask(params, self._take, self._take_problem)
+
+    def _query(self) -> ScheduleQuery | None:
+        recipe = self._document.wanted
+        if recipe is None or not self._open:
+            return None
+        return ScheduleQuery(recipe, self._open[0].function, index=0)
 
     def _take(self, record: ScheduleRecord) -> None:
-        self._again = False
         schedule = self._open.pop(0)
         if fits(schedule, record.function, record.structure):
             self._there.append(schedule)
@@ -80,12 +83,10 @@ class TunedLanding(QObject):
         self._go_on()
 
     def _take_problem(self, problem: Problem) -> None:
-        if problem.code in ("cancelled", "crashed") and not self._again:
-            # The engine crashed: the query is repeated once.
-            self._again = True
-        else:
-            self._again = False
-            self._gone.append(self._open.pop(0).function)
+        if problem.code in ("cancelled", "crashed") and not self._watch.was_retried:
+            # It is sent again once the engine has been replaced.
+            return
+        self._gone.append(self._open.pop(0).function)
         self._go_on()
 
     def _change(self, recipe: Recipe) -> None:
@@ -213,8 +214,10 @@ class Tuning(QObject):
         self._document = document
         self._children = children
         self._client: EngineClient | None = None
-        self._request: int | None = None
-        self._asked: int | None = None
+        # Of the tuning process: its queries, the one that tunes, and the one of the progress.
+        self._queries: Queries | None = None
+        self._tuner: Slot | None = None
+        self._progress: Slot | None = None
         self._of: Recipe | None = None
         self._for_run = False
         self._landing = TunedLanding(document, queries, measured)
@@ -305,11 +308,10 @@ class Tuning(QObject):
             self._end(self.tr("Not begun."))
         elif self.phase == "collecting":
             self._end(self.tr("Stopped. What was measured is in the database."))
-        elif self.phase in ("tuning", "pausing", "paused") and self._request is not None:
-            assert self._client is not None
+        elif self.phase in ("tuning", "pausing", "paused") and self._tuner is not None:
             self._set_phase("stopping", self.tr("Stopping…"))
             # It is killed with its subprocesses if it does not stop by itself.
-            self._client.cancel(self._request)
+            self._tuner.cancel()
 
     def close(self) -> None:
         """Kill the process and its subprocesses: the window is closed."""
@@ -327,6 +329,8 @@ class Tuning(QObject):
         client.sandbox = self._children.worker.sandbox
         client.approved = self._children.worker.approved
         self._children.hear(client)
+        self._queries = queries = Queries(client, client, client)
+        self._tuner, self._progress = Slot(queries), Slot(queries)
         client.start()
 
     def _end_client(self) -> None:
@@ -336,22 +340,18 @@ class Tuning(QObject):
             if client.sandbox is not None:
                 client.sandbox.take_over()
             client.deleteLater()
-        self._request = self._asked = None
+        self._queries = self._tuner = self._progress = None
 
     def _begin_if_waiting(self) -> None:
-        document, client = self._document, self._client
-        if self.phase != "waiting" or client is None or self._of is None:
+        document = self._document
+        if self.phase != "waiting" or self._tuner is None or self._of is None:
             return
         if document.is_changing or document.running:
             return
         if self._children.engine_is_busy or self._children.worker.state == "busy":
             return
-        self._request = client.request(
-            TuneQuery(recipe=self._of, options=self._options),
-            self._take,
-            self._take_problem,
-            self._take_progress,
-        )
+        query = TuneQuery(recipe=self._of, options=self._options)
+        self._tuner.ask(query, self._take, self._take_problem, self._take_progress)
         self._set_phase("tuning", self.tr("Starts a process that tunes"))
         self._ask_soon.start()
 
@@ -362,23 +362,22 @@ class Tuning(QObject):
 
     def _ask(self) -> None:
         """Query the progress."""
-        if self.phase == "pausing" and self._client is not None:
+        if self._queries is None or self._progress is None:
+            return
+        if self.phase == "pausing":
             # A pause sent before it had started was lost.
             self._tell(paused=True)
-        if self._client is not None and self._asked is None:
-            self._asked = self._client.request(TuneStateQuery(), self._take_state, self._ignore)
+        if not self._progress.is_busy:
+            self._progress.ask(TuneStateQuery(), self._take_state, self._ignore)
 
     def _tell(self, *, paused: bool) -> None:
-        assert self._client is not None
-        params = PauseTuningQuery(paused=paused)
-        self._client.request(params, self._take_state, self._ignore)
+        assert self._queries is not None
+        self._queries.ask(PauseTuningQuery(paused=paused), self._take_state, self._ignore)
 
     def _ignore(self, problem: Problem) -> None:
         """Wait for the next answer; the end of the tuning has an answer of its own."""
-        self._asked = None
 
     def _take_state(self, state: TuneState) -> None:
-        self._asked = None
         if self.phase not in ("tuning", "pausing", "paused") or not state.functions:
             return
         self.state = state
@@ -419,14 +418,14 @@ class Tuning(QObject):
         found = self.state is not None and any(
             each.best is not None for each in self.state.functions
         )
-        if not found or self._client is None or self._of is None:
+        if not found or self._tuner is None or self._of is None:
             self._end(text, wrong=wrong)
             return
         self._ask_soon.stop()
         self._finish_state()
         options = msgspec.structs.replace(self._options, trials=0, fresh=False)
-        params = TuneQuery(recipe=self._of, options=options)
-        self._request = self._client.request(params, self._take, self._take_none)
+        query = TuneQuery(recipe=self._of, options=options)
+        self._tuner.ask(query, self._take, self._take_none)
         self._set_phase("collecting", text, wrong=wrong)
         self.made_way.emit()
 
@@ -483,12 +482,9 @@ class Tuning(QObject):
 
     def _begin_later(self) -> None:
         """Restart after a run: there is nothing to pause yet, and the preparation may take long."""
-        if self._client is not None and self._request is not None:
+        if self._tuner is not None and self._tuner.is_busy:
             self._ask_soon.stop()
-            # In this order: a dropped request can no longer be cancelled.
-            self._client.cancel(self._request)
-            self._client.drop(self._request)
-            self._request = None
+            self._tuner.supersede()
             self._set_phase("waiting", self.tr("Waits until the model has run."))
             self.made_way.emit()
 

@@ -23,6 +23,7 @@ from lowerscope.core.model.comparison_records import (
     TensorPlace,
     TensorStatistics,
     Window,
+    WorstElement,
 )
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
@@ -335,8 +336,8 @@ def _with_places(
     flat = ours.reshape(-1), theirs.reshape(-1)
     farthest, relatively = _Largest(), _Largest()
     strange = -1
-    outside, angle = 0, _Angle()
-    pieces = []
+    outside, equal, angle = 0, 0, _Angle()
+    gaps, worst = [], torch.zeros(0, dtype=torch.int64)
     for start in range(0, ours.numel(), CHUNK):
         a, b = (each[start : start + CHUNK] for each in flat)
         each = elements(a, b, tolerance)
@@ -347,11 +348,11 @@ def _with_places(
         broken = ~each.same & ~(a.isfinite() & b.isfinite())
         if strange < 0 and bool(broken.any()):
             strange = start + int(broken.to(torch.uint8).argmax())
-        pieces.append(each.signed)
-    signed = torch.cat(pieces) if pieces else torch.zeros(0, dtype=torch.float64)
-    gaps = signed if _is_real(ours) else signed.to(torch.int64)
-    figures = statistics_of(gaps)
-    edges, counts = histogram_of(gaps, figures.low, figures.high)
+        equal += int((each.gap == 0).sum())
+        gaps.append(each.gap[each.gap.isfinite() & (each.gap > 0)])
+        found_here = each.gap.topk(min(WORST, each.gap.numel())).indices
+        worst = torch.cat((worst, found_here[each.gap[found_here] > 0] + start))
+    edges, counts = _error_histogram(torch.cat(gaps) if gaps else torch.zeros(0))
     shape = tuple(ours.shape)
     return msgspec.structs.replace(
         found,
@@ -361,10 +362,56 @@ def _with_places(
         outside=outside,
         outside_share=outside / ours.numel() if ours.numel() else 0.0,
         cosine=angle.cosine,
+        worst=_worst(worst, flat, tolerance, shape),
+        equal=equal,
         edges=edges,
         counts=counts,
         rtol=tolerance.rtol,
         atol=tolerance.atol,
+    )
+
+
+WORST = 8
+"""Number of elements with the largest errors that are returned."""
+
+PER_DECADE, DECADES = 4, 12
+"""Bars of a histogram of errors for each power of ten, and the most powers that it covers."""
+
+
+def _error_histogram(errors: torch.Tensor) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return edges and counts of a histogram of positive errors, on a logarithmic scale."""
+    if not errors.numel():
+        return (), ()
+    last = math.floor(math.log10(float(errors.max()))) + 1
+    first = max(math.floor(math.log10(float(errors.min()))), last - DECADES)
+    edges = 10.0 ** (np.arange((last - first) * PER_DECADE + 1) / PER_DECADE + first)
+    counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    for chunk in _chunks(errors):
+        counts += np.histogram(chunk.clip(edges[0], edges[-1]), edges)[0]
+    return tuple(float(edge) for edge in edges), tuple(int(count) for count in counts)
+
+
+def _worst(
+    places: torch.Tensor,
+    flat: tuple[torch.Tensor, torch.Tensor],
+    tolerance: Tolerance,
+    shape: tuple[int, ...],
+) -> tuple[WorstElement, ...]:
+    """Return the elements with the largest errors of those at some places."""
+    if not places.numel():
+        return ()
+    a, b = (each[places] for each in flat)
+    gaps = elements(a, b, tolerance).gap
+    order = gaps.argsort(descending=True, stable=True)[:WORST]
+    ours, theirs = ((each.abs() if each.is_complex() else each).double() for each in (a, b))
+    return tuple(
+        WorstElement(
+            index=_index(int(places[number]), shape),
+            ours=float(ours[number]),
+            torch=float(theirs[number]),
+            error=float(gaps[number]),
+        )
+        for number in order.tolist()
     )
 
 

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from lowerscope.core.build.targets import use_threads
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.dimensions import runs_of
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery, answers
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import RunRecord, with_times
-from lowerscope.core.model.time_records import LEAST, Measuring, RunTimes
+from lowerscope.core.model.run_records import LEAST, Measuring, RunRecord, RunTimes, with_times
 from lowerscope.core.remote.running import measure_remotely
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import inputs_at, measure_by_turns, reference_of

@@ -21,13 +21,13 @@ from tvm.s_tir import meta_schedule
 
 from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.files.cache import SANDBOXED, TRACES, adding_traces, read_kept, write_kept
-from lowerscope.core.files.directories import cache_folder, fallback_of, user_cache_folder
 from lowerscope.core.files.memo import key_of
+from lowerscope.core.files.paths import cache_folder, fallback_of, user_cache_folder
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, structure_of
 from lowerscope.core.lowering.legal_forms import make_known
 from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import processor_name
 from lowerscope.core.model.recipe import VERSIONS
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.model.tuning_records import TunedTime

@@ -17,9 +17,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lowerscope.core.model.processors import prepare
-from lowerscope.core.run.tuning.candidate_bench import Bench
-from lowerscope.core.run.tuning.measurers import LENGTH, Message, frame
+from lowerscope.core.model.machines import prepare
+from lowerscope.core.run.tuning.measurers import LENGTH, Bench, Message, frame
 
 _DIE_WITH_PARENT = 1
 """Linux's ``prctl`` option for the signal that a process gets when its parent has ended."""

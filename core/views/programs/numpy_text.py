@@ -327,7 +327,10 @@ class _Loops(_NumpyProgram):
                         self._symbols(parameter, parameter.ty.shape)
                 self._statement(self._function.body)
         expressions = self._expressions
-        head = [f"import {each}" for each in sorted(expressions.imports, key=_import_order)]
+        head = [
+            f"import {each}"
+            for each in sorted(expressions.imports, key=lambda each: (each != "math", each))
+        ]
         for helper in sorted(expressions.helpers):
             head += ["", "", *HELPERS[helper]]
         return self._lines.record("python", [*head, "", ""])
@@ -476,11 +479,6 @@ class _Loops(_NumpyProgram):
     def _assert(self, check: Any) -> None:
         message = "".join(part.value for part in check.message_parts)
         self._lines.add(f"assert {self._expressions.text(check.condition)}, {message!r}")
-
-
-def _import_order(module: str) -> tuple[bool, str]:
-    """Return the sort key of an import: the standard library comes first."""
-    return module != "math", module
 
 
 _STATEMENT_WRITERS: dict[type, Callable[[_Loops, Any], None]] = {

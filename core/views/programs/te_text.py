@@ -7,7 +7,7 @@ of one ``te.compute``. The program is run before it is returned, and must make t
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -349,15 +349,12 @@ class _Program:
             made = f"te.compute({shape}, {arguments}, {named}{attrs})"
             with ExitStack() as spans:
                 for loop, _ in spatial:
-                    spans.enter_context(self._span(loop))
+                    spans.enter_context(self._lines.span(self._ids[loop]))
                 if returned:
                     lines.add(f"return {made}")
                 else:
                     buffer = stage.store.buffer
                     lines.add(f"{self._take(buffer, buffer.name)} = {made}")
-
-    def _span(self, loop: Any) -> AbstractContextManager[None]:
-        return self._lines.span(self._ids[loop])
 
     def _value(self, stage: _Stage, reduced: list[str]) -> str:
         value, buffer = stage.store.value, stage.store.buffer

@@ -163,9 +163,9 @@ def test_unchanged_steps_and_those_of_other_names_are_passed_over(stepping: Step
     assert gone_through() == [1, 3, 4]
     stepping.set_filter(StepFilter(hide_unchanged=False))
     assert gone_through() == [1, 2, 3, 4]
-    stepping.set_filter(StepFilter(name="PASS4"))
+    stepping.set_filter(StepFilter(text="PASS4"))
     assert gone_through() == [4]
-    stepping.set_filter(StepFilter(function="fused"))
+    stepping.set_filter(StepFilter(text="fused"))
     assert gone_through() == [3]
 
 

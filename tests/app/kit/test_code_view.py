@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit.code.code_lines import SLICE
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
+from lowerscope.core.model.compact_script import compact_script
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
@@ -184,7 +185,7 @@ def test_hidden_parts_are_out_of_view_and_in_what_is_copied(
     view = make("other", "text")
     shown: list[str] = []
     monkeypatch.setattr(QToolTip, "showText", lambda _at, text, _widget: shown.append(text))
-    view.set_text(HIDING, "tvmscript", {1: (6, 24)})
+    view.set_text(HIDING, "tvmscript", compact_script(HIDING))
     editor = view.editor
     assert editor.toPlainText().split("\n")[1] == "    lv = R.add(x, x)"
     assert view.text() == HIDING

@@ -1,4 +1,4 @@
-"""The heat map and the grid of values: colours, places, the cursor, and what is in view."""
+"""The heat map: colours, places, the cursor, and what is in view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, ValueGrid
+from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale
 from lowerscope.app.kit.theme import DARK, LIGHT, Theme
 
 ROWS, COLUMNS = 6, 8
@@ -70,7 +70,7 @@ def test_an_element_has_the_colour_of_its_value_where_it_stands(heat_map: HeatMa
         colour = SCALE.colours([value], theme.current())[0].tolist()
         assert colour_at(heat_map, row, column).getRgb()[:3] == tuple(colour)
         assert heat_map.element_at(heat_map.element_rect(row, column).center()) == (row, column)
-    assert heat_map.element_at(QPointF(2, 2)) is None
+    assert heat_map.element_at(QPointF(410, 290)) is None
 
 
 def test_the_cursor_goes_by_keys_and_the_mouse_points(qtbot: QtBot, heat_map: HeatMap) -> None:
@@ -141,24 +141,26 @@ def _wheel(place: QPointF) -> QWheelEvent:
     )
 
 
-def test_the_grid_shows_the_values_around_an_element(qtbot: QtBot) -> None:
-    grid = ValueGrid("Values")
-    qtbot.addWidget(grid)
-    grid.resize(44 + 3 * 72, 4 * 22)
-    grid.show()
-    assert grid.shown() == {}
+def test_values_are_written_in_elements_with_room(heat_map: HeatMap) -> None:
     values = list(VALUES)
     values[3 * COLUMNS + 4] = math.nan
-    grid.set_piece(piece_of(values, {3 * COLUMNS + 4}))
-    grid.set_place(3, 4)
-    assert grid.shown() == {
-        (row, column): "✕ nan" if (row, column) == (3, 4) else f"{row * COLUMNS + column - 20}"
-        for row in (2, 3, 4)
-        for column in (3, 4, 5)
-    }
-    # At the corner, there are as many.
-    grid.set_place(0, 0)
-    assert set(grid.shown()) == {(row, column) for row in range(3) for column in range(3)}
+    heat_map.set_piece(piece_of(values, {3 * COLUMNS + 4}), SCALE)
+
+    def written() -> list[str]:
+        return [each.text() for each in heat_map._texts if hasattr(each, "text")]
+
+    assert "✕ nan" in written()
+    assert "-20" in written()
+    assert len(written()) == ROWS * COLUMNS + 2
+    # What is too small for its value is crossed out.
+    heat_map.resize(180, 200)
+    assert len(written()) == 2
+    other = HeatMap("Another")
+    other.set_extent(ROWS, COLUMNS)
+    heat_map.zoom_by(2)
+    heat_map.set_cursor(2, 3)
+    other.follow(heat_map)
+    assert (other.at(), other.shown_range()) == ((2, 3), heat_map.shown_range())
 
 
 def test_values_of_any_size_have_a_colour() -> None:

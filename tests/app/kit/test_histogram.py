@@ -30,3 +30,10 @@ def test_bars_are_read_by_keys_and_by_the_mouse(qtbot: QtBot, histogram: Histogr
     # In the margin there is no bar.
     qtbot.mouseClick(histogram, Qt.MouseButton.LeftButton, pos=QPoint(1, 40))
     assert histogram.here() == 1
+
+
+def test_powers_of_ten_and_a_limit_are_labelled(histogram: Histogram) -> None:
+    histogram.set_counts((1e-7, 1e-6, 1e-5, 1e-4), (3, 2, 1), limit=1e-5)
+    written = [each.text() for each in histogram._texts if hasattr(each, "text")]
+    assert written == ["1e-07", "1e-06", "1e-05", "0.0001", "tolerance"]
+    assert histogram.accessibleDescription() == "6 values from 1e-07 to 0.0001"

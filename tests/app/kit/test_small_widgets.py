@@ -100,7 +100,7 @@ def test_banner_says_offers_and_goes(qtbot: QtBot) -> None:
 def test_field_says_its_words_and_opens_its_menu(qtbot: QtBot) -> None:
     field = Field("Target")
     qtbot.addWidget(field)
-    field.set_parts([Part("Target", "quiet"), Part("this machine")])
+    field.set_lines([Part("Target", "quiet")], [Part("this machine")])
     assert field.accessibleName() == "Target: Target this machine"
     narrow = field.sizeHint().width()
     menu = QMenu(field)

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.step_slider import Dot, StepSlider
-from lowerscope.app.kit.tables.trees import StepList, StepRow
+from lowerscope.app.kit.tables.step_list import StepList, StepRow
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -94,7 +94,7 @@ def rows(count: int) -> list[StepRow]:
 
 @pytest.mark.x
 def test_rows_that_go_while_one_is_dragged(qtbot: QtBot) -> None:
-    steps, moved = StepList("Steps", ("", "step", "changed", "time")), []
+    steps, moved = StepList("Steps"), []
     qtbot.addWidget(steps)
     steps.resize(400, 300)
     steps.moved.connect(lambda *places: moved.append(places))

@@ -36,8 +36,9 @@ def test_a_name_in_a_shape_asks_for_its_range(qtbot: QtBot) -> None:
     assert dialog.dimensions() == (Dimension(name="batch", low=1, high=64, sizes=(1, 7)),)
 
 
-def test_what_is_wrong_is_said_as_on_the_command_line(qtbot: QtBot) -> None:
+def test_what_is_wrong_is_said_beside_the_field(qtbot: QtBot) -> None:
     for span, sizes, message in (
+        ("", "", "batch is not a number"),
         ("64..1", "", "64 is more than 1"),
         ("1-64", "", "it is not a name with a range"),
         ("1..64", "65", "batch = 65 is outside 1..64"),

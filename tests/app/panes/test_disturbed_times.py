@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowerscope.app.panes.schedule.numbers_page import faster_text
+from lowerscope.app.panes.schedule.metrics import faster_text
 from lowerscope.app.panes.tuning.tune_page import points_of, tuned_row
 from lowerscope.core.cli.tune import _end, _table
 from lowerscope.core.model.formatting import UNRELIABLE

@@ -32,7 +32,7 @@ def test_an_input_without_a_name_is_the_next_that_nothing_names(qtbot: QtBot) ->
     said = (InputSpec(name="b", shape=(2, 4)), InputSpec(shape=(3, 4)))
     dialog = InputsDialog(["a", "b"], _known("a", "b"), said, 0)
     qtbot.addWidget(dialog)
-    assert dialog.row("a").shape.text() == "3,4"
+    assert dialog.row("a").shape.text() == "3×4"
     assert set(_accept(dialog)) == set(said)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import count
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
@@ -11,11 +14,12 @@ from lowerscope.app.engine.child_process import Ending
 from lowerscope.app.panes.run.variants_page import variant_row
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import GuardQuery, RunQuery, SnapshotQuery, VariantTimesQuery
-from lowerscope.core.model.run_records import CallRun, GuardedRun, OutOfBoundsWrite, RunRecord
-from lowerscope.core.model.time_records import (
+from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
+from lowerscope.core.model.run_records import (
     MEASURING,
+    CallRun,
     Measuring,
+    RunRecord,
     RunTimes,
     SideTimes,
     is_disturbed,
@@ -96,7 +100,12 @@ def test_other_repeats_measure_again_and_other_threads_run_again(
     assert run_query(bench).recipe.threads == 3
 
 
-def test_what_the_engine_disturbs_is_measured_again_once(bench: Bench, qtbot: QtBot) -> None:
+def test_what_the_engine_disturbs_is_measured_again_once(
+    bench: Bench, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A clock that goes on by a second each time that it is read.
+    clock = SimpleNamespace(monotonic=count().__next__)
+    monkeypatch.setattr("lowerscope.app.panes.run.outcomes.time", clock)
     bench.open(RECIPE)
     bench.features.runs.run()
     for part in ("all", "times"):
@@ -326,45 +335,6 @@ def crash_in_run(bench: Bench) -> None:
     call = RunningCall(index=1, count=2, names=("dense", "relu"))
     bench.worker.crashed.emit(Ending(role="worker", how="signal", signal_name="SIGSEGV", call=call))
     lost.refuse(CRASHED)
-
-
-def test_who_writes_out_of_bounds_is_named_by_the_run_with_guarded_memory(bench: Bench) -> None:
-    bench.open(RECIPE)
-    crash_in_run(bench)
-    assert bench.document.problems[0].what == CRASHED.what
-    write = OutOfBoundsWrite(
-        call=0, name="dense (dense)", text="wrote 32 bytes behind it", nodes=("fx:dense",)
-    )
-    until = ("dense (dense)",)
-    bench.sent(GuardQuery).answer(GuardedRun(calls=2, trespasses=(write,), until=until))
-    (problem,) = bench.document.problems
-    # The crash came later: the call that did it is the first one.
-    assert problem.what == "Call 1, dense (dense), wrote 32 bytes behind it"
-    assert CRASHED.what in problem.where
-    assert bench.features.faults.nodes == ("fx:dense",)
-    assert [each.title for each in lines(bench)] == ["dense"]
-
-
-def test_a_second_run_that_crashes_as_well_is_told_beside_the_first(bench: Bench) -> None:
-    bench.open(RECIPE)
-    crash_in_run(bench)
-    again = Problem(what="It crashed in call 2", code="crashed")
-    bench.sent(GuardQuery).refuse(again)
-    (problem,) = bench.document.problems
-    assert problem.what == CRASHED.what
-    assert again.what in problem.where
-    assert not bench.document.job.text
-
-
-def test_another_recipe_ends_the_run_with_guarded_memory(bench: Bench) -> None:
-    bench.open(RECIPE)
-    crash_in_run(bench)
-    guarded = bench.sent(GuardQuery)
-    bench.document.change(TE)
-    bench.sent(SnapshotQuery)
-    bench.derive()
-    assert guarded.fate.startswith("killed")
-    assert bench.features.faults.failed is None
 
 
 def test_a_record_is_the_last_of_its_recipe(bench: Bench) -> None:

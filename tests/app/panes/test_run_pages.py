@@ -10,24 +10,60 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.common.node_figures import figures_of, run_facts
 from lowerscope.app.panes.log.problems_view import ProblemsView
+from lowerscope.app.panes.run.calls_strip import groups_of
 from lowerscope.app.panes.run.compare_page import ComparePage
-from lowerscope.app.panes.run.result_view import ResultView
+from lowerscope.app.panes.run.memory_page import memory_rows
+from lowerscope.app.panes.run.run_view import FOLDED, RunView
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.core.model.formatting import duration_text, error_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import ComparisonQuery, SnapshotQuery
-from lowerscope.core.model.run_records import CallRun, DlpackTransfer, NodeRun
+from lowerscope.core.model.queries import (
+    BuildStepsQuery,
+    ComparisonQuery,
+    RunQuery,
+    SnapshotQuery,
+)
+from lowerscope.core.model.run_records import (
+    CallRun,
+    DlpackTransfer,
+    MemoryRecord,
+    NodeRun,
+    Storage,
+    StoredTensor,
+)
 from tests.app.panes.test_run_model import TIMED, times
-from tests.app.plain_values import CANCELLED, RECIPE, RECORD, TE, WRONG, Bench, snapshot
+from tests.app.plain_values import CANCELLED, OTHER, RECIPE, RECORD, TE, WRONG, Bench, snapshot
 
 FAST = msgspec.structs.replace(TIMED, tvm_ms=0.5, times=times(0.5))
 DIFFERS = msgspec.structs.replace(
     TIMED, verdict="differ", tvm_ms=0.1, times=times(0.1), first_difference="fx:relu"
+)
+DIFFERS_AT_DENSE = msgspec.structs.replace(
+    DIFFERS,
+    first_difference="fx:dense",
+    nodes=tuple(
+        NodeRun(
+            id=f"fx:{name}",
+            status="differs",
+            milliseconds=1.0,
+            torch_ms=torch_ms,
+            max_abs_error=0.5,
+            matches=False,
+            own_status="matches" if matches else "differs",
+            own_matches=matches,
+            own_abs_error=0.0 if matches else 0.5,
+            calls=(number,),
+        )
+        for number, (name, matches, torch_ms) in enumerate(
+            (("dense", False, 0.1), ("relu", True, 2.0))
+        )
+    ),
 )
 
 
@@ -40,32 +76,94 @@ def shown(qtbot: QtBot, widget: QWidget, width: int = 1200) -> None:
 # The result
 
 
-def test_a_run_says_that_it_runs_and_then_what_came_out(bench: Bench, qtbot: QtBot) -> None:
+@pytest.fixture
+def view(bench: Bench, qtbot: QtBot) -> RunView:
+    """Return the pane of a recipe that has not run."""
     bench.open(RECIPE)
-    result = ResultView(bench.document, bench.features.runs)
-    shown(qtbot, result)
-    empty = result.outputs.empty
-    assert empty.accessibleName() == "Not run yet"
-    bench.features.runs.run()
-    assert empty.accessibleName() == "Running…"
-    bench.features.cancel()
+    features = bench.features
+    view = RunView(bench.document, features.runs, features.faults)
+    page = ComparePage(
+        bench.document, features.queries, features.stepping, features.runs, view.set_busy
+    )
+    view.add_page("compare", "Compare", page)
+    shown(qtbot, view, FOLDED)
+    return view
+
+
+def test_a_run_is_started_and_stopped_where_nothing_has_run(bench: Bench, view: RunView) -> None:
+    assert view.empty.accessibleName() == "Not run yet"
+    view.run.click()
+    assert view.empty.accessibleName() == "Run in progress"
+    bench.sent(RunQuery).progress("Compiling dense")
+    assert view.empty.accessibleDescription() == "Compiling dense"
+    view.run.click()
     bench.worker.last().refuse(CANCELLED)
-    assert empty.accessibleName() == "Not run yet"
+    assert view.empty.accessibleName() == "Not run yet"
+    assert not view.summary.isVisible()
     bench.run(TIMED)
-    assert [bar.name for bar in result.times.bars.bars()] == ["TVM", "torch"]
-
-
-@pytest.mark.parametrize("width", [1200, 420])
-def test_the_buttons_of_the_times_are_not_cut(bench: Bench, qtbot: QtBot, width: int) -> None:
-    bench.open(RECIPE)
-    result = ResultView(bench.document, bench.features.runs)
-    shown(qtbot, result, width)
-    bench.run(TIMED)
-    panel = result.times
-    qtbot.waitUntil(panel.isVisible)
-    for button in (panel.again, panel.settings):
+    assert not view.empty.isVisible()
+    assert view.calls.isVisible()
+    assert [bar.name for bar in view.summary.times.bars.bars()] == ["TVM", "torch"]
+    times = view.summary.times
+    for button in (times.again, times.settings):
         assert button.width() >= button.sizeHint().width()
-        assert panel.rect().contains(button.geometry())
+        assert times.rect().contains(button.geometry())
+
+
+def test_the_last_outcome_stays_marked_as_that_of_another_recipe(
+    bench: Bench, view: RunView
+) -> None:
+    bench.run(TIMED)
+    assert not view.summary.notice.isVisible()
+    native = msgspec.structs.replace(RECIPE, target="native")
+    bench.change(native)
+    assert bench.document.run_record is None
+    assert view.summary.isVisible()
+    notice = view.summary.notice
+    assert notice.isVisible()
+    assert "llvm" in notice.text()
+    assert "native" in notice.text()
+    bench.run(FAST)
+    assert not notice.isVisible()
+    bench.document.reload()
+    bench.derive(key="2")
+    assert "files have changed" in notice.text()
+    # Another source has nothing to do with it.
+    bench.open(OTHER)
+    assert not view.summary.isVisible()
+    assert view.empty.isVisible()
+
+
+def test_a_narrow_pane_has_the_verdict_in_its_header(bench: Bench, view: RunView) -> None:
+    bench.run(DIFFERS_AT_DENSE)
+    assert not view.verdict.isVisible()
+    view.resize(FOLDED - 1, 500)
+    assert view.verdict.isVisible()
+    assert view.verdict.role() == "wrong"
+    assert not view.summary.isVisible()
+
+
+def test_nodes_that_start_a_difference_are_told_from_those_that_inherit_it(
+    bench: Bench, view: RunView
+) -> None:
+    bench.run(DIFFERS_AT_DENSE)
+    page = view.page("compare")
+    assert isinstance(page, ComparePage)
+    rows = {row.key: row for row in page.nodes.table.rows()}
+    status = {key: row.cell(8).text for key, row in rows.items()}
+    assert status == {"fx:dense": "✕ starts here", "fx:relu": "inherited"}
+    assert [key for key, row in rows.items() if row.wrong] == ["fx:dense"]
+    gauges = [row.cell(3).gauge for row in rows.values()]
+    assert [each and each.role for each in gauges] == ["wrong", "pale-wrong"]
+    counts = [each.label for each in page.nodes.sorts.segments()]
+    assert counts == ["All 2", "✕ Starts here 1", "Differs 2", "Slower 1"]
+    difference = view.summary.first_difference
+    assert difference.isVisible()
+    difference.node.click()
+    assert bench.document.selection.chosen == ("fx:dense",)
+    assert page.tensor.isVisible()
+    bench.document.select(())
+    assert not page.tensor.isVisible()
 
 
 def test_a_problem_takes_the_colours_of_another_scheme(bench: Bench, qtbot: QtBot) -> None:
@@ -166,6 +264,45 @@ def test_two_rows_that_ran_are_compared_by_their_functions(
     assert page.functions.sides is None
 
 
+# Calls and memory
+
+
+def test_consecutive_calls_of_a_part_of_the_model_are_a_group() -> None:
+    modules = {"a": "net.stem", "b": "net.layer1.0", "c": "net.layer1.1", "d": "net.head"}
+    records = snapshot(*modules)
+    nodes = tuple(msgspec.structs.replace(node, module=modules[node.name]) for node in records.fx)
+    calls = tuple(
+        CallRun(function=f"f{name}", milliseconds=1.0, nodes=(f"fx:{name}",)) for name in modules
+    )
+    record = msgspec.structs.replace(RECORD, calls=calls)
+    groups = groups_of(msgspec.structs.replace(records, fx=nodes), record)
+    assert groups == (Group(0, 0, "stem"), Group(1, 2, "layer1"), Group(3, 3, "head"))
+    # Without parts, the calls say as much.
+    assert groups_of(records, record) == ()
+
+
+def test_the_tensors_of_the_largest_storage_come_first() -> None:
+    def storage(size: int, *tensors: StoredTensor) -> Storage:
+        return Storage(size=size, begin=0, end=1, tensors=tensors)
+
+    small = StoredTensor(name="x", shape=(2,), dtype="float32", size=8, written=0, last=1)
+    large = StoredTensor(
+        name="y", shape=(1, 784), dtype="float32", size=3136, written=1, last=1, returned=True
+    )
+    memory = MemoryRecord(storages=(storage(8, small), storage(3136, large)), live=(8, 3144))
+    rows = list(memory_rows(memory, RECORD))
+    assert [row.cell(0).text for row in rows] == ["y", "x"]
+    texts = [rows[0].cell(place).text for place in range(8)]
+    assert texts[1:] == ["1×784 float32", "3.14 kB", "1", "3.14 kB", "2 to 2", "relu", "returned"]
+
+
+def test_the_passes_of_a_build_are_listed_once_it_has_run(bench: Bench) -> None:
+    bench.open(RECIPE)
+    assert bench.count(BuildStepsQuery) == 0
+    bench.run()
+    assert bench.count(BuildStepsQuery) == 1
+
+
 # Figures of nodes
 
 
@@ -257,8 +394,9 @@ def test_a_source_without_torch_has_no_nodes_to_compare(bench: Bench, qtbot: QtB
     records = msgspec.structs.replace(snapshot("dense", kind="tvm"), fx=(), key="1")
     bench.sent(SnapshotQuery).answer(records)
     features = bench.features
-    page = ComparePage(bench.document, features.queries, features.stepping, lambda _busy: None)
+    page = ComparePage(
+        bench.document, features.queries, features.stepping, features.runs, lambda _busy: None
+    )
     shown(qtbot, page)
-    assert page.nodes.table.empty.accessibleName() == "Not run yet"
     bench.run(msgspec.structs.replace(TIMED, nodes=()))
     assert page.nodes.table.empty.accessibleName() == "No nodes to compare"

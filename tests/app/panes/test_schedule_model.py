@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
@@ -16,6 +17,7 @@ from lowerscope.core.model.queries import (
     CheckQuery,
     MeasureQuery,
     MovesQuery,
+    PeaksQuery,
     RulesQuery,
     ScheduleProgramQuery,
     ScheduleQuery,
@@ -23,7 +25,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.schedule import Made, Primitive, Schedule
-from lowerscope.core.model.schedule_records import ByRule, Checked, Measured, RuledFunction
+from lowerscope.core.model.schedule_records import ByRule, Checked, Measured, Peaks, RuledFunction
 from tests.app.panes.workbench import FACTORS, LOOP, Workbench, move, primitive
 from tests.app.plain_values import (
     CRASHED,
@@ -32,6 +34,7 @@ from tests.app.plain_values import (
     WRONG,
     Bench,
     crash,
+    show,
     snapshot,
 )
 
@@ -100,13 +103,48 @@ def test_the_files_read_again_may_have_another_function(work: Workbench) -> None
     asked = work.bench.count(ScheduleQuery), work.bench.count(MovesQuery)
     work.document.reload()
     work.bench.derive(key="2")
-    assert work.scheduling.moves.all == ()
+    assert work.scheduling.moves.are_coming
     work.settle()
     assert work.scheduling.moves.all == work.moves
     assert (work.bench.count(ScheduleQuery), work.bench.count(MovesQuery)) == (
         asked[0] + 1,
         asked[1] + 1,
     )
+
+
+def test_the_function_of_the_selection_is_scheduled(bench: Bench) -> None:
+    bench.open(RECIPE)
+    scheduling, document = bench.features.scheduling, bench.document
+    # There are two, and neither is selected.
+    assert [each.name for each in scheduling.functions] == ["relu", "dense"]
+    assert scheduling.function == ""
+    document.select(("fx:relu",))
+    assert scheduling.function == "relu"
+    document.select(("tir:dense/i",))
+    assert scheduling.function == "dense"
+    # It stays while nothing is selected.
+    document.select(())
+    assert scheduling.function == "dense"
+
+
+def test_the_only_function_of_a_model_needs_no_selection(bench: Bench) -> None:
+    show(bench.document, RECIPE, "dense")
+    assert bench.features.scheduling.function == "dense"
+
+
+def test_a_primitive_is_chosen_by_name_as_soon_as_it_is_known(work: Workbench) -> None:
+    work.document.select(("tir:dense/i",))
+    assert work.scheduling.moves.are_coming
+    work.trying.choose_named("split")
+    assert work.trying.draft is None
+    work.settle()
+    assert work.trying.draft is not None
+    assert work.trying.draft.primitive.name == "split"
+    # One that needs no form is applied at once, and one that is not offered says so.
+    work.do(lambda: work.trying.choose_named("unroll"))
+    assert work.ids == ["s1"]
+    work.trying.choose_named("vectorize")
+    assert any("vectorize does not apply" in each for each in work.bench.notices)
 
 
 def test_a_function_whose_weights_are_laid_out_is_scheduled_as_before_that(
@@ -127,6 +165,8 @@ def test_a_primitive_that_crashes_two_engines_is_switched_off_and_undo_drops_it(
         lost = work.bench.sent(ScheduleQuery)
         crash(work.bench, work.bench.engine, "primitive 0 s2 parallel")
         lost.refuse(CRASHED)
+        assert work.scheduling.problem is None
+        work.bench.derive()
     work.settle()
     assert work.statuses == ["done", "off"]
     assert any("switched off" in each for each in work.bench.notices)
@@ -145,7 +185,7 @@ def test_primitives_on_which_two_engines_crash_are_not_requested_again(work: Wor
                 each.answer(work.applied(each.query))
     assert work.scheduling.moves.are_deadly
     asked = work.bench.count(MovesQuery)
-    work.scheduling.moves.ask_again()
+    work.scheduling.moves.follow()
     assert work.bench.count(MovesQuery) == asked
 
 
@@ -409,6 +449,9 @@ def test_a_schedule_that_fits_no_function_is_kept_until_it_is_deleted(work: Work
 # Measurements
 
 
+PEAKS = Peaks(gflops=100.0, gbytes_per_second=10.0, threads=2, target="llvm")
+
+
 def measured(milliseconds: float) -> Measured:
     return Measured(
         milliseconds=milliseconds,
@@ -435,6 +478,9 @@ class Worker:
     def next(self) -> CheckQuery | MeasureQuery:
         """Wait for the next job."""
         self.qtbot.waitUntil(lambda: self.found.doing is not None)
+        if isinstance(self.found.doing, PeaksQuery):
+            self.work.bench.worker.last().answer(PEAKS)
+            return self.next()
         query = self.work.bench.worker.last().query
         assert isinstance(query, CheckQuery | MeasureQuery)
         return query
@@ -457,10 +503,8 @@ class Worker:
         here = self.found.here
         assert here is not None
         while any(
-            self.found.is_coming(kind, of)
-            for kind in ("check", "measure")
-            for of in (here, here.unscheduled)
-        ) or (self.found.doing is not None):
+            self.found.is_coming(job) for job in (*here.jobs, here.unscheduled.measure)
+        ) or isinstance(self.found.doing, CheckQuery | MeasureQuery):
             jobs.append(self.answer())
         return jobs
 
@@ -468,6 +512,12 @@ class Worker:
 def names_of(recipe: Recipe) -> tuple[str, ...]:
     (schedule,) = recipe.schedules
     return tuple(each.name for each in schedule.primitives)
+
+
+def verdicts(found: Measurements) -> dict[str, str]:
+    """Return the verdicts on the function after each step, as far as known."""
+    after = {step: found.checked(of) for step, of in found.prefixes().items() if of.primitives}
+    return {step: each.verdict for step, each in after.items() if each is not None}
 
 
 @pytest.fixture
@@ -481,7 +531,7 @@ def test_each_step_is_checked_and_measured_and_what_is_off_does_not_count(
     found = worker.found
     work.apply("unroll")
     assert worker.answer_all() == ["check unroll", "measure unroll", "measure "]
-    assert found.verdicts() == {"s1": "same"}
+    assert verdicts(found) == {"s1": "same"}
     # The unscheduled function is known by now; a step that is off is no other function.
     work.apply("parallel")
     assert worker.answer_all() == ["check unroll parallel", "measure unroll parallel"]
@@ -501,7 +551,7 @@ def test_the_fastest_that_does_not_differ_is_the_best(work: Workbench, worker: W
     best = worker.found.best
     assert best is not None
     assert [each.name for each in best[0].primitives] == ["reorder"]
-    assert worker.found.verdicts() == {"s1": "same", "s2": "differs"}
+    assert verdicts(worker.found) == {"s1": "same", "s2": "differs"}
     # It is had back as a variant.
     work.do(lambda: work.variants.add_with("best", best[0].primitives))
     assert [each.name for each in work.scheduling.primitives] == ["reorder"]
@@ -517,9 +567,9 @@ def test_what_is_unsafe_is_checked_at_once_even_where_nothing_is_measured(
     assert worker.found.doing is None
     work.editing.apply(Primitive(id="", name="loop_partition", forced=True))
     work.settle()
-    assert worker.found.doing == "check"
+    assert isinstance(worker.found.doing, CheckQuery)
     assert worker.answer() == "check parallel loop_partition"
-    assert worker.found.verdicts() == {"s2": "differs"}
+    assert verdicts(worker.found) == {"s2": "differs"}
     assert worker.found.doing is None
 
 
@@ -547,11 +597,11 @@ def test_a_function_that_crashed_is_measured_again_on_demand_alone(
     work.bench.worker.last().refuse(CRASHED)
     here = worker.found.here
     assert here is not None
-    assert worker.found.problem("check", here) == CRASHED
+    assert worker.found.problem(here.check) == CRASHED
     assert worker.answer_all() == ["measure "]
     worker.found.measure()
     assert worker.answer_all() == ["check vectorize", "measure vectorize"]
-    assert worker.found.problem("check", here) is None
+    assert worker.found.problem(here.check) is None
 
 
 def test_a_check_that_goes_on_beyond_its_time_costs_the_worker(

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.tables.choice_list import OrderList
-from lowerscope.app.panes.schedule.numbers_page import work_rows
+from lowerscope.app.panes.schedule.metrics import work_rows
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage
 from lowerscope.app.panes.schedule.schedule_tree import tree_rows
@@ -53,7 +53,7 @@ def shown(qtbot: QtBot, widget: QWidget) -> None:
 
 
 def form_of(qtbot: QtBot, work: Workbench, offered: Move) -> ScheduleForm:
-    form = ScheduleForm(work.document, work.scheduling)
+    form = ScheduleForm(work.document, work.scheduling, work.bench.features.measurements)
     shown(qtbot, form)
     work.trying.open(offered)
     return form
@@ -206,6 +206,16 @@ def test_what_is_pointed_at_is_tried_again_when_other_primitives_come(
     assert work.trying.preview is None
 
 
+def test_the_filter_ends_with_the_choice(qtbot: QtBot, work: Workbench) -> None:
+    page = page_of(qtbot, work)
+    QTest.keyClicks(page.choices.line, "unr")
+    assert [each.key for each in page.choices.shown()] == ["unroll"]
+    QTest.keyClick(page.choices.line, Qt.Key.Key_Return)
+    work.settle()
+    assert work.ids == ["s1"]
+    assert page.choices.line.text() == ""
+
+
 # The tree
 
 
@@ -246,12 +256,13 @@ def test_the_tree_says_what_loops_blocks_and_buffers_are() -> None:
     rows = tree_rows(record)
     words = {row.key: [cell.text for cell in row.cells] for row in rows}
     assert words["tir:f/j"] == ["j", "128", "parallel · note=1"]
-    assert words["tir:f/b"] == ["b", "", "SR"]
+    assert words["tir:f/b"] == ["b", "", "block · SR"]
     assert words["buffer:C"] == ["C", "512 B", "local · output"]
     assert [row.parent for row in rows[:2]] == ["", "tir:f/j"]
     assert "reads A[v_i, v_k]" in rows[1].tooltip
     assert "writes C[v_i]" in rows[1].tooltip
-    assert rows[-1].note == "1×128 float32"
+    assert rows[-1].note == "1×128"
+    assert "float32" in rows[-1].tooltip
 
 
 # The numbers

@@ -26,12 +26,13 @@ from lowerscope.app.panes.sessions.opening import EntryDialog, Opening
 from lowerscope.app.panes.sessions.sessions import Sessions
 from lowerscope.app.panes.sessions.source_watch import SourceWatch
 from lowerscope.app.panes.sessions.trust import RunCodeDialog, Trusting
-from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import load_session
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, WindowLayout, to_json
 from tests.app.conftest import bench
-from tests.app.plain_values import OTHER, RECIPE, TE, WRONG, Bench
+from tests.app.plain_values import OTHER, RECIPE, TE, WRONG, Bench, snapshot
 
 __all__ = ["bench"]
 
@@ -47,7 +48,7 @@ class Desk:
         self.window = QWidget()
         self.settings = Settings()
         self.trusting = Trusting(
-            self.document, features.processes, features.runs.run, self.settings, self.window
+            self.document, features.processes, features.runs.run, self.settings, str, self.window
         )
         self.laid_out: list[WindowLayout] = []
         self.sessions = Sessions(
@@ -397,9 +398,20 @@ def test_missing_inputs_are_given_or_left_to_the_problem(qtbot: QtBot, desk: Des
     for text, is_taken in (("1,4.5", False), ("2,4", True)):
         dialog.row("x").shape.setText(text)
         dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
-        assert dialog.isVisible() != is_taken
+        assert desk.document.is_changing == is_taken
+        assert dialog.waiting.isVisible() == is_taken
     assert desk.document.wanted is not None
     assert desk.document.wanted.inputs == (InputSpec(name="x", shape=(2, 4), dtype="float32"),)
+    # The form stays until the model is traced, and says what is wrong beside the field.
+    desk.bench.sent(SnapshotQuery).refuse(Problem(what="no such shape", todo="try --input x=1"))
+    assert dialog.isVisible()
+    assert dialog.row("x").wrong.isVisible()
+    assert "no such shape" in dialog.row("x").wrong.text()
+    assert "--" not in dialog.row("x").wrong.text()
+    dialog.row("x").shape.setText("1,784")
+    dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
+    desk.bench.sent(SnapshotQuery).answer(snapshot("dense"))
+    assert not dialog.isVisible()
 
 
 def test_a_refused_source_is_retried_as_the_problem_offers(desk: Desk) -> None:

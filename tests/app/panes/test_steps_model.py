@@ -1,4 +1,4 @@
-"""The pipeline pane and its commands, with records of passes as plain values."""
+"""The list of steps and its commands, with records of passes as plain values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document import stepping as stepping_module
@@ -34,7 +34,14 @@ RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), steps=STEPS)
 CHANGED = (("dense", "relu"), (), ("fused_dense_relu",), ("fused_dense_relu",))
 PASSES = (
     *(
-        PassRecord(number=number, label=str(number), name=name, step=number, changed=changed)
+        PassRecord(
+            number=number,
+            label=str(number),
+            name=name,
+            step=number,
+            changed=changed,
+            added=int(number == 1),
+        )
         for number, (name, changed) in enumerate(zip(NAMES, CHANGED, strict=True), 1)
     ),
     PassRecord(
@@ -56,7 +63,12 @@ class Pane:
         features = bench.features
         self.bench, self.document, self.stepping = bench, bench.document, features.stepping
         self.view = PipelineView(
-            self.document, features.queries, self.stepping, features.pins, features.build
+            self.document,
+            features.queries,
+            self.stepping,
+            features.pins,
+            features.build,
+            features.run_steps,
         )
         self.open(recipe, *(passes or PASSES))
 
@@ -79,7 +91,7 @@ class Pane:
 
     def texts(self) -> dict[str, str]:
         """Return what the rows of the recipe's steps say of their outcome."""
-        return {row.title: row.changed for row in self.view.list.rows() if row.place >= 0}
+        return {row.title: row.words for row in self.view.list.rows() if row.place >= 0}
 
 
 @pytest.fixture
@@ -93,9 +105,8 @@ def pane(qtbot: QtBot, bench: Bench) -> Iterator[Pane]:
 
 
 def test_rows_say_what_each_step_did(pane: Pane) -> None:
-    assert pane.texts() == dict(
-        zip(NAMES, ("2 functions", "–", "1 function", "1 function"), strict=True)
-    )
+    said = ("2 functions +1 ~1", "nothing changed", "fused_dense_relu", "fused_dense_relu")
+    assert pane.texts() == dict(zip(NAMES, said, strict=True))
     failed = (
         PASSES[0],
         msgspec.structs.replace(PASSES[1], status="failed", error="no such option"),
@@ -108,11 +119,15 @@ def test_rows_say_what_each_step_did(pane: Pane) -> None:
         msgspec.structs.replace(PASSES[3], status="off"),
     )
     assert pane.texts() == dict(
-        zip(NAMES, ("2 functions", "✕ failed", "not reached", "switched off"), strict=True)
+        zip(
+            NAMES,
+            ("2 functions +1 ~1", "✕ failed no such option", "not reached", "switched off"),
+            strict=True,
+        )
     )
     row = pane.view.list.row("step:1")
     assert row is not None
-    assert (row.note, row.state) == ("no such option", "wrong")
+    assert row.state == "wrong"
 
 
 def test_steps_from_the_first_difference_wait_for_their_records(pane: Pane) -> None:
@@ -121,7 +136,7 @@ def test_steps_from_the_first_difference_wait_for_their_records(pane: Pane) -> N
     pane.view.change_steps((STEPS[0], added, *STEPS[1:]))
     assert pane.document.is_changing
     rows = [row for row in pane.view.list.rows() if row.place >= 0]
-    assert [row.changed for row in rows] == ["2 functions", "…", "…", "…", "…"]
+    assert [row.words for row in rows] == ["2 functions +1 ~1", "…", "…", "…", "…"]
     assert rows[1].note == "fuse_opt_level=1"
 
 
@@ -138,29 +153,91 @@ def test_filters_choose_the_rows_and_the_steps_that_are_gone_through(
     qtbot: QtBot, pane: Pane
 ) -> None:
     view, stepping = pane.view, pane.stepping
-    qtbot.keyClicks(view.name, "fuse")
-    assert pane.titles() == ["FuseOps", "FuseTIR"]
+    qtbot.keyClicks(view.filter, "fuset")
+    assert pane.titles() == ["FuseTIR"]
     stepping.first()
     stepping.step(1)
     assert stepping.line is not None
-    assert stepping.line.title == "FuseOps"
-    view.name.clear()
-    qtbot.keyClicks(view.function, "fused")
+    assert stepping.line.title == "FuseTIR"
+    view.filter.clear()
+    qtbot.keyClicks(view.filter, "fused_")
     assert pane.titles() == ["FuseOps", "FuseTIR"]
-    view.function.clear()
-    # A step of the recipe that changed nothing stays, to be edited.
+    view.filter.clear()
     assert pane.titles() == list(NAMES)
-    view.hide_unchanged.setChecked(False)
-    assert not stepping.filter.hide_unchanged
-    stepping.set_filter(StepFilter())
-    assert view.hide_unchanged.isChecked() == stepping.filter.hide_unchanged
+
+
+def folds(pane: Pane) -> dict[str, bool]:
+    """Return the rows of unchanged steps, and whether each is unfolded."""
+    rows = pane.view.list.rows()
+    return {row.title: row.unfolded for row in rows if row.key.startswith("fold:")}
+
+
+def test_unchanged_steps_are_folded_to_a_row(qtbot: QtBot, pane: Pane) -> None:
+    view, stepping = pane.view, pane.stepping
+    assert folds(pane) == {"1 unchanged": False}
+    same = view.list.row("step:1")
+    assert same is not None
+    fold = view.list.row(same.parent)
+    assert fold is not None
+    assert fold.number == "2"
+    # It is in view while it is the current step.
+    stepping.go(Moment(section="passes", index=2))
+    assert folds(pane) == {"1 unchanged": True}
+    stepping.go(Moment(section="passes", index=3))
+    view.list.folded.emit(fold.key, True)
+    qtbot.waitUntil(lambda: folds(pane) == {"1 unchanged": True})
+    stepping.set_filter(StepFilter(hide_unchanged=False))
+    assert folds(pane) == {}
+    assert pane.titles() == list(NAMES)
+
+
+def test_sections_have_one_count_each(qtbot: QtBot, pane: Pane) -> None:
+    def said() -> dict[str, str]:
+        return {row.title: row.words for row in pane.view.list.rows() if row.kind == "section"}
+
+    assert said()["Passes"] == "3 of 4 change"
+    assert said()["Build"] == "not built"
+    inner = [
+        msgspec.structs.replace(PASSES[1], number=2, label="1.1", depth=1, parent=1),
+        msgspec.structs.replace(PASSES[0], number=3, label="1.2", depth=1, parent=1),
+    ]
+    pane.stepping.take_build((PASSES[0], *inner))
+    # What a section counts is what the slider has a dot for.
+    assert said()["Build"] == "1 of 2 change"
+    assert len(pane.stepping.dots("build")) == 2
+    pane.stepping.go(Moment(section="build", index=3))
+    assert pane.view.list.marked() == "build:3"
+
+
+def test_playing_stops_where_a_pass_has_a_breakpoint(
+    qtbot: QtBot, pane: Pane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepping = pane.stepping
+    pane.view.select_place(2)
+    pane.view.toggle_break()
+    row = pane.view.list.row("step:2")
+    assert row is not None
+    assert row.is_break
+    stepping.play()
+    qtbot.waitUntil(lambda: not stepping.playing)
+    assert stepping.moment == Moment(section="passes", index=3)
+    # From there on, it goes to the end.
+    stepping.play()
+    assert stepping.playing
+    qtbot.waitUntil(lambda: not stepping.playing)
+    assert stepping.moment == Moment(section="passes", index=4)
+    # An unchanged step counts where playing goes on until it.
+    stepping.first()
+    stepping.play(until={2})
+    qtbot.waitUntil(lambda: not stepping.playing)
+    assert stepping.moment == Moment(section="passes", index=2)
 
 
 def test_passes_inside_of_a_step_unfold(qtbot: QtBot, pane: Pane) -> None:
     def labels() -> list[str]:
         return [each.label for each in pane.stepping.dots("passes")]
 
-    assert [row.number for row in pane.view.list.rows() if row.parent == "step:3"] == ["4.1"]
+    assert [row.number for row in pane.view.list.rows() if row.parent == "step:3"] == ["1"]
     for unfolded, last in ((True, "4.1"), (False, "4")):
         pane.view.list.folded.emit("step:3", unfolded)
         qtbot.waitUntil(lambda last=last: labels() == ["1", "2", "3", last])  # type: ignore[misc]
@@ -199,7 +276,7 @@ def test_two_steps_are_pinned_and_compared(pane: Pane) -> None:
     view.pin()
     row = view.list.row("step:0")
     assert row is not None
-    assert row.note == "pinned"
+    assert row.pinned
     view.select_place(2)
     view.compare()
     assert pins.sides is not None
@@ -207,14 +284,6 @@ def test_two_steps_are_pinned_and_compared(pane: Pane) -> None:
         Moment(section="passes", index=1),
         Moment(section="passes", index=3),
     ]
-
-
-def test_a_link_to_the_selected_step_is_copied(pane: Pane) -> None:
-    pane.view.select_place(2)
-    pane.view.copy_link()
-    words = QApplication.clipboard().text().split()
-    assert words[:3] == ["lowerscope", "passes", "sample:fashion_mlp"]
-    assert words[-2:] == ["--step", "3"]
 
 
 # Pipelines as files, and the step that failed
@@ -251,7 +320,7 @@ def editing(pane: Pane, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(QFileDialog, name, lambda *_: (str(tmp_path / "mine.json"), ""))
     features, settings = pane.bench.features, Settings()
     settings.set_asks_first(False)
-    trusting = Trusting(pane.document, features.processes, features.runs.run, settings, shell)
+    trusting = Trusting(pane.document, features.processes, features.runs.run, settings, str, shell)
     return PipelineEditing(shell, pane.document, pane.stepping, trusting.ask, Commands(shell))
 
 

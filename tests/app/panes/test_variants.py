@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.app.panes.run.run_variants import variants_of
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import Schedule
 

@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtCore import QKeyCombination, QObject, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.settings import Settings
@@ -97,6 +97,26 @@ def test_choices_of_a_group_exclude_each_other(qapp: QObject) -> None:
         assert [commands.action(key).isChecked() for key in ("a", "b")] == [False, True]
 
 
+def test_the_key_of_a_disabled_command_says_why(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    commands = Commands(window)
+    commands.add(
+        Command(
+            "a", "&Go…", lambda: None, "F9; F2", enabled=lambda: False, reason=lambda: "run first"
+        )
+    )
+    commands.add(Command("b", "Stay", lambda: None, "F3", enabled=lambda: False))
+    commands.take_keys(window)
+    window.show()
+    for key in (Qt.Key.Key_F9, Qt.Key.Key_F2):
+        with qtbot.waitSignal(commands.refused) as heard:
+            QTest.keyClick(window, key)
+        assert heard.args == ["Go: run first"]
+    with qtbot.assertNotEmitted(commands.refused):
+        QTest.keyClick(window, Qt.Key.Key_F3)
+
+
 def window_of(qtbot: QtBot) -> MainWindow:
     window = MainWindow()
     qtbot.addWidget(window)
@@ -121,8 +141,8 @@ EDITING = (
 )
 """Qt's standard keys that a text field has a use for."""
 
-X11 = ("Ctrl+E", "Ctrl+K", "Ctrl+U")
-"""Those of them that are only there on X11, which the tests are not."""
+X11 = ("Ctrl+E", "Ctrl+U")
+"""Those of them that are only there on X11, which the tests are not. Ctrl+K is the palette's."""
 
 
 def test_no_shortcut_is_one_of_the_window_system(qtbot: QtBot) -> None:
@@ -146,6 +166,7 @@ def test_a_text_field_keeps_its_keys(qtbot: QtBot) -> None:
     keys = {QKeySequence(each) for each in X11}
     for name in EDITING:
         keys |= set(QKeySequence.keyBindings(QKeySequence.StandardKey[name]))
+    keys.discard(QKeySequence("Ctrl+K"))
     shared = [action.shortcut() for _, action in window.commands if action.shortcut() in keys]
     # Undo and redo, at least: the field's own while it has the focus, the window's elsewhere.
     assert QKeySequence("Ctrl+Z") in shared
@@ -222,6 +243,22 @@ def test_the_palette_finds_and_runs(qtbot: QtBot) -> None:
     assert Settings().scheme() == "dark"
     window.commands.action("system").trigger()
     assert Settings().scheme() == "system"
+
+
+def test_the_palette_opens_samples_and_recent_files(qtbot: QtBot) -> None:
+    Settings().add_recent("/somewhere/net.py", "")
+    window = window_of(qtbot)
+    palette = Palette(window.palette_entries(), window.features.queries, window)
+    qtbot.addWidget(palette)
+    palette.show()
+    qtbot.keyClicks(palette.line, "~")
+    titles = [entry.title for entry in palette.shown()]
+    assert {"matmul", "resnet18", "net.py"} <= set(titles)
+    palette.line.setText("transformer_bl")
+    assert palette.shown()[0].title == "transformer_block"
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert window.document.wanted is not None
+    assert window.document.wanted.source.spec == "sample:transformer_block"
 
 
 def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:

@@ -79,7 +79,7 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
     window = opened.window
     QTest.keyClick(window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
     assert window.search.hasFocus()
-    QTest.keyClicks(window.search, "guarded memory")
+    QTest.keyClicks(window.search, "limit memory")
     head, *hits = [item.text(0) for item in opened.rows()]
     assert re.fullmatch(rf"{len(hits)} sections(, \d+ with all words)?", head)
     assert "When a run comes to a bad end" in hits
@@ -88,7 +88,7 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
     QTest.keyClick(window.search, Qt.Key.Key_Return)
     assert opened.heading() == "When a run comes to a bad end"
     marked = {each.cursor.selectedText().lower() for each in window.page.extraSelections()}
-    assert marked == {"guard", "memory"}
+    assert marked == {"limit", "memory"}
     window.search.setText("optimise for cpu FoldBatchNorm")
     QTest.keyClick(window.search, Qt.Key.Key_Return)
     assert window.place().anchor == "optimise-for-cpu"
@@ -110,17 +110,17 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     alt = Qt.KeyboardModifier.AltModifier
     assert not window.back.isEnabled()
     opened.click("timeline")
-    assert opened.heading() == "The timeline"
+    assert opened.heading() == "Steps"
     window.page.verticalScrollBar().setValue(60)
     window.show_page("relax")
     opened.click("Graphs")
     assert opened.heading() == "Graphs"
-    for before in ("Relax", "The timeline", "A tour of five minutes"):
+    for before in ("Relax", "Steps", "A tour of five minutes"):
         QTest.keyClick(window, Qt.Key.Key_Left, alt)
         assert opened.heading() == before
     assert not window.back.isEnabled()
     QTest.keyClick(window, Qt.Key.Key_Right, alt)
-    assert opened.heading() == "The timeline"
+    assert opened.heading() == "Steps"
     assert window.page.verticalScrollBar().value() == 60
     window.show_page("details")
     assert not window.forward.isEnabled()
@@ -128,7 +128,7 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     window.page.setFocus()
     QTest.keyClick(window.page, Qt.Key.Key_Tab)
     QTest.keyClick(window.page, Qt.Key.Key_Return)
-    assert opened.heading() == "The timeline"
+    assert opened.heading() == "Steps"
 
 
 def test_a_command_opens_with_its_options(

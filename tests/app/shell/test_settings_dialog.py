@@ -29,10 +29,8 @@ OTHERS: dict[str, Any] = {
     "scale": 150,
     "asks_first": False,
     "watching": False,
-    "shares_folder": True,
     "memory_limit": 3_000_000_000,
     "keep": 2_000_000_000,
-    "cache_limit": 4_000_000_000,
 }
 
 
@@ -56,10 +54,8 @@ def fill(dialog: SettingsDialog) -> None:
         field.setCurrentIndex(field.findData(OTHERS[name]))
     dialog.asks_first.click()
     dialog.watching.click()
-    dialog.shares_folder.setChecked(True)
     dialog.memory_limit.setText("3 GB")
     dialog.keep.setText("2 GB")
-    dialog.cache_limit.setText("4 GB")
 
 
 def opened(window: MainWindow) -> SettingsDialog:

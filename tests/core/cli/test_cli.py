@@ -54,13 +54,6 @@ def net(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["samples"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in lines} == set(SAMPLES)
-    assert all(len(line.split()) > 4 for line in lines)
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", LOWERINGS)
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -90,14 +83,6 @@ def check_run(sample: str, lowering: str, capsys: pytest.CaptureFixture[str]) ->
         prediction = record["prediction"]
         assert prediction["torch"] == prediction["tvm"] == prediction["top"][0]["name"]
         assert (prediction["torch"], prediction["scores"]) == ("Ankle boot", "softmax")
-
-
-def test_a_run_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:fashion_mlp", "--target", "native", "--threads", "1"]) == 0
-    text = capsys.readouterr().out
-    assert text.startswith("Matches torch: largest error")
-    assert "Prediction: TVM Ankle boot, torch Ankle boot (by softmax)" in text
-    assert "  torch  Ankle boot > 99.9%, Sneaker" in text
 
 
 def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,68 +144,6 @@ def test_an_output_without_a_finite_value_is_inconclusive(
     assert pill in report.read_text(encoding="utf-8")
     assert main(["compare", *arguments[1:]]) == 1
     assert main(["compare", *arguments[1:], "--allow-nonfinite"]) == 0
-
-
-def test_a_match_says_how_many_values_are_not_finite(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, report = tmp_path / "masked.py", tmp_path / "report.html"
-    text = NET.replace(
-        "return self.linear(x)", "y = self.linear(x); return torch.cat([y, torch.log(y - y)])"
-    )
-    path.write_text(text)
-    arguments = ["run", str(path), "--input", "x=1,4"]
-    assert main([*arguments, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["verdict"] == "match"
-    half = record["outputs"][0]["shape"][1]
-    assert record["not_finite_count"] == half
-    said = f"{half} infinities on both sides"
-    assert record["outputs"][0]["not_finite"] == said
-    assert main([*arguments, "--html", str(report)]) == 0
-    assert said in capsys.readouterr().out
-    text = report.read_text(encoding="utf-8")
-    assert said in text
-    assert f"✓ matches torch · {half} not finite</span>" in text
-    lowerings = ["--lowering", "high-level", "--lowering", "te"]
-    assert main(["compare", *arguments[1:], *lowerings, "--html", str(report)]) == 0
-    assert f"match, {half} not finite" in capsys.readouterr().out
-    assert f"✓ matches torch · {half} not finite</td>" in report.read_text(encoding="utf-8")
-
-
-def test_values_that_are_not_finite_at_one_size_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "sizes.py"
-    text = NET.replace("return self.linear(x)", "return 1 / (torch.ones_like(x).cumsum(0) - 3)")
-    path.write_text(text)
-    arguments = ["run", str(path), "--input", "x=n,4", "--dim", "n=1..8"]
-    assert main([*arguments, "--sizes", "n=2,4", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert [each["not_finite_count"] for each in record["sizes"]] == [0, 4]
-    assert (record["verdict"], record["not_finite_count"]) == ("match", 4)
-    assert record["reason"] == "n = 4: output: 4 infinities on both sides"
-
-
-def test_an_empty_output_beside_a_fine_one_matches(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "empty.py"
-    path.write_text(NET.replace("return self.linear(x)", "y = self.linear(x); return y, y[:0]"))
-    assert main(["run", str(path), "--input", "x=1,4"]) == 0
-    assert "output[1] has no elements to compare" in capsys.readouterr().out
-    path.write_text(NET.replace("return self.linear(x)", "return self.linear(x)[:0]"))
-    assert main(["run", str(path), "--input", "x=1,4"]) == 1
-    assert capsys.readouterr().out.startswith("Inconclusive: output has no elements to compare")
-
-
-def test_what_the_file_prints_is_not_among_the_records(
-    net: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["run", net, "--input", "x=2,4:float32", "--json"]) == 0
-    captured = capsys.readouterr()
-    assert json.loads(captured.out)["outputs"][0]["shape"] == [2, 3]
-    assert "a word from the file" in captured.err
 
 
 def bad_pickle(path: Path, touched: Path) -> None:
@@ -334,18 +257,6 @@ def test_an_exit_in_the_model_is_not_a_match(
     assert "Traceback" not in captured.err
 
 
-def test_an_exit_in_the_comparison_is_not_a_match(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    body = (
-        "if torch.is_inference_mode_enabled() and not isinstance(x, torch.fx.Proxy) "
-        "and 'trace' not in [each.name for each in extract_stack()]: sys.exit(0)"
-    )
-    path = with_forward(tmp_path / "net.py", body)
-    assert main(["run", path, "--input", "x=1,4"]) == 2
-    assert "torch's own run" in capsys.readouterr().err
-
-
 # Tolerances on the command line, on a model in half precision
 
 
@@ -363,36 +274,6 @@ class Net(nn.Module):
 def example_inputs():
     return (torch.randn(4, 512).half(),)
 """
-
-
-WITHIN = """
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def forward(self, x):
-        return x.to(torch.float32).softmax(-1).to(torch.float64)
-
-class Half(nn.Module):
-    def forward(self, x):
-        h = x.half()
-        return (h.sin() * h + h.cos()).to(x.dtype)
-
-def example_inputs():
-    return (torch.randn(64, 500, dtype=torch.float64),)
-"""
-
-
-@pytest.mark.parametrize("entry", ["Net", "Half"])
-def test_a_coarser_dtype_on_the_way_is_rounding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str
-) -> None:
-    net = tmp_path / "net.py"
-    net.write_text(WITHIN)
-    code = main(["run", f"{net}:{entry}", "--json"])
-    record = json.loads(capsys.readouterr().out)
-    assert (code, record["verdict"]) == (0, "match")
-    assert "by rounding" in record["reason"]
 
 
 # The command ``run`` when what it runs crashes, spoils memory or never ends
@@ -414,12 +295,10 @@ def started(folder: Path, body: str, *options: str) -> subprocess.Popen[str]:
 
 
 def test_how_a_run_crashed_is_told(tmp_path: Path) -> None:
-    said = "with guarded memory it crashed with SIGSEGV in call 4 of 7, env.faulty (relu)"
     process = started(tmp_path, CRASHES)
-    out, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert "the run crashed with SIG" in err
-    assert said in out + err
+    assert "the run crashed with SIGSEGV in call 4 of 7, env.faulty (relu)" in err
 
 
 def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None:
@@ -493,20 +372,3 @@ def test_an_error_that_starts_at_a_node_is_told_from_one_from_above(
         assert nodes[name]["bindings"]
     assert nodes["fx:x"]["torch_ms"] is None
     assert nodes["fx:x"]["own_reason"] == "an input: it is given"
-
-
-@pytest.mark.parametrize("pipeline", ["fuse", "cpu"])
-def test_fused_nodes_are_run_together(pipeline: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:conv_net", "--pipeline", pipeline, "--per-node"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert "alone" in lines["node"]
-    assert "fused into fused_conv2d_add_relu by FuseOps" in lines["conv"]
-    assert lines["relu"].endswith("matches; run with conv")
-    assert lines["linear1"].endswith("matches")
-    assert float(lines["linear1"].split()[3]) < 1e-5
-    assert "First" not in lines
-
-
-def test_a_source_without_torch_has_no_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:mlp_tvmscript", "--per-node"]) == 0
-    assert "There are no FX nodes" in capsys.readouterr().out

@@ -116,29 +116,3 @@ def test_one_that_differs_is_exit_code_1_and_never_the_fastest(
     assert [cells(line)[1] for line in lines[1:3]] == ["differ", "match"]
     assert lines[3] == "Fastest: high-level"
     assert lines[-1].endswith("; first difference: relu")
-
-
-def test_one_that_cannot_run_is_exit_code_2_and_the_others_run(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    options = ["--importer", "tvm-fx", "--lowering", "library", "--lowering", "te"]
-    assert main(["compare", "sample:fashion_mlp", *options]) == 2
-    lines = capsys.readouterr().out.splitlines()
-    assert [cells(line)[1] for line in lines[1:3]] == ["failed", "match"]
-    assert lines[-1].startswith("library: ")
-    assert "no library functions" in lines[-1]
-
-
-def test_bad_use_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    cases = (
-        (["--schedule", "best"], ("--schedule best", "tuned", ".json", "rules", "none")),
-        (["--schedule", str(tmp_path / "gone.json")], ("gone.json",)),
-        (["--lowering", "fast"], ("fast",)),
-        (["--pipeline", "turbo"], ("turbo", "fuse")),
-    )
-    for options, parts in cases:
-        assert main(["compare", "sample:fashion_mlp", *options]) == 2
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        (line,) = captured.err.splitlines()
-        assert all(part in line for part in parts), line

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.files.pipelines_and_schedules import load_schedules, save_schedules
+from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
 
 MLP = "sample:fashion_mlp"
@@ -36,20 +33,6 @@ MATMUL = Schedule(
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     return str(save_schedules([MATMUL], str(tmp_path / "matmul.json")))
-
-
-def test_a_file_holds_what_was_saved(tmp_path: Path) -> None:
-    other = Schedule(
-        function="conv2d",
-        structure="12ab",
-        variant="best",
-        on=False,
-        everywhere=False,
-        primitives=(step("a", "annotate", ann_key="pragma", ann_val=(1, 2.5, "x", None, True)),),
-    )
-    path = save_schedules([MATMUL, other], str(tmp_path / "two.json"))
-    assert load_schedules(str(path)) == (MATMUL, other)
-    assert json.loads(path.read_text())["version"] == 1
 
 
 def test_a_schedule_is_applied_shown_and_checked(
@@ -78,57 +61,6 @@ def test_a_schedule_is_applied_shown_and_checked(
     assert "Computes the same as the unscheduled function at n = 5: largest error" in out
     assert [each["status"] for each in record["schedule"]["steps"]] == ["done"] * 3
     assert record["check"] is None
-
-
-def test_a_check_that_takes_too_long_ends_with_its_exit_code() -> None:
-    command = ["schedule", "sample:matmul", "--function", "matmul", "--check"]
-    program = f"""
-import sys
-from lowerscope.app.__main__ import main
-from lowerscope.core.cli import schedule as cli_schedule
-cli_schedule._SECONDS = 0.2
-sys.exit(main({command!r}))
-"""
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 2, ended.stderr
-    assert "the unscheduled function took longer than 0.2 s by itself" in ended.stdout
-
-
-def test_a_step_that_does_not_fit_is_an_error_and_the_others_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = step("s4", "split", loop=At(block="matmul", loop=9), factors=(None, 4))
-    schedule = msgspec.structs.replace(MATMUL, primitives=(*MATMUL.primitives, wrong))
-    path = save_schedules([schedule], str(tmp_path / "wrong.json"))
-    assert main(["schedule", MLP, "--function", "matmul", "--apply", str(path)]) == 2
-    out = capsys.readouterr().out
-    assert "✓ 3  run i1_0 in parallel" in out
-    assert "✕ 4  split" in out
-    assert "around matmul are 4 loops" in out
-    # A model that is run with it fails as well, and says of what.
-    for command in (["run", MLP], ["show", MLP, "--stage", "tensorir"], ["compare", MLP]):
-        assert main([*command, "--schedule", str(path)]) == 2
-        out, error = capsys.readouterr()
-        assert "step 4 of its schedule is left out (split" in error
-        assert "T.parallel(" in out if command[0] == "show" else "atch" in out
-
-
-def test_the_model_runs_with_a_schedule(
-    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["run", MLP, "--schedule", file]) == 0
-    assert "Matches torch" in capsys.readouterr().out
-    shown = ["show", MLP, "--schedule", file, "--stage", "tensorir", "--function", "matmul"]
-    assert main(shown) == 0
-    assert "T.parallel(T.int64(8))" in capsys.readouterr().out
-    folder = tmp_path / "exported"
-    assert main(["export", MLP, "--schedule", file, "--output", str(folder)]) == 0
-    assert "T.parallel(T.int64(8))" in (folder / "module.py").read_text()
-    capsys.readouterr()
-    assert main(["passes", MLP, "--schedule", file]) == 0
-    assert "ApplySchedules" in capsys.readouterr().out
 
 
 def _primitive(data: dict[str, Any]) -> dict[str, Any]:
@@ -213,15 +145,3 @@ def test_a_bad_file_is_refused_in_one_line(
 
 
 APPLY = ["schedule", MLP, "--function", "matmul", "--apply"]
-
-
-def test_what_is_not_there_is_said(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*APPLY, "missing.json"]) == 2
-    assert "the file cannot be read" in capsys.readouterr().err
-    assert main(["schedule", MLP, "--function", "matmul1", "--apply", file]) == 2
-    assert "it has no schedule for matmul1, but for matmul" in capsys.readouterr().err
-    assert main(["schedule", MLP, "--function", "nothing", "--apply", file]) == 2
-    assert "no TensorIR function 'nothing'" in capsys.readouterr().err
-    Path(file).write_text("{")
-    assert main([*APPLY, file]) == 2
-    assert "it holds no schedules" in capsys.readouterr().err

@@ -9,23 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 import torch
-import tvm
-import tvm_ffi
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.export.folder import export
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline, with_pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.progress import Silent
-from lowerscope.core.model.queries import RunQuery, TextQuery
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy
 from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.snapshot import View
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs
-from lowerscope.core.tracing.tracing import trace
 
 Run = Callable[..., RunRecord]
 RecipeOf = Callable[..., Recipe]
@@ -76,16 +68,6 @@ def test_one_build_matches_torch_at_every_size(
     check(run(recipe_of(entry, *CASES[entry]), strategy, **overrides))
 
 
-@pytest.mark.diagonal
-@pytest.mark.parametrize("preset", ["default-build", "cpu", "optimise-cpu"])
-@pytest.mark.parametrize("entry", ["Cnn", "Two", "Slices", "Outputs"])
-def test_one_build_matches_torch_after_the_pipelines(
-    recipe_of: RecipeOf, run: Run, entry: str, preset: str
-) -> None:
-    recipe = with_pipeline(recipe_of(entry, *CASES[entry]), find_pipeline(preset).steps)
-    check(run(recipe, "high-level"))
-
-
 @pytest.mark.parametrize("entry", ["Mlp", "Cnn", "Two", "Slices"])
 def test_the_export_tracer_names_dimensions_as_well(
     pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str
@@ -116,32 +98,6 @@ def test_what_needs_numbers_runs_in_torch_and_says_so(
         "lstm: no rule covers it as a whole, and it is broken up only where shapes are numbers; "
         "runs in torch (node lstm)"
     ]
-
-
-def test_names_are_shown_and_shared(pipeline: Pipeline, recipe_of: RecipeOf) -> None:
-    stages = pipeline.stages(recipe_of("Two", *CASES["Two"]))
-    traced = stages.traced
-    assert traced is not None
-    texts = {name: info.text for name, info in traced.values.items()}
-    assert texts["cat"] == "n×7 float32"
-    assert texts["matmul"] == "n×m float32"
-    script = stages.module.script()
-    assert 'x: R.Tensor((n, 3), dtype="float32"), y: R.Tensor((n, 4), dtype="float32")' in script
-
-
-def test_by_default_it_runs_at_the_traced_size_and_the_ends(recipe_of: RecipeOf, run: Run) -> None:
-    record = run(recipe_of("Mlp", ("x=batch,12:float32",), ("batch=1..64",)), "te")
-    assert [each.sizes for each in record.sizes] == [{"batch": 5}, {"batch": 1}, {"batch": 64}]
-
-
-def test_the_range_is_part_of_what_is_traced(recipe_of: RecipeOf, run: Run) -> None:
-    recipe = recipe_of("Fixed", ("x=batch,12:float32",), ("batch=1..64",))
-    with pytest.raises(LowerscopeError, match="torch needs batch == ") as caught:
-        run(recipe, "high-level")
-    problem = caught.value.problem
-    assert problem.what.startswith("batch cannot be any size from 1 to 64")
-    assert problem.where.endswith(f":{line_of('the line that fixes it')}")
-    assert "\n" not in problem.line()
 
 
 @pytest.mark.parametrize("tracer", ["auto", "export"])
@@ -190,26 +146,6 @@ def test_the_command_line_says_a_verdict_for_each_size(
     assert "batch×8" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("entry", ["Mlp", "Encoder", "AnySize"])
-def test_texts_and_exports_are_real_for_symbolic_modules(
-    pipeline: Pipeline, recipe_of: RecipeOf, tmp_path: Path, entry: str
-) -> None:
-    recipe = msgspec.structs.replace(recipe_of(entry, *CASES[entry]), lowering="te")
-    export(pipeline, recipe, tmp_path, force=False)
-    module = pipeline.stages(recipe).transformed.module
-    text = (tmp_path / "module.py").read_text(encoding="utf-8")
-    assert tvm_ffi.structural_equal(tvm.script.from_source(text), module)
-    # Each checks by itself that what it has written makes the function again.
-    assert pipeline.answer(TextQuery(recipe, "", "builder")).text
-    for variable, function in module.functions_items():
-        name = str(variable.name_hint)
-        if not isinstance(function, tvm.tirx.PrimFunc) or name == "arange":
-            continue
-        views: tuple[View, ...] = ("numpy", "te")
-        for view in views:
-            assert pipeline.answer(TextQuery(recipe, name, view)).text
-
-
 def test_an_exported_program_takes_names_within_its_range(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
@@ -230,34 +166,3 @@ def test_an_exported_program_takes_names_within_its_range(
         pipeline.answer(
             RunQuery(msgspec.structs.replace(recipe, dimensions=(Dimension(name="n", high=64),)))
         )
-
-
-def test_progress_names_the_size(pipeline: Pipeline, recipe_of: RecipeOf) -> None:
-    said: list[str] = []
-
-    class Recorded(Silent):
-        def report(self, text: str) -> None:
-            said.append(text)
-
-    pipeline.answer(RunQuery(recipe_of("Mlp", *CASES["Mlp"])), Recorded())
-    assert "Running at batch = 7" in said
-
-
-@pytest.mark.parametrize(
-    ("cut", "needs"),
-    [
-        (lambda x: x[::2, 1::3], "(1 + n) // 2 != 1"),
-        (lambda x: x[1:, 4], "3 <= n and n <= 16"),
-    ],
-)
-def test_a_guard_of_export_is_said_by_the_name(
-    cut: Callable[[torch.Tensor], torch.Tensor], needs: str
-) -> None:
-    class Cut(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return cut(x)
-
-    named = NamedInputs((("n", 5),), {"n": (2, 16)})
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Cut(), (torch.randn(7, 5),), "export", named=named)
-    assert caught.value.problem.what == f"n cannot be any size from 2 to 16: torch needs {needs}"

@@ -20,9 +20,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from lowerscope.core.engine.jobs import Context
 from lowerscope.core.engine.protocol import Reply, encode_frame, to_raw
-from lowerscope.core.engine.server import serve
+from lowerscope.core.engine.server import Context, serve
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import LaneName, Query
 
@@ -75,18 +74,6 @@ def wait(params: Text, context: Context) -> NoReturn:
         pause.wait(0.005)
 
 
-def swallow(params: Nothing, context: Context) -> NoReturn:
-    """Turn the cancel into an error of its own, as foreign code between may do."""
-    context.report("Waiting")
-    pause = threading.Event()
-    try:
-        while True:
-            context.check()
-            pause.wait(0.005)
-    except Exception as error:
-        raise RuntimeError("a callback failed") from error
-
-
 def spin(params: Nothing, context: Context) -> NoReturn:
     context.report("Spinning")
     while True:
@@ -112,10 +99,6 @@ def leave(params: Count, context: Context) -> None:
     os._exit(params.count)
 
 
-def call_exit(params: Nothing, context: Context) -> None:
-    sys.exit("bye")
-
-
 def err(params: Text, context: Context) -> None:
     raise LowerscopeError(params.text, where="model.py:3", todo="Write it anew")
 
@@ -124,37 +107,11 @@ def fail(params: Text, context: Context) -> None:
     raise ZeroDivisionError(params.text)
 
 
-class OddText(str):
-    """A text of another library's own class, as TVM's names are."""
-
-
-def err_oddly(params: Text, context: Context) -> None:
-    """Raise an error of the user's whose texts are of another library's class."""
-    text = OddText(params.text)
-    raise LowerscopeError(text, where=text, choices=(text,))
-
-
-def answer_oddly(params: Text, context: Context) -> Problem:
-    """Answer with a record whose texts are of another library's class."""
-    return Problem(what=OddText(params.text), choices=(OddText(params.text),))
-
-
 def answer_with_an_odd_problem(params: Text, context: Context) -> None:
     """Fail with a problem that cannot be sent."""
     error = LowerscopeError("")
     error.problem = Problem(what=object())  # type: ignore[arg-type]
     raise error
-
-
-def say(params: Text, context: Context) -> None:
-    """Print in every way that there is."""
-    print(f"print {params.text}")
-    print(f"stderr {params.text}", file=sys.stderr)
-    os.write(1, f"write {params.text}\n".encode())
-    libc = ctypes.CDLL(None)
-    libc.printf(b"printf %s\n", params.text.encode())
-    libc.fflush(None)
-    subprocess.run(["echo", f"child {params.text}"], check=True)
 
 
 def flood(params: Count, context: Context) -> None:
@@ -243,22 +200,16 @@ KINDS: Mapping[str, type[Query[Any]]] = {
     "wrong_type": _kind("wrong_type", Nothing, int, "heavy", "answering"),
     "report": _kind("report", Count, int, "heavy", "counting"),
     "wait": _kind("wait", Text, str, "heavy", "waiting"),
-    "wait_light": _kind("wait_light", Text, str, "light", "waiting"),
-    "swallow": _kind("swallow", Nothing, str, "heavy", "waiting"),
     "spin": _kind("spin", Nothing, str, "heavy", "spinning"),
     "hold_lock": _kind("hold_lock", Nothing, None, "heavy", "matching"),
     "abort": _kind("abort", Nothing, None, "heavy", "aborting"),
     "segfault": _kind("segfault", Nothing, None, "heavy", "reading a string"),
     "leave": _kind("leave", Count, None, "heavy", "leaving"),
-    "call_exit": _kind("call_exit", Nothing, None, "heavy", "leaving"),
     "err": _kind("err", Text, None, "heavy", "erring"),
     "fail": _kind("fail", Text, None, "heavy", "failing"),
-    "err_oddly": _kind("err_oddly", Text, None, "light", "erring"),
-    "answer_oddly": _kind("answer_oddly", Text, Problem, "light", "answering"),
     "answer_with_an_odd_problem": _kind(
         "answer_with_an_odd_problem", Text, None, "light", "erring"
     ),
-    "say": _kind("say", Text, None, "heavy", "talking"),
     "flood": _kind("flood", Count, None, "heavy", "talking"),
     "utter": _kind("utter", Text, None, "heavy", "talking"),
     "die_in_reply": _kind("die_in_reply", Nothing, str, "heavy", "answering"),
@@ -279,9 +230,7 @@ class Practice:
     """Answers queries by the functions of this module."""
 
     def answer(self, query: Query[Any], context: Context) -> Any:
-        return {**globals(), "heavy_echo": echo, "wait_light": wait}[type(query).__name__](
-            query, context
-        )
+        return {**globals(), "heavy_echo": echo}[type(query).__name__](query, context)
 
     def is_cached(self, query: Query[Any], context: Context) -> bool:
         raise AssertionError

@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 from lowerscope.core.engine.protocol import (
     FRAME_LIMIT,
     MAGIC,
-    TO_CHILD,
     TO_WINDOW,
     VERSION,
-    Cancel,
     Failure,
     FrameReader,
     Hello,
@@ -27,7 +25,6 @@ from lowerscope.core.engine.protocol import (
     ProtocolError,
     Ready,
     Reply,
-    Request,
     ToWindow,
     encode_frame,
     to_raw,
@@ -58,9 +55,6 @@ def plain(message: ToWindow) -> object:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(message))
 
 
-NESTED_RESULT = encode_frame(Reply(1, to_raw(None)))[8:-1] + b"\x91" * 100_000
-
-
 def read_in_pieces(stream: bytes, cuts: list[int]) -> list[ToWindow]:
     reader = FrameReader(TO_WINDOW)
     borders = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
@@ -77,24 +71,6 @@ def test_messages_arrive_however_the_stream_is_split(
     stream = b"".join(map(encode_frame, messages))
     arrived = read_in_pieces(stream, cuts)
     assert [plain(each) for each in arrived] == [plain(each) for each in messages]
-
-
-@given(st.lists(MESSAGES, max_size=3), st.text(min_size=1))
-def test_text_in_the_stream_is_found_at_once(messages: list[ToWindow], text: str) -> None:
-    reader = FrameReader(TO_WINDOW)
-    arrived = reader.feed(b"".join(map(encode_frame, messages)) + text.encode()[:1])
-    assert [plain(next(arrived)) for _ in messages] == [plain(each) for each in messages]
-    with pytest.raises(ProtocolError, match="expected a frame"):
-        next(arrived)
-    with pytest.raises(ProtocolError, match="expected a frame"):
-        next(reader.feed(encode_frame(Ready(1.0))))
-
-
-@given(st.binary(max_size=200), st.binary(max_size=200))
-def test_any_bytes_are_messages_or_an_error(start: bytes, rest: bytes) -> None:
-    for stream in (start + rest, MAGIC + len(start).to_bytes(4, "big") + start + rest):
-        with contextlib.suppress(ProtocolError):
-            read_in_pieces(stream, [len(start)])
 
 
 def test_messages_that_are_spoilt_are_messages_or_an_error() -> None:
@@ -117,16 +93,6 @@ def test_messages_that_are_spoilt_are_messages_or_an_error() -> None:
     assert errors > 300
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [b"\x91" * 100_000, b"\x81\xa1a" * 100_000, NESTED_RESULT],
-    ids=["lists", "maps", "result"],
-)
-def test_lists_in_lists_without_end_are_an_error(payload: bytes) -> None:
-    with pytest.raises(ProtocolError, match="no message"):
-        list(FrameReader(TO_WINDOW).feed(MAGIC + len(payload).to_bytes(4, "big") + payload))
-
-
 def test_random_bytes_are_no_result_of_any_method() -> None:
     random = Random(0)
     for _ in range(500):
@@ -136,30 +102,9 @@ def test_random_bytes_are_no_result_of_any_method() -> None:
                 msgspec.msgpack.decode(data, type=answer_type(kind))
 
 
-def test_a_frame_of_another_direction_is_an_error() -> None:
-    with pytest.raises(ProtocolError, match="no message"):
-        list(FrameReader(TO_CHILD).feed(encode_frame(Ready(1.0))))
-
-
 def test_a_frame_that_claims_too_much_is_an_error() -> None:
     with pytest.raises(ProtocolError, match="bytes long"):
         list(FrameReader(TO_WINDOW).feed(MAGIC + (FRAME_LIMIT + 1).to_bytes(4, "big")))
-
-
-def test_a_message_that_is_too_long_is_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lowerscope.core.engine.protocol.FRAME_LIMIT", 1000)
-    with pytest.raises(ProtocolError, match="longer than"):
-        encode_frame(Reply(1, to_raw("x" * 1001)))
-
-
-def test_requests_to_the_child() -> None:
-    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), seed=3)
-    request = Request(7, "RunQuery", to_raw(RunQuery(recipe)))
-    arrived, cancel = FrameReader(TO_CHILD).feed(encode_frame(request) + encode_frame(Cancel(7)))
-    assert isinstance(arrived, Request)
-    params = msgspec.msgpack.decode(arrived.query, type=QUERIES[arrived.name])
-    assert params == RunQuery(recipe)
-    assert cancel == Cancel(7)
 
 
 def test_only_the_worker_runs_code() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -12,8 +11,8 @@ import msgspec
 import psutil
 import pytest
 
-from lowerscope.core.engine.jobs import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.engine.protocol import VERSION, Failure, Hello, Progress, Ready, Reply
+from lowerscope.core.engine.server import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.core.engine import practice_child as practice
@@ -76,38 +75,6 @@ def test_a_running_job_hears_of_its_cancel(child: Child) -> None:
     assert answer.problem.code == "cancelled"
 
 
-def test_a_cancel_that_foreign_code_turned_into_an_error_is_a_cancel(child: Child) -> None:
-    child.ask(1, "swallow")
-    assert isinstance(child.next(), Progress)
-    child.cancel(1)
-    answer = child.answer()
-    assert isinstance(answer, Failure)
-    assert answer.problem.code == "cancelled"
-
-
-def test_a_waiting_job_is_cancelled_at_once_and_never_run(child: Child) -> None:
-    child.ask(1, "wait", practice.Text("Waiting"))
-    child.ask(2, "abort")
-    child.ask(3, "heavy_echo", practice.Text("after"))
-    child.cancel(2)
-    answer = child.answer()
-    assert answer.id == 2
-    assert isinstance(answer, Failure)
-    assert answer.problem.code == "cancelled"
-    child.cancel(1)
-    assert child.answer().id == 1
-    assert child.result() == "after"
-
-
-def test_cancel_of_something_that_is_over_is_ignored(child: Child) -> None:
-    child.ask(1, "echo", practice.Text("a"))
-    assert child.result() == "a"
-    child.cancel(1)
-    child.cancel(99)
-    child.ask(2, "echo", practice.Text("b"))
-    assert child.result() == "b"
-
-
 def test_progress_is_paced_and_ends_with_the_latest(child: Child) -> None:
     began = time.monotonic()
     child.ask(1, "report", practice.Count(20_000))
@@ -119,26 +86,6 @@ def test_progress_is_paced_and_ends_with_the_latest(child: Child) -> None:
     assert told[0] == Progress(1, "Number 0", 0.0)
     assert told[-1] == Progress(1, "Number 19999", 19999 / 20_000)
     assert len(told) <= EARLY_TEXTS + seconds / PROGRESS_INTERVAL + 2
-
-
-def test_the_first_texts_are_told_at_once_and_in_order(child: Child) -> None:
-    child.ask(1, "report", practice.Count(10))
-    told = [child.next() for _ in range(10)]
-    assert told == [Progress(1, f"Number {n}", n / 10) for n in range(10)]
-
-
-def test_a_users_error_whose_texts_are_of_another_librarys_class_arrives_whole(
-    child: Child,
-) -> None:
-    child.ask(1, "err_oddly", practice.Text("no such function"))
-    answer = child.answer()
-    assert isinstance(answer, Failure)
-    assert answer.problem.what == "no such function"
-    assert answer.problem.choices == ("no such function",)
-    child.ask(3, "answer_oddly", practice.Text("n"))
-    assert child.result()["choices"] == ["n"]
-    child.ask(2, "echo", practice.Text("still here"))
-    assert child.result() == "still here"
 
 
 def test_an_answer_that_cannot_be_sent_is_an_internal_error_and_the_lane_goes_on(
@@ -166,44 +113,12 @@ def test_our_own_mistake_is_internal_with_its_traceback_and_in_the_log(child: Ch
     assert "ZeroDivisionError: oops" in child.log()
 
 
-def test_code_that_calls_exit_does_not_end_the_child(child: Child) -> None:
-    child.ask(1, "call_exit")
-    answer = child.answer()
-    assert isinstance(answer, Failure)
-    assert "SystemExit" in answer.problem.what
-    child.ask(2, "heavy_echo", practice.Text("still here"))
-    assert child.result() == "still here"
-
-
-def test_parameters_of_another_type_are_refused(child: Child) -> None:
-    child.ask(1, "echo", practice.Count(3))
-    answer = child.answer()
-    assert isinstance(answer, Failure)
-    assert "internal error: echo: " in answer.problem.what
-
-
-def test_whatever_prints_prints_to_the_log(child: Child) -> None:
-    child.ask(1, "say", practice.Text("hello"))
-    assert child.result() is None
-    child.kill()
-    lines = child.log().splitlines()
-    for way in ("print", "stderr", "write", "printf", "child"):
-        assert f"{way} hello" in lines
-
-
 def test_a_model_file_finds_main_thread_empty_stdin_and_no_arguments(child: Child) -> None:
     child.ask(1, "whereabouts")
     found = msgspec.convert(child.result(), practice.Whereabouts)
     assert found.main_thread
     assert found.read == ""
     assert len(found.arguments) == 1
-
-
-def test_a_result_that_is_too_large_is_a_failure(child: Child) -> None:
-    child.ask(1, "big", practice.Count(300_000_000))
-    answer = child.answer()
-    assert isinstance(answer, Failure)
-    assert "300 MB" in answer.problem.what
 
 
 def test_a_crash_leaves_a_trace_in_the_log_and_no_process(child: Child) -> None:
@@ -230,38 +145,6 @@ def test_nothing_is_left_when_the_window_closes_the_pipe(child: Child, start: st
     assert len(family) == 3  # the server, its guard, and what it started
     assert child.process.stdin is not None
     child.process.stdin.close()
-    assert_gone(family)
-
-
-def test_nothing_is_left_even_if_foreign_code_holds_the_interpreter(child: Child) -> None:
-    child.ask(1, "start_sleeper")
-    child.result()
-    child.ask(2, "hold_lock")
-    assert child.next() == Progress(2, "Matching", None)
-    family = child.family()
-    assert child.process.stdin is not None
-    child.process.stdin.close()
-    assert_gone(family)
-
-
-def test_it_ends_itself_alone_where_it_does_not_lead_its_group() -> None:
-    script = 'true | "$0" "$1" engine | cat > /dev/null; echo survived'
-    result = subprocess.run(
-        ["sh", "-c", script, sys.executable, str(PRACTICE_FILE)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=True,
-        start_new_session=True,
-    )
-    assert result.stdout == "survived\n"
-
-
-def test_something_else_than_a_message_ends_the_child_and_says_so(child: Child) -> None:
-    family = child.family()
-    child.write(b"GET / HTTP/1.1\r\n")
-    assert child.next() is None
-    assert "The window sent something else than a message" in child.log()
     assert_gone(family)
 
 

@@ -11,8 +11,6 @@ from PIL import Image
 
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.graph import DEFAULT
-from lowerscope.core.model.problems import Cancelled, LowerscopeError
-from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import Drawing, InputSpec, Override, Recipe, Source
 from lowerscope.core.model.snapshot import Snapshot
@@ -68,16 +66,6 @@ def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
     assert snapshot(pipeline, recipe).fx[-1].shape == (1, 30)
 
 
-def test_the_same_recipe_makes_the_same_records() -> None:
-    first, second = snapshot(Pipeline(), MLP), snapshot(Pipeline(), MLP)
-    assert changed_times(first) == changed_times(second)
-
-
-def changed_times(record: Snapshot) -> Snapshot:
-    passes = tuple(msgspec.structs.replace(each, milliseconds=0.0) for each in record.passes)
-    return msgspec.structs.replace(record, milliseconds={}, passes=passes)
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
@@ -100,44 +88,6 @@ def test_every_binding_and_every_function_is_linked(sample: str, lowering: str) 
             assert all((node, function.id) in links for node in nodes)
 
 
-def test_recipes_whose_library_functions_share_names_run_in_turn(tmp_path: Path) -> None:
-    recipes = []
-    for name, call in (("rows", "x.sum(0)"), ("columns", "x.sum(1) * 2")):
-        path = tmp_path / f"{name}.py"
-        path.write_text(
-            "import torch\n"
-            "class Net(torch.nn.Module):\n"
-            f"    def forward(self, x):\n        return {call}\n"
-            "def example_inputs():\n"
-            "    return (torch.arange(9.0).reshape(3, 3),)\n"
-        )
-        recipes.append(Recipe(source=Source(spec=str(path)), lowering="library"))
-    pipeline = Pipeline()
-    # Both executables are kept; each finds its own functions again.
-    for recipe in (*recipes, *recipes):
-        assert pipeline.answer(RunQuery(recipe)).verdict == "match"
-
-
-def test_a_source_without_torch_has_no_fx_graph() -> None:
-    record = snapshot(Pipeline(), Recipe(source=Source(spec="sample:mlp_tvmscript")))
-    assert record.model.kind == "relax"
-    assert record.fx == ()
-    assert record.fx_graph is None
-    assert {(each.kind, each.name) for each in record.functions} >= {
-        ("relax", "main"),
-        ("tensorir", "linear0"),
-    }
-    assert any(
-        each.kind == "external" and each.name.startswith("env.") for each in record.functions
-    )
-
-
-class Impatient(Silent):
-    def report(self, text: str, fraction: float | None = None) -> None:
-        if text == "Lowering":
-            raise Cancelled
-
-
 def test_a_file_that_is_read_by_a_computed_path_is_looked_at_again(tmp_path: Path) -> None:
     model = tmp_path / "net.py"
     model.write_text(
@@ -156,34 +106,6 @@ def test_a_file_that_is_read_by_a_computed_path_is_looked_at_again(tmp_path: Pat
     assert snapshot(pipeline, recipe).model.inputs[0].shape == (15,)
     (tmp_path / "size").write_text("3")
     assert snapshot(pipeline, recipe).model.inputs[0].shape == (3,)
-
-
-def test_what_is_cancelled_can_be_asked_for_again() -> None:
-    pipeline = Pipeline()
-    with pytest.raises(Cancelled):
-        pipeline.answer(SnapshotQuery(MLP, DEFAULT), Impatient())
-    assert set(snapshot(pipeline, MLP).milliseconds) == {"lower", "passes", "records"}
-
-
-def test_a_small_limit_only_costs_time() -> None:
-    pipeline = Pipeline(limit=1)
-    first = snapshot(pipeline, MLP)
-    assert changed_times(snapshot(pipeline, MLP)) == changed_times(first)
-    assert "def matmul(" in pipeline.answer(TextQuery(MLP, "matmul", "script")).text
-
-
-def test_the_key_tells_whether_a_run_is_of_what_is_shown(tmp_path: Path) -> None:
-    path = tmp_path / "model.py"
-    text = (
-        "import torch\nmodel = torch.nn.Linear(4, 3)\n"
-        "def example_inputs():\n    return (torch.ones(1, 4),)\n"
-    )
-    path.write_text(text)
-    pipeline, recipe = Pipeline(), Recipe(source=Source(spec=str(path)))
-    shown = snapshot(pipeline, recipe)
-    assert pipeline.answer(RunQuery(recipe)).key == shown.key
-    path.write_text(text.replace("4, 3", "4, 5"))
-    assert pipeline.answer(RunQuery(recipe)).key != shown.key
 
 
 def test_a_model_that_fits_is_opened_once(tmp_path: Path) -> None:
@@ -249,15 +171,3 @@ def test_another_value_of_an_input_is_run_by_what_is_built(tmp_path: Path) -> No
     stages = pipeline.stages(wide)
     assert stages.loaded
     assert stages.build_key != build
-
-
-def test_an_index_out_of_range_is_refused_by_torch_before_tvm_reads_there(tmp_path: Path) -> None:
-    path = tmp_path / "model.py"
-    path.write_text("import torch\nmodel = torch.nn.Embedding(50, 4)\n")
-    np.save(tmp_path / "tokens.npy", np.array([[0, 10**9]]))
-    recipe = Recipe(source=Source(spec=str(path)), inputs=(parse_input("input=1,2:int64[0,50)"),))
-    pipeline = Pipeline()
-    assert pipeline.answer(RunQuery(recipe)).verdict == "match"
-    tokens = (parse_input(f"input={tmp_path}/tokens.npy"),)
-    with pytest.raises(LowerscopeError, match="index out of range"):
-        pipeline.answer(RunQuery(changed(recipe, inputs=tokens)))

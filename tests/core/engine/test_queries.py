@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import pytest
-
-from lowerscope.core.engine.jobs import CANCELLED, Context, Job, Jobs, NotCached
 from lowerscope.core.engine.protocol import Failure
+from lowerscope.core.engine.server import CANCELLED, Context, Job, Jobs, NotCached
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import ComparedModule, Moment
@@ -87,31 +85,3 @@ def test_a_query_that_is_cancelled_between_the_lanes_does_not_wait_again() -> No
     jobs.cancel(1)
     assert jobs.run(job, answer)
     assert sent == [Failure(1, CANCELLED)]
-
-
-def test_a_query_that_waits_for_the_heavy_lane_is_cancelled_at_once() -> None:
-    def answer(_query: Query[Any], _context: Context) -> None:
-        raise NotCached
-
-    sent: list[Any] = []
-    jobs = Jobs(sent.append)
-    job = Job(1, TextQuery(MLP, "matmul"))
-    jobs.add(job)
-    assert not jobs.run(job, answer)
-    assert sent == []
-    jobs.cancel(1)
-    assert sent == [Failure(1, CANCELLED)]
-    assert jobs.run(job, answer)
-    assert len(sent) == 1
-
-
-def test_a_query_is_a_key() -> None:
-    assert hash(TextQuery(MLP, "matmul")) == hash(TextQuery(MLP, name="matmul"))
-    assert len({TextQuery(MLP, "a"), TextQuery(MLP, "a"), TranslationQuery(MLP, "a")}) == 2
-
-
-def test_two_queries_of_one_name_are_refused() -> None:
-    with pytest.raises(AssertionError, match="two queries are called TextQuery"):
-
-        class TextQuery(Query[str], frozen=True):
-            """Another one."""

@@ -10,7 +10,6 @@ import networkx
 import pytest
 
 from lowerscope.core.files.graph_formats import graphml_text, json_text
-from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import (
     DEFAULT,
     FITS,
@@ -21,7 +20,6 @@ from lowerscope.core.model.graph import (
     GraphRecord,
     Port,
 )
-from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import GraphQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
@@ -86,54 +84,6 @@ def test_graphs_of_models_are_read_back(
     recipe = Recipe(source=Source(spec=f"sample:{sample}"))
     query = GraphQuery(recipe, DEFAULT, name, None, expanded, fits)
     check(pipeline.answer(query), name)
-
-
-def test_nodes_have_the_operators_shapes_and_dtypes_of_the_traced_model(pipeline: Pipeline) -> None:
-    recipe = Recipe(source=Source(spec="sample:transformer_block"))
-    read = check(pipeline.answer(GraphQuery(recipe, DEFAULT, "fx", fits=WHOLE)), "fx")
-    traced = pipeline.stages(recipe).traced
-    assert traced is not None
-    seen = 0
-    for node in traced.graph_module.graph.nodes:
-        attributes = read.nodes.get(f"fx:{node.name}")
-        value = traced.values.get(node.name)
-        if attributes is None or value is None or value.shape is None:
-            continue
-        seen += 1
-        assert json.loads(attributes["shape"]) == list(value.shape)
-        assert attributes["dtype"] == value.dtype
-        if node.op == "call_module":
-            module = traced.graph_module.get_submodule(node.target)
-            assert attributes["operator"] == type(module).__name__
-    assert seen > 10
-    inside = {node for node, group in read.nodes.data("group") if group == "module:attention"}
-    assert "fx:softmax" in inside
-    assert not inside & {"fx:x", "fx:norm0"}
-
-
-def test_bindings_have_the_callees_shapes_and_dtypes_of_the_module(pipeline: Pipeline) -> None:
-    steps = next(each.steps for each in PRESETS if each.name == "fuse")
-    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=steps)
-    stages = pipeline.stages(recipe)
-    runs = stages.transformed.runs
-    number = next(place for place, run in enumerate(runs, 1) if run.name == "FuseTIR")
-    moment = Moment(section="passes", index=number)
-    graph = pipeline.answer(GraphQuery(recipe, DEFAULT, "relax", moment, expanded=()))
-    read = check(graph, "relax")
-    module = runs[number - 1].after
-    assert module is not None
-    bindings = [each for block in module["main"].body.blocks for each in block.bindings]
-    seen = 0
-    for binding in bindings:
-        attributes = read.nodes.get(f"relax:main/{binding.var.name}")
-        if attributes is None or "operator" not in attributes:
-            continue
-        seen += 1
-        kind = binding.var.ty
-        assert json.loads(attributes["shape"]) == [int(each) for each in kind.shape.values]
-        assert attributes["dtype"] == str(kind.dtype)
-        assert attributes["operator"] == f"call_tir {binding.value.args[0].name_hint}"
-    assert seen == 2
 
 
 def test_stubs_blocks_and_characters_that_xml_does_not_have() -> None:

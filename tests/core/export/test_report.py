@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.core.cli.main import main
-from lowerscope.core.files.report import check_report, write_report
+from lowerscope.core.files.report import write_report
 from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, from_json
-from lowerscope.resources import REPORT
 from tests.core.cli.test_cli_compare import WRONG
 
 WITHOUT_END = ("meta", "link", "img", "br", "hr", "input")
@@ -165,30 +162,3 @@ def test_what_names_say_is_no_html(tmp_path: Path) -> None:
     assert text.count("<script>") == 1
     assert "a &lt; b &amp; c" in text
     assert "<b>bold" not in text
-
-
-def test_a_file_that_cannot_be_written_is_one_line_before_anything_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    named_long = str(tmp_path / f"{'a' * 300}.html")
-    for file in (str(tmp_path), str(tmp_path / "gone" / "report.html"), named_long):
-        for command in ("run", "compare"):
-            assert main([command, "sample:fashion_mlp", "--html", file]) == 2
-            captured = capsys.readouterr()
-            (line,) = captured.err.splitlines()
-            assert captured.out == ""
-            assert "the report cannot be written" in line
-            assert file in line
-    before = tmp_path / "report.html"
-    before.write_text("what was there before")
-    check_report(str(before))
-    assert os.listdir(tmp_path) == ["report.html"]
-
-
-def test_the_colours_are_those_of_the_window() -> None:
-    page = (REPORT / "report.html").read_text(encoding="utf-8")
-    light, dark = page.split("prefers-color-scheme: dark")
-    for text, colours in ((light, LIGHT), (dark, DARK)):
-        given = dict(re.findall(r"--(\w+): (#\w{6});", text))
-        assert len(given) > 10
-        assert given == {name: getattr(colours, name) for name in given}

@@ -20,6 +20,8 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
 from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import imports_of, loaded, recipe_of
+from tests.core.large_samples import LARGE
+from tests.diagonal import at_length
 
 REPRODUCE = (Wanted(name="reproduce"),)
 
@@ -121,38 +123,6 @@ def example_inputs():
 """
 
 
-SCAN = """
-import torch
-
-
-class Scan(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = torch.nn.Linear(16, 64)
-
-    def forward(self, x):
-        return torch.cumsum(torch.sigmoid(self.linear(x)), 1)
-
-
-def example_inputs():
-    return (torch.randn(8, 16),)
-"""
-
-
-NOT_FINITE = """
-import torch
-
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        return {0}
-
-
-def example_inputs():
-    return (torch.randn(8, 16),)
-"""
-
-
 KEPT = """
 import torch
 
@@ -240,7 +210,10 @@ def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> str:
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
-@pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "mlp_tvmscript"])
+@pytest.mark.parametrize(
+    "sample",
+    ["matmul_relu", "fashion_mlp", "mlp_tvmscript", *at_length("conv_net", *LARGE)],
+)
 def test_a_sample_is_reproduced_in_each_lowering(
     sample: str, lowering: str, pipeline: Pipeline, tmp_path: Path
 ) -> None:
@@ -264,37 +237,6 @@ def test_a_sample_is_reproduced_in_each_lowering(
 )
 def test_settings_are_carried_over(options: list[str], pipeline: Pipeline, tmp_path: Path) -> None:
     check(pipeline, recipe_of("sample:fashion_mlp", *options), tmp_path)
-
-
-def test_outputs_without_elements_match_beside_others_and_nothing_finite_is_inconclusive(
-    pipeline: Pipeline, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "net.py"
-    path.write_text(NOT_FINITE.format("x + 1, x[:0]"))
-    check(pipeline, recipe_of(str(path)), tmp_path / "empty")
-    printed = capsys.readouterr().out
-    assert "output 1 has no elements to compare" in printed
-    assert "matches torch" in printed
-    path.write_text(NOT_FINITE.format("x + 1, torch.log(-1 - x * x)"))
-    with pytest.raises(SystemExit, match="inconclusive, nothing is finite in outputs 1"):
-        check(pipeline, recipe_of(str(path)), tmp_path / "nothing")
-
-
-def test_functions_that_a_step_leaves_out_are_carried_over(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    path = tmp_path / "scan.py"
-    path.write_text(SCAN)
-    recipe = recipe_of(str(path), "--pipeline", "optimise-cpu", "--target", "native")
-    text = check(pipeline, recipe, tmp_path)
-    assert "module = without(module, ('cumsum" in text
-
-
-def test_scans_of_a_named_dimension_are_optimised(pipeline: Pipeline, tmp_path: Path) -> None:
-    path = tmp_path / "scan.py"
-    path.write_text(SCAN.replace(", 1)", ", 0)"))
-    options = ("--dim", "n=1..64", "--input", "x=n,16", "--pipeline", "optimise-cpu")
-    check(pipeline, recipe_of(str(path), *options), tmp_path)
 
 
 @pytest.mark.parametrize("preset", ["cpu", "optimise-cpu", "default-build"])
@@ -335,13 +277,6 @@ def test_nested_inputs_of_the_users_own_classes(
         loaded(tmp_path / "reproduce.py").open_source()
 
 
-def test_an_exported_program(pipeline: Pipeline, tmp_path: Path) -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.BatchNorm1d(4)).eval()
-    path = tmp_path / "net.pt2"
-    torch.export.save(torch.export.export(model, (torch.randn(3, 8),)), path)
-    check(pipeline, recipe_of(str(path), "--lowering", "library"), tmp_path)
-
-
 def test_passes_and_functions_of_the_users_own(pipeline: Pipeline, tmp_path: Path) -> None:
     for name, text in (("mine.py", PASSES), ("double.py", DOUBLE), ("net.py", CALLS_DOUBLE)):
         (tmp_path / name).write_text(text)
@@ -351,19 +286,6 @@ def test_passes_and_functions_of_the_users_own(pipeline: Pipeline, tmp_path: Pat
     library = ["--library", str(tmp_path / "double.py")]
     text = check(pipeline, recipe_of(str(tmp_path / "net.py"), *library), tmp_path)
     assert "matches NumPy" in text
-
-
-@pytest.mark.parametrize("name", ["params.npz", "params.pt"])
-def test_parameters_from_a_file(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
-    import numpy as np
-
-    weight = np.random.default_rng(0).standard_normal((128, 128)).astype("float32") / 12
-    path = tmp_path / name
-    if name.endswith(".npz"):
-        np.savez(path, weight=weight)
-    else:
-        torch.save({"state_dict": {"weight": torch.from_numpy(weight)}}, path)
-    check(pipeline, recipe_of("sample:matmul_relu", "--params", str(path)), tmp_path)
 
 
 def test_what_is_wrong_is_found(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from tvm import relax, s_tir, tirx
 
 from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 from lowerscope.core.export.folder import Pictures, export
-from lowerscope.core.files.archives import read_archive, unpack
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.files.sessions import read_archive, unpack
 from lowerscope.core.ir.script import function_text, module_text
 from lowerscope.core.model.artifacts import PICTURES, Wanted
 from lowerscope.core.stages import Pipeline, Stages

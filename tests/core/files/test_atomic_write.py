@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.export.files import text_file, write_files
-from lowerscope.core.files.atomic_write import PREFIX, atomic_file, atomic_folder, remove_leftovers
+from lowerscope.core.files.atomic_write import PREFIX, atomic_file, atomic_folder
 
 KILLED = """
 import os, signal, sys
@@ -77,15 +77,3 @@ def test_a_file_keeps_its_mode_and_a_link_stays_one(folder: Path) -> None:
     with atomic_folder(folder / "new") as made:
         (made / "inside").write_text("x")
     assert os.listdir(folder / "new") == ["inside"]
-
-
-def test_a_note_says_nothing_of_other_files(folder: Path) -> None:
-    """Code in a sandbox writes to the cache: what a note names has to be one of ours."""
-    mine = folder / "mine.txt"
-    mine.write_text("mine")
-    with atomic_file(folder / "a.txt") as made:
-        made.write_text("a")
-        (notes,) = (folder.parent / "cache" / "lowerscope" / "unfinished").iterdir()
-        (notes.parent / "evil").write_bytes(os.fsencode(mine))
-    remove_leftovers()
-    assert mine.read_text() == "mine"

@@ -17,13 +17,9 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.cli import main
-from lowerscope.core.export.folder import export
-from lowerscope.core.files import archives
-from lowerscope.core.files.archives import archive_places, open_archive, read_archive, unpack
-from lowerscope.core.files.sessions import Hashes, load_session
-from lowerscope.core.model.artifacts import Wanted
+from lowerscope.core.files import sessions
+from lowerscope.core.files.sessions import Hashes, load_session, open_archive, read_archive, unpack
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import WindowLayout
 from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import recipe_of
 
@@ -145,35 +141,6 @@ def test_an_archive_is_opened_elsewhere(
     assert open_archive(moved)[0].parent == folder.with_name("mine 2")
 
 
-def test_the_same_session_makes_the_same_archive(tmp_path: Path) -> None:
-    pipeline, recipe = Pipeline(), recipe_of("sample:matmul_relu", "--lowering", "te")
-    layout = WindowLayout(panes="AwQF", panes_version=2)
-    made = []
-    for name in ("one", "two"):
-        wanted = (Wanted(name="session"),)
-        done = export(pipeline, recipe, tmp_path / name, force=False, wanted=wanted, layout=layout)
-        made.append(Path(done.paths[0]).read_bytes())
-    assert made[0] == made[1]
-    session = load_session(unpack(read_archive(Path(done.paths[0])), tmp_path / "new"), Hashes())
-    assert session.recipe == recipe
-    assert session.layout == layout
-    assert stat.S_IMODE((tmp_path / "new" / "session.lowerscope").stat().st_mode) & 0o111 == 0
-
-
-def test_files_of_different_folders_keep_their_places_to_one_another(tmp_path: Path) -> None:
-    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "x" / "b"
-    groups = [[a / "net.py", a / "../w.bin"], [b / "r.py"], [c / "s.py"], [tmp_path / "a/y.npy"]]
-    assert archive_places(groups) == {
-        a / "net.py": "model/a/net.py",
-        tmp_path / "w.bin": "model/w.bin",
-        b / "r.py": "model/b/r.py",
-        c / "s.py": "model/x/b/s.py",
-        a / "y.npy": "model/a/y.npy",
-    }
-    groups = [[], [b / "r.py"], [c / "s.py"]]
-    assert set(archive_places(groups).values()) == {"b/r.py", "b-2/s.py"}
-
-
 SESSION = json.dumps({"version": 1, "recipe": {"source": {"spec": "model/net.py"}}})
 
 
@@ -246,23 +213,12 @@ def test_what_is_no_archive_of_a_session_is_refused_and_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "good.zip"
-    bad(("model/net.py", ""))(path)
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "mine").write_text("mine")
-    with pytest.raises(LowerscopeError, match="something there already"):
-        unpack(read_archive(path), tmp_path / "there")
-    (tmp_path / "empty").mkdir()
-    assert unpack(read_archive(path), tmp_path / "empty").is_file()
-
-
 def test_an_archive_holds_no_more_than_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "many.zip"
     bad(*((f"model/{number}.py", "") for number in range(4)))(path)
-    monkeypatch.setattr(archives, "MOST_FILES", 4)
+    monkeypatch.setattr(sessions, "MOST_FILES", 4)
     with pytest.raises(LowerscopeError, match="more than 4 files"):
         read_archive(path)
 
@@ -282,6 +238,6 @@ def test_opening_runs_nothing_and_trusts_nothing(tmp_path: Path) -> None:
 
 
 def light_modules() -> set[str]:
-    code = "import sys, lowerscope.core.files.archives; print(*sys.modules)"
+    code = "import sys, lowerscope.core.files.sessions; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.files import sessions
 from lowerscope.core.files.atomic_write import remove_leftovers
-from lowerscope.core.files.sessions import Hashes, load_session, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import load_session, save_session
 from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
@@ -33,7 +33,7 @@ from lowerscope.core.model.recipe import (
 )
 from lowerscope.core.model.schedule import At, Primitive, Schedule
 
-LAYOUT = WindowLayout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
+LAYOUT = WindowLayout(size=(1200, 800), mode="step", selection=("fx:relu",))
 
 
 def rich(folder: Path) -> Recipe:
@@ -84,16 +84,6 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
 
 
-def test_a_folder_can_be_moved_with_its_session(tmp_path: Path) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    old.mkdir()
-    assert str(tmp_path) not in json.dumps(saved(old / "a.lowerscope", rich(old)))
-    old.rename(new)
-    session = load_session(new / "a.lowerscope", Hashes())
-    assert session.recipe == rich(new)
-    assert session.changed == ()
-
-
 def test_files_that_have_changed_are_named(tmp_path: Path) -> None:
     path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
     hashes = Hashes()
@@ -102,13 +92,6 @@ def test_files_that_have_changed_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.npy").unlink()
     changed = load_session(path, hashes).changed
     assert changed == (str(tmp_path / "net.py"), str(tmp_path / "x.npy"))
-
-
-def test_a_sample_is_named_and_not_a_path(tmp_path: Path) -> None:
-    path = tmp_path / "a.lowerscope"
-    value = saved(path, Recipe(source=Source(spec="sample:fashion_mlp")))
-    assert list(value["hashes"]) == ["sample:fashion_mlp"]
-    assert load_session(path, Hashes()).changed == ()
 
 
 def test_unknown_fields_survive_a_save(tmp_path: Path) -> None:
@@ -133,14 +116,6 @@ def test_unknown_fields_survive_a_save(tmp_path: Path) -> None:
     assert load_session(path, Hashes()).recipe == changed
 
 
-def test_options_that_were_taken_away_stay_away(tmp_path: Path) -> None:
-    path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
-    written = save_session(path, recipe, LAYOUT, {}, Hashes())
-    plain = msgspec.structs.replace(recipe, steps=(recipe.steps[0], Step(name="FuseOps")))
-    save_session(path, plain, LAYOUT, written, Hashes())
-    assert load_session(path, Hashes()).recipe == plain
-
-
 def test_an_older_recipe_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.lowerscope"
     value = saved(path, Recipe(source=Source(spec="sample:fashion_mlp")))
@@ -149,6 +124,19 @@ def test_an_older_recipe_is_read(tmp_path: Path) -> None:
     session = load_session(path, Hashes())
     assert session.recipe.version == recipes.VERSION
     assert session.recipe.tolerances.float32.atol == 0.25
+
+
+def test_an_older_layout_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "a.lowerscope"
+    value = saved(path, rich(tmp_path))
+    old = {"geometry": "AAEC", "panes": "AwQF", "panes_version": 2, "selection": ["fx:relu"]}
+    value["layout"] = old
+    path.write_text(json.dumps(value))
+    session = load_session(path, Hashes())
+    assert session.recipe == rich(tmp_path)
+    assert session.layout == WindowLayout(selection=("fx:relu",))
+    save_session(path, session.recipe, LAYOUT, session.written, Hashes())
+    assert load_session(path, Hashes()).layout == LAYOUT
 
 
 @pytest.mark.parametrize(
@@ -222,19 +210,12 @@ def test_what_was_on_its_way_is_in_the_file_and_goes_when_it_has_come(tmp_path: 
     assert (session.recipe, session.wanted) == (wanted, None)
 
 
-def test_the_command_line_takes_a_session(tmp_path: Path) -> None:
-    path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
-    save_session(path, recipe, LAYOUT, {}, Hashes())
-    assert recipe_of_command(("run", str(path))) == recipe
-    with pytest.raises(LowerscopeError, match="a session has its own choices"):
-        recipe_of_command(("run", str(path), "--lowering", "te"))
-
-
 SAVES = """
 import sys
 from pathlib import Path
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.files.sessions import Hashes, WindowLayout, save_session
+from lowerscope.core.files.memo import Hashes
+from lowerscope.core.files.sessions import WindowLayout, save_session
 path, written, seed = Path(sys.argv[1]), {}, 0
 while True:
     source = Source(spec="sample:matmul", args="y" * 100_000)

@@ -227,26 +227,6 @@ def test_a_call_that_writes_where_it_reads_is_refused(bench: Any, function: Any)
     assert problem.where.startswith(__file__)
 
 
-def halves(x: torch.Tensor) -> Any:
-    first = x[..., 0]
-    first += x[..., 1]
-    return first
-
-
-def all_of_itself(x: torch.Tensor) -> Any:
-    torch.add(x, 1, out=x[...])
-    x += x
-    return x
-
-
-@pytest.mark.parametrize("strategy", ["te", "library"])
-@pytest.mark.parametrize("function", [halves, all_of_itself], ids=lambda each: each.__name__)
-def test_a_call_that_writes_beside_what_it_reads_or_all_of_it(
-    bench: Any, function: Any, strategy: str
-) -> None:
-    bench.check(Changes(function), PICTURES, "fx", strategy)
-
-
 def statistics_of_their_own(x: torch.Tensor) -> Any:
     mean, variance = x.mean((0, 2, 3)) * 1, torch.ones(3)
     return F.batch_norm(x, mean, variance, training=True), mean
@@ -258,13 +238,3 @@ def test_statistics_that_are_written_by_the_export_tracer(bench: Any) -> None:
         # Its own functional form forgets what is written through a view.
         with pytest.raises(LowerscopeError, match="batch_norm changes a tensor in place"):
             bench.lower(Changes(statistics_of_itself), PICTURES, tracer, "te")
-
-
-def test_a_model_in_training_mode_keeps_its_statistics(bench: Any) -> None:
-    model = nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(inplace=True)).train()
-    traced, _ = bench.lower(model, PICTURES, "export", "te")
-    assert {note.text for note in traced.notes} == {
-        f"the model changes its buffer 0.{name}, the lowered one does not"
-        for name in ("num_batches_tracked", "running_mean", "running_var")
-    }
-    assert torch.equal(model[0].running_mean, torch.zeros(3))

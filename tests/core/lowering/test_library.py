@@ -17,7 +17,6 @@ from lowerscope.core.run.execution import Execution
 from tests.core.lowering.calling_models import Calls
 
 IMAGE = torch.randn(2, 4, 8, 8)
-VECTOR = torch.randn(8)
 SQUARE = torch.randn(4, 4)
 
 
@@ -68,36 +67,6 @@ def test_what_nothing_else_covers_runs_in_torch_with_its_reason(
     assert notes[0].where.startswith(__file__)
 
 
-def test_what_a_discarded_rule_made_is_not_in_the_module(bench: Any) -> None:
-    outcome = bench.check(
-        Calls(
-            lambda x: (
-                F.normalize(x, p=3.0)
-                + torch.trace(x[0, 0])
-                + F.interpolate(x, scale_factor=1.3).mean()
-            )
-        ),
-        (IMAGE,),
-        "fx",
-        "te",
-    )
-    module = outcome.lowered.module
-    called = {name for node in outcome.lowered.nodes.values() for name in node.functions}
-    assert {each.name_hint for each in module.get_global_vars()} == {"main", *called}
-
-
-def test_the_parameters_of_a_module_are_arguments_of_the_call(bench: Any) -> None:
-    module = Inside(nn.LSTM(8, 4)).eval()
-    outcome = bench.check(module, (torch.randn(3, 1, 8),), "fx", "library")
-    call = outcome.lowered.module["main"].body.blocks[0].bindings[0].value
-    shapes = [tuple(int(extent) for extent in each.ty.shape) for each in call.args[1].fields]
-    assert shapes == [(16, 8), (16, 4), (16,), (16,), (3, 1, 8)]
-    # Torch reads these, and not the module's own.
-    run = outcome.lowered.library["torch.lstm"].call
-    zeros = {name: torch.zeros_like(each) for name, each in module.module.named_parameters()}
-    assert (run(zeros, torch.ones(3, 1, 8))[0] == 0).all()
-
-
 def test_a_module_in_training_mode_keeps_its_buffers(bench: Any) -> None:
     model = Inside(nn.BatchNorm2d(4)).train()
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
@@ -111,27 +80,6 @@ def test_a_module_in_training_mode_keeps_its_buffers(bench: Any) -> None:
         assert torch.equal(buffer, before[name])
     assert torch.equal(first[0], second[0])
     torch.testing.assert_close(first[0], F.batch_norm(IMAGE, None, None, training=True))
-
-
-def test_random_nodes_are_marked(bench: Any) -> None:
-    def draw(x: torch.Tensor) -> torch.Tensor:
-        noise = F.dropout(x, 0.5, training=True) + torch.rand_like(x)
-        return noise.shape[0] + F.dropout(x, 0.5, training=False)
-
-    def drop(x: torch.Tensor) -> torch.Tensor:
-        first, second = F.dropout(x, 0.5), F.dropout(x, 0.5)
-        return ((first == 0) | (first == 2 * x)) & ((second == 0) | (second == 2 * x))
-
-    for strategy in ("high-level", "library"):
-        _, lowered = bench.lower(Calls(drop), (VECTOR,), "fx", strategy)
-        assert any("dropout is random" in note.text for note in lowered.notes)
-        # Two draws are not one.
-        assert {"torch.dropout", "torch.dropout_1"} <= set(lowered.library)
-        bench.check(Calls(drop), (VECTOR,), "fx", strategy)
-    _, lowered = bench.lower(Calls(draw), (VECTOR,), "fx", "high-level")
-    assert lowered.nodes["dropout"].reason == "dropout is random; runs in torch"
-    assert lowered.nodes["rand_like"].reason == "rand_like is random; runs in torch"
-    assert lowered.nodes["dropout_1"].strategy == ""
 
 
 # Names
@@ -159,26 +107,6 @@ def test_one_function_for_each_operator_and_what_is_bound_to_it(bench: Any) -> N
     assert list(again.library) == list(outcome.lowered.library)
 
 
-def test_two_models_with_the_same_names_do_not_disturb_each_other(bench: Any) -> None:
-    executions = []
-    inputs = (torch.randn(2, 3, 4),)
-    functions = [lambda x: x.sum(0), lambda x: x.sum(1), lambda x: torch.flip(x, [2]).sum(2)]
-    built = []
-    for function in functions:
-        _, lowered = bench.lower(Calls(function), inputs, "fx", "library")
-        assert "torch.sum" in lowered.library
-        register_library(lowered.library)
-        executable = build(lowered.module, make_target("llvm", 1)).executable
-        built.append((executable, lowered.library))
-        executions.append(Execution(executable, "main", inputs))
-    for function, execution in zip(functions, executions, strict=True):
-        torch.testing.assert_close(execution.outputs()[0], function(inputs[0]))
-    for function, (executable, library) in zip(functions, built, strict=True):
-        register_library(library)
-        again = Execution(executable, "main", inputs)
-        torch.testing.assert_close(again.outputs()[0], function(inputs[0]))
-
-
 # Memory
 
 
@@ -190,22 +118,6 @@ def test_an_input_that_is_changed_is_not_changed_for_others(bench: Any) -> None:
     x = SQUARE.clone()
     bench.check(Calls(change), (x,), "fx", "library")
     assert torch.equal(x, SQUARE)
-
-
-def test_weights_that_are_not_contiguous(bench: Any) -> None:
-    class Sliced(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            whole = torch.randn(9, 12)
-            self.weight = nn.Parameter(whole[1:, ::3].t())
-            self.linear = nn.Linear(8, 4)
-            self.linear.weight = nn.Parameter(torch.randn(8, 4).t())
-            self.register_buffer("row", whole[3])
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return F.linear(x, self.weight) + self.linear(x) + self.row[:4]
-
-    bench.check(Sliced().eval(), (torch.randn(2, 8),), "fx", "library")
 
 
 def test_numbers_that_tvm_does_not_have_stay_inside_of_torch(bench: Any) -> None:
@@ -251,11 +163,6 @@ def counted(x: torch.Tensor) -> Any:
     return torch.unique(x.round(), return_counts=True)
 
 
-def places(x: torch.Tensor) -> Any:
-    rows, columns = torch.where(x > 0)
-    return x[rows, columns], rows[:1]
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 @pytest.mark.parametrize("function", [masked, counted])
@@ -264,21 +171,6 @@ def test_shapes_that_depend_on_data(
 ) -> None:
     bench.check(Calls(function), (SQUARE,), "fx", strategy)
     bench.check(Calls(function), (SQUARE,), "export", strategy)
-
-
-def test_members_of_such_tuples(bench: Any) -> None:
-    bench.check(Calls(lambda x: [each * 2 for each in places(x)]), (SQUARE,), "export", "te")
-
-
-def test_other_data_give_another_shape(bench: Any) -> None:
-    _, lowered = bench.lower(Calls(masked), (SQUARE,), "fx", "te")
-    assert "R.call_pure_packed" in lowered.module.script()
-    register_library(lowered.library)
-    executable = build(lowered.module, make_target("llvm", 1)).executable
-    for x in (torch.ones(4, 4), -torch.ones(4, 4), torch.eye(4)):
-        actual = Execution(executable, "main", (x,)).outputs()
-        for ours, torchs in zip(actual, masked(x), strict=True):
-            torch.testing.assert_close(ours, torchs)
 
 
 NEW_SHAPES: list[Callable[..., Any]] = [
@@ -298,8 +190,3 @@ def test_operators_that_make_a_shape_of_data(bench: Any, number: int, tracer: st
     bench.check(model, (SQUARE,), tracer, "library")
     outcome = bench.check(model, (SQUARE,), tracer, "high-level")
     assert "R.call_pure_packed" in outcome.lowered.module.script()
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
-def test_tensors_of_odd_shapes(bench: Any, shape: tuple[int, ...]) -> None:
-    bench.check(Calls(lambda x: (x + 1, x.sum())), (torch.ones(shape),), "fx", "library")

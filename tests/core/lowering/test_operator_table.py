@@ -1,18 +1,19 @@
 """Every form of every operator once, against torch: the table of `operator_table`.
 
-Strategies, tracers and dtypes are spread over the forms. `tests/soak` has the full product.
+Strategies, tracers and dtypes are spread over the forms. ``LOWERSCOPE_SOAK=N`` runs the full
+product on N examples.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import pytest
 
-from lowerscope.core.lowering.built_in import reason_of
 from tests.core.lowering.conftest import Bench
-from tests.core.lowering.operator_table.any_size import Findings, examine
+from tests.core.lowering.operator_table.any_size import PIPELINES, Findings, examine
 from tests.core.lowering.operator_table.checking import (
     STRATEGIES,
     Case,
@@ -21,20 +22,23 @@ from tests.core.lowering.operator_table.checking import (
     check_forms_once,
     spread,
 )
-from tests.core.lowering.operator_table.entries import is_tensor
 from tests.core.lowering.operator_table.table import ENTRIES
+from tests.diagonal import SOAK, at_length
 from tests.operator_page import PAGE, page
 
 EXAMPLES = 2
-"""Of each entry; `tests/soak` runs many more."""
 
 UNDER_PRESET = (*tuple(ENTRIES)[::25], "sinh", "searchsorted")
-"""Entries that run by the preset for the CPU too; all of them: `tests/soak`."""
+"""Entries that run by the preset for the CPU too."""
 
 
 @pytest.mark.parametrize(("offset", "name"), list(enumerate(ENTRIES)), ids=list(ENTRIES))
 def test_operator_gives_what_torch_does(bench: Any, offset: int, name: str) -> None:
     entry = ENTRIES[name]
+    if SOAK:
+        for examples in batches(entry, SOAK, 6):
+            check_entry(bench, entry, [Case(examples, tracer) for tracer in entry.tracers])
+        return
     (examples,) = batches(entry, EXAMPLES, EXAMPLES)
     check_forms_once(bench, entry, examples, offset)
 
@@ -48,17 +52,9 @@ def test_every_strategy_and_tracer_is_met_about_as_often() -> None:
     assert min(counts.values()) > 200, counts
 
 
-def test_every_dtype_is_met() -> None:
-    missing = {dtype for entry in ENTRIES.values() for dtype in entry.dtypes()}
-    for offset, entry in enumerate(ENTRIES.values()):
-        if missing:
-            (examples,) = batches(entry, EXAMPLES, EXAMPLES)
-            example, _, _ = spread(entry, examples, offset)
-            missing -= {str(each.dtype)[6:] for each in example.values() if is_tensor(each)}
-    assert not missing
-
-
-@pytest.mark.parametrize("name", UNDER_PRESET)
+@pytest.mark.parametrize(
+    "name", [*UNDER_PRESET, *at_length(*(each for each in ENTRIES if each not in UNDER_PRESET))]
+)
 def test_operator_gives_what_torch_does_under_the_preset(name: str) -> None:
     entry = ENTRIES[name]
     (examples,) = batches(entry, 1, 1)
@@ -66,16 +62,12 @@ def test_operator_gives_what_torch_does_under_the_preset(name: str) -> None:
     check_entry(Bench("optimise-cpu"), entry, [case])
 
 
-def test_the_table_is_large() -> None:
-    assert len(ENTRIES) >= 150
-
-
 def test_the_page_shows_the_table() -> None:
     told = "out of date: run python -m tests.operator_page"
     assert PAGE.read_text() == page(), told
 
 
-# Forms of the operator table with a named dimension; `tests/soak` has all of them
+# Forms of the operator table with a named dimension
 
 
 SOME = (
@@ -86,9 +78,13 @@ SOME = (
     ("sort", "optimise-cpu"),
     ("celu", "optimise-cpu"),
 )
+REST = [each for each in product(ENTRIES, PIPELINES) if each not in SOME]
 
 
-@pytest.mark.parametrize(("name", "pipeline"), SOME)
+@pytest.mark.parametrize(
+    ("name", "pipeline"),
+    [*SOME, *(pytest.param(*each, marks=pytest.mark.at_length) for each in REST)],
+)
 def test_operator_of_any_size_gives_what_torch_does(name: str, pipeline: str) -> None:
     findings = Findings()
     examine(ENTRIES[name], pipeline, "auto", findings)
@@ -118,19 +114,3 @@ def test_no_form_that_takes_any_size_is_refused(name: str) -> None:
     examine(ENTRIES[name], "cpu", "auto", findings)
     assert findings.refused == findings.faults == []
     assert findings.passed
-
-
-@pytest.mark.parametrize("text", ["range", "zeros", "divide", "list"])
-def test_a_size_that_is_no_number_is_said_in_words(text: str) -> None:
-    from tvm import tirx
-
-    size = tirx.Var("n", "int64")
-    uses = {
-        "range": lambda: range(size + 1),
-        "zeros": lambda: [0] * size,
-        "divide": lambda: size / 2,
-        "list": lambda: [1, 2][size],
-    }
-    with pytest.raises((TypeError, RuntimeError)) as error:
-        uses[text]()
-    assert reason_of(error.value) == "it needs a number where a dimension has any size"

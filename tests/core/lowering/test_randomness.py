@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import fx, nn
-
-from lowerscope.core.lowering.torch_operators import is_random
+from torch import nn
 
 X = torch.rand(4, 4)
 
@@ -66,22 +64,6 @@ def test_random_operators_are_marked(bench: Any, name: str, tracer: str) -> None
     assert any("values cannot be compared" in note.text for note in lowered.notes)
 
 
-NOT_RANDOM: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "dropout outside training": lambda x: F.dropout(x, 0.5, False),
-    "dropout of nothing": lambda x: F.dropout(x, 0.0, True),
-    "rrelu": lambda x: F.rrelu(x - 0.5),
-    "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
-}
-
-
-@pytest.mark.diagonal
-@pytest.mark.parametrize("strategy", ["high-level", "library"])
-@pytest.mark.parametrize("name", NOT_RANDOM)
-def test_what_draws_nothing_is_compared(bench: Any, name: str, strategy: str) -> None:
-    outcome = bench.check(Calls(NOT_RANDOM[name]), (X,), "fx", strategy)
-    assert outcome.lowered.random == ((),)
-
-
 def test_an_output_names_all_that_it_depends_on(bench: Any) -> None:
     def compute(x: torch.Tensor) -> Any:
         parts = torch.stack([F.dropout(x, 0.5), torch.rand_like(x)]).split(1)
@@ -92,30 +74,3 @@ def test_an_output_names_all_that_it_depends_on(bench: Any) -> None:
     _, lowered = bench.lower(Calls(compute), (X,), "fx", "te")
     both = ("dropout", "rand_like")
     assert lowered.random == (both, both, ("randn",), ())
-
-
-@pytest.mark.parametrize("module", [nn.Dropout(0.3), nn.RReLU(), nn.GRU(4, 4, 2, dropout=0.5)])
-def test_modules_are_random_in_training_mode_only(module: nn.Module) -> None:
-    graph = fx.Graph()
-    node = graph.call_module("inner", (graph.placeholder("x"),))
-    assert is_random(node, {"inner": module.train()})
-    assert not is_random(node, {"inner": module.eval()})
-
-
-def test_a_branch_that_draws_is_random(bench: Any) -> None:
-    def compute(x: torch.Tensor) -> Any:
-        drawn = torch.cond(x.sum() > 0, lambda x: x + torch.rand_like(x), lambda x: x - 1, (x,))
-        return drawn, x
-
-    _, lowered = bench.lower(Calls(compute), (X,), "export", "te")
-    assert [bool(sources) for sources in lowered.random] == [True, False]
-
-
-def test_what_is_drawn_without_the_input_is_not_compared_either(bench: Any) -> None:
-    def compute(x: torch.Tensor) -> Any:
-        noise = torch.randn(4, 4)
-        return x + noise, x * torch.ones(4, 4), x + (noise * 2).t(), x.matmul(noise).sum()
-
-    traced, lowered = bench.lower(Calls(compute), (X,), "fx", "te")
-    assert lowered.random == (("randn",), (), ("randn",), ("randn",))
-    assert "draws random numbers here" in traced.notes[0].text

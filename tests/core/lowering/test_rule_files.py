@@ -133,41 +133,6 @@ def test_the_command_writes_a_file_and_adds_to_it(
     assert "te, my_relu, mine.py:33" in capsys.readouterr().out
 
 
-def test_what_a_file_has_stays_byte_by_byte(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "mine.py"
-    own = b'"""Mine."""\r\n\r\nPAGE = "\x0c\x1c\xe2\x80\xa8"\r\n\x0c\r\nVALUE = 3\r\n'
-    path.write_bytes(own)
-    arguments = ["rule", "sample:fashion_mlp", "--node", "relu", "--output", str(path)]
-    assert main(arguments) == 0
-    line = int(capsys.readouterr().out.rpartition(":")[2])
-    written = path.read_bytes()
-    ast.parse(written)
-    head, _, body = own.partition(b"\r\n")
-    assert written.startswith(head)
-    assert body in written
-    assert b"\n" not in written.replace(b"\r\n", b"")
-    assert written.split(b"\r\n")[line - 1].startswith(b"@rule(torch.nn.ReLU")
-
-
-def test_a_written_rule_keeps_what_is_not_a_number(tmp_path: Path) -> None:
-    net = tmp_path / "net.py"
-    net.write_text(
-        "import torch\n"
-        "class Net(torch.nn.Module):\n"
-        "    def forward(self, x):\n"
-        "        return torch.relu(x), torch.nn.functional.relu6(x)\n"
-        "def example_inputs():\n"
-        "    return torch.tensor([float('nan'), -1.0, 3.0, 9.0])\n"
-    )
-    rules = str(tmp_path / "mine.py")
-    for node in ("relu", "relu6"):
-        assert main(["rule", str(net), "--lowering", "te", "--node", node, "--output", rules]) == 0
-    assert "te.compute" in Path(rules).read_text()
-    assert main(["run", str(net), "--lowering", "te", "--rules", rules]) == 0
-
-
 def test_what_has_no_rule_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.py"
     for node, reason in (("x", "is no call"), ("nobody", "there is no node nobody")):

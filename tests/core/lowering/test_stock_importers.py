@@ -12,7 +12,6 @@ import tvm_ffi
 from tvm.relax.frontend.torch import from_exported_program, from_fx
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Override, Recipe, Source, Strategy, TracerName, Translator
 from lowerscope.core.stages import Pipeline, Stages
 
@@ -107,30 +106,6 @@ def test_the_module_is_that_of_from_exported_program(
     assert tvm_ffi.structural_equal(stages.module["main"], stock["main"], map_free_vars=True)
 
 
-@pytest.mark.diagonal
-@pytest.mark.parametrize("lowering", ["high-level", "te"])
-@pytest.mark.parametrize("translator", ["tvm-fx", "tvm-export"])
-def test_every_binding_is_a_nodes(
-    pipeline: Pipeline, net: str, translator: Translator, lowering: Strategy
-) -> None:
-    stages = stages_of(pipeline, net, translator, lowering)
-    lowered, traced = stages.lowered, stages.traced
-    assert lowered is not None
-    assert traced is not None
-    assert list(lowered.nodes) == [node.name for node in traced.graph_module.graph.nodes]
-    bound = [
-        each.var.name for block in stages.module["main"].body.blocks for each in block.bindings
-    ]
-    assert [name for node in lowered.nodes.values() for name in node.bindings] == bound
-    functions = {each.name_hint for each in stages.module.get_global_vars()} - {"main"}
-    owned = {name for node in lowered.nodes.values() for name in node.functions}
-    assert owned == functions
-    assert bool(functions) == (lowering == "te")
-    norm = next(node for node in lowered.nodes.values() if "batch_norm" in node.rule)
-    assert norm.strategy == lowering
-    assert norm.used[0].kind == "tvm"
-
-
 @pytest.mark.parametrize("lowering", ["high-level", "te"])
 def test_a_run_names_the_batch_norm(
     net: str, lowering: str, capsys: pytest.CaptureFixture[str]
@@ -164,15 +139,3 @@ def test_what_an_importer_does_not_cover_is_one_line(
     assert line.count("\n") == 1
     assert all(f"(node {node}, net.py:" in line for node in nodes)
     assert "Choose Lowerscope's own translator (--importer lowerscope)" in line
-
-
-def test_what_no_importer_does_has_a_reason(pipeline: Pipeline, net: str) -> None:
-    override = (Override(pattern="conv", strategy="te"),)
-    for stages, words in (
-        (stages_of(pipeline, net, "tvm-fx", "library"), "no library functions"),
-        (stages_of(pipeline, net, "tvm-fx", overrides=override), "all nodes in one way"),
-        (stages_of(pipeline, net, "tvm-fx", tracer="export"), "graphs of torch.fx"),
-        (stages_of(pipeline, net, "tvm-export", tracer="fx"), "graphs of torch.export"),
-    ):
-        with pytest.raises(LowerscopeError, match=words):
-            _ = stages.lowered

@@ -77,30 +77,6 @@ def over(*pairs: tuple[str, Strategy]) -> tuple[Override, ...]:
     return tuple(Override(pattern=pattern, strategy=strategy) for pattern, strategy in pairs)
 
 
-MIXES: dict[str, tuple[Strategy, tuple[Override, ...]]] = {
-    "library": ("library", ()),
-    "relu in torch": ("high-level", over(("relu", "library"))),
-    "products in TE": ("library", over(("linear", "te"), ("conv2d", "te"), ("matmul", "te"))),
-    "all three": ("te", over(("*1*", "library"), ("linear", "high-level"), ("add", "library"))),
-}
-
-
-@pytest.mark.diagonal
-@pytest.mark.parametrize("mix", MIXES)
-@pytest.mark.parametrize("tracer", ["fx", "export"])
-@pytest.mark.parametrize("name", MODELS)
-def test_mixes_give_what_torch_does(bench: Any, name: str, tracer: str, mix: str) -> None:
-    model, inputs = MODELS[name]
-    strategy, overrides = MIXES[mix]
-    outcome = bench.check(model, inputs, tracer, strategy, overrides)
-    used = {node.strategy for node in outcome.lowered.nodes.values() if node.strategy}
-    assert used <= {"high-level", "te", "library"}
-    assert all(node.reason == "" for node in outcome.lowered.nodes.values())
-    if mix == "library":
-        assert used == {"library"}
-        assert {each.name_hint for each in outcome.lowered.module.get_global_vars()} == {"main"}
-
-
 def strategies(bench: Any, default: Strategy, *pairs: tuple[str, Strategy]) -> dict[str, str]:
     _, lowered = bench.lower(RESNET, IMAGE, "fx", default, over(*pairs))
     assert lowered.notes == ()
@@ -134,14 +110,6 @@ def test_by_module(bench: Any, pattern: str) -> None:
     assert "layer10" not in found
 
 
-def test_by_node(bench: Any) -> None:
-    found = strategies(bench, "high-level", ("conv1", "library"))
-    # The module conv1, and no other module of this name.
-    assert chosen(found, "library") == {"conv1"}
-    found = strategies(bench, "high-level", ("fx:relu", "library"))
-    assert chosen(found, "library") == {"relu"}
-
-
 def test_a_later_one_wins_and_the_name_of_a_node_wins_over_all(bench: Any) -> None:
     found = strategies(bench, "high-level", ("layer1", "library"), ("conv2d", "te"))
     assert found["layer1_0_conv1"] == "te"
@@ -152,16 +120,6 @@ def test_a_later_one_wins_and_the_name_of_a_node_wins_over_all(bench: Any) -> No
     assert chosen(found, "te") == {"layer1_0_conv1"}
     found = strategies(bench, "te", ("fx:conv1", "library"), ("fx:conv1", "high-level"))
     assert found["conv1"] == "high-level"
-
-
-def test_in_export_patterns_match_modules_and_operators_too(bench: Any) -> None:
-    overrides = over(("layer1.0", "library"), ("conv2d", "te"))
-    traced, lowered = bench.lower(RESNET, IMAGE, "export", "high-level", overrides)
-    for name, node in lowered.nodes.items():
-        if "conv" in name and node.strategy:
-            assert node.strategy == "te"
-        elif traced.modules[name].startswith("layer1.0") and node.strategy:
-            assert node.strategy == "library"
 
 
 def test_a_pattern_that_matches_nothing_is_a_note(bench: Any) -> None:

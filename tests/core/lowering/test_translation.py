@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +16,9 @@ from lowerscope.core.build.build import register_library
 from lowerscope.core.lowering.partial_module import leaves_of, module_prefix
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment, TranslationRecord
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, TranslationQuery
 from lowerscope.core.model.recipe import (
     Extension,
-    InputSpec,
     Recipe,
     Source,
     Strategy,
@@ -142,82 +139,6 @@ def test_what_the_module_computes_at_a_moment_is_what_torch_has_there(
     assert compared >= 2
 
 
-PECULIAR = """
-import torch
-
-class InPlace(torch.nn.Module):
-    def forward(self, x):
-        y = x + 1
-        y.mul_(2)
-        return y
-
-class FromData(torch.nn.Module):
-    def forward(self, x):
-        places = torch.nonzero(x)
-        low, high = torch.split(x, 1)
-        return places, low * 2, {"both": (low, high.sum())}
-
-class Complex(torch.nn.Module):
-    def forward(self, x):
-        return torch.fft.rfft(x).abs()
-
-class Sizes(torch.nn.Module):
-    def forward(self, x):
-        return x.reshape(x.shape[0] * 3, -1).relu()
-
-in_place, from_data, by_fft, sizes = InPlace(), FromData(), Complex(), Sizes()
-example_inputs = (torch.ones(2, 3),)
-"""
-
-
-def peculiar(folder: Path, entry: str, **fields: Any) -> Recipe:
-    (folder / "peculiar.py").write_text(PECULIAR)
-    source = Source(spec=str(folder / "peculiar.py"), entry=entry)
-    return Recipe(source=source, **fields)
-
-
-def test_what_is_written_in_place_stands_for_the_new_value(tmp_path: Path) -> None:
-    records = {each.node: each for each in records_of(peculiar(tmp_path, "in_place"))}
-    assert records["fx:mul_"].rebound == ("fx:add",)
-    assert [records[name].value for name in ("fx:add", "fx:mul_")] == ["lv", "lv1"]
-
-
-@pytest.mark.parametrize("entry", ["in_place", "from_data", "by_fft", "sizes", "named"])
-def test_moments_of_models_with_other_values_than_tensors(tmp_path: Path, entry: str) -> None:
-    shape = ("rows", 3) if entry == "named" else (2, 3)
-    spec = InputSpec(name="x", shape=shape, dtype="float32")
-    recipe = peculiar(tmp_path, entry.replace("named", "sizes"), inputs=(spec,))
-    stages = PIPELINE.stages(recipe)
-    for count in range(len(list(graph_of(stages).nodes)) + 1):
-        module = stages.module_at(Moment(section="translate", index=count))
-        relax.analysis.well_formed(module)
-        assert "def main" in module.script()
-    described = {each.node: each.value for each in records_of(recipe)}
-    if entry == "from_data":
-        assert described["fx:nonzero"] == "lv1"
-        assert described["fx:output"] == "gv"
-    elif entry == "by_fft":
-        assert described["fx:fft_rfft"] == "lv as complex64"
-    elif entry == "sizes":
-        assert described["fx:mul"] == "6"
-    elif entry == "named":
-        assert described["fx:mul"] == "rows * 3"
-
-
-def test_te_is_recorded_for_all_that_it_made() -> None:
-    for sample in SAMPLES:
-        stages = PIPELINE.stages(recipe_of(sample, "te"))
-        lowered = stages.lowered
-        assert lowered is not None
-        calls = {
-            each.var.name
-            for block in stages.module["main"].body.blocks
-            for each in block.bindings
-            if getattr(getattr(each.value, "op", None), "name", "") == "relax.call_tir"
-        }
-        assert calls == set(lowered.te_calls)
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -250,19 +171,6 @@ def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(
             assert made == [each for each in known.bindings if each in lowered.te_calls]
 
 
-def test_emit_te_names_what_each_placeholder_stands_for() -> None:
-    recipe = recipe_of("fashion_mlp", "te")
-    first, second = PIPELINE.answer(TranslationQuery(recipe, "linear1")).calls
-    assert first.title == "emit_te(topi.nn.dense, lv2, linear1.weight)"
-    assert [(each.shape, each.argument) for each in first.placeholders] == [
-        ((1, 128), "lv2"),
-        ((10, 128), "linear1.weight"),
-    ]
-    assert second.title == "emit_te(topi.add, lv3, linear1.bias)"
-    assert second.expression is not None
-    assert "te.compute((1, 10), lambda ax0, ax1:" in second.expression.text
-
-
 def test_sources_of_a_rule_of_the_users_and_of_parts(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
         "import torch\n\nmodel = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.LSTM(3, 4))\n"
@@ -289,32 +197,3 @@ def test_sources_of_a_rule_of_the_users_and_of_parts(tmp_path: Path) -> None:
     assert "parts" in parts.summary
     assert {each.name for each in parts.sources} >= {"linear", "tanh", "sigmoid"}
     assert all(each.remark.startswith("for ") for each in parts.sources)
-
-
-def test_a_te_function_without_a_name_is_recorded_under_the_one_it_is_given(
-    tmp_path: Path,
-) -> None:
-    rules = tmp_path / "my_rules.py"
-    rules.write_text(
-        "from functools import partial\nimport torch\nfrom tvm import te, topi\n"
-        "from lowerscope.core.rules import rule\n\n\n"
-        "@rule(torch.nn.ReLU)\ndef my_relu(builder, node, x):\n"
-        "    unnamed = partial(topi.nn.leaky_relu, alpha=0.0)\n"
-        '    return builder.emit_te(unnamed, x, primfunc_name_hint="flat")\n'
-    )
-    recipe = Recipe(
-        source=Source(spec="sample:fashion_mlp"),
-        lowering="te",
-        extensions=(Extension(path=str(rules), kind="rules"),),
-    )
-    translation = PIPELINE.answer(TranslationQuery(recipe, "relu"))
-    assert translation.sources[0].kind == "user"
-    (call,) = translation.calls
-    assert call.function == "flat"
-    assert [each.argument for each in call.placeholders] == ["lv1"]
-    assert any("def leaky_relu(" in each.text for each in translation.sources)
-
-
-def test_a_node_that_is_not_there_is_named() -> None:
-    with pytest.raises(LowerscopeError, match="there is no node nothing"):
-        PIPELINE.answer(TranslationQuery(recipe_of("fashion_mlp", "te"), "nothing"))

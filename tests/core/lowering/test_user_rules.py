@@ -92,12 +92,6 @@ def test_a_rule_goes_before_the_built_in_one_and_is_named(
     assert nodes["act"].rule_line is None
 
 
-def test_a_rule_is_for_its_strategies_alone(pipeline: Pipeline, tmp_path: Path) -> None:
-    nodes, notes, _ = shown(pipeline, recipe_with(tmp_path, RELU))
-    assert nodes["relu"].rule == "relu: R.nn.relu"
-    assert notes == ()
-
-
 def test_a_later_file_wins_and_one_that_is_off_does_not_count(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
@@ -118,39 +112,6 @@ def test_a_later_file_wins_and_one_that_is_off_does_not_count(
     nodes, _, _ = shown(pipeline, swapped)
     assert nodes["relu"].rule.startswith("my_relu")
     assert from_json(to_json(swapped)) == swapped
-
-
-def test_a_rule_has_the_module_the_keywords_and_the_shape(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    rules = """
-    import operator
-
-    @rule(torch.nn.Linear)
-    def by_hand(builder, node, x):
-        assert node.shape == (2, 3) and node.dtype == "float32"
-        weight = builder.constant(node.module.weight)
-        product = builder.emit(relax.op.matmul(x, relax.op.permute_dims(weight)))
-        return relax.op.add(product, builder.constant(node.module.bias))
-
-    @rule(torch.sub)
-    def minus(builder, node, x, y, *, alpha=1):
-        assert node.kwargs == {"alpha": alpha} and node.strategy == "te"
-        return relax.op.subtract(x, relax.op.multiply(y, relax.const(alpha, node.dtype)))
-
-    @rule(torch.split)
-    def halves(builder, node, x, size, dim=0):
-        return relax.op.split(x, node.fx.args[1] * 2, axis=dim)
-
-    @rule(operator.add)
-    def plus(builder, node, x, y):
-        return node.built_in(x, y)
-    """
-    nodes, notes, run = shown(pipeline, recipe_with(tmp_path, rules, lowering="te"))
-    assert notes == ()
-    assert run.verdict == "match"
-    named = {name: node.rule.partition(",")[0] for name, node in nodes.items() if node.rule_line}
-    assert named == {"linear": "by_hand", "sub": "minus", "split": "halves", "add": "plus"}
 
 
 @pytest.mark.diagonal
@@ -210,50 +171,6 @@ def test_a_rule_that_fails_is_told_of_with_its_line_and_not_used(
     assert structural_equal(*modules)
 
 
-def test_a_rule_that_does_not_take_the_arguments_is_not_used(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    rules = """
-    @rule(torch.sub)
-    def minus(builder, node, x, y):
-        return relax.op.subtract(x, y)
-
-    @rule(torch.fft.fft)
-    def idle(builder, node, x):
-        return x
-    """
-    nodes, notes, run = shown(pipeline, recipe_with(tmp_path, rules))
-    assert run.verdict == "match"
-    assert "got an unexpected keyword argument 'alpha'" in notes[0].text
-    assert notes[1].text == "idle: no node calls what it is for"
-    assert "without minus" in nodes["sub"].rule
-
-
-def test_a_fallback_goes_on_to_the_library(pipeline: Pipeline, tmp_path: Path) -> None:
-    model = MODEL.replace(".relu()", ".relu().cummax(1)[0]")
-    rules = """
-    @rule("cummax")
-    def mine(builder, node, x, dim):
-        return x
-    """
-    recipe = recipe_with(tmp_path, rules, model=model)
-    nodes, notes, run = shown(pipeline, recipe)
-    assert run.verdict == "match"
-    assert nodes["cummax"].strategy == "library"
-    assert "without mine" in nodes["cummax"].rule
-    assert any("where torch has (" in note.text for note in notes)
-    wrapped = """
-    @rule("cummax")
-    def mine(builder, node, x, dim):
-        twice = builder.emit(relax.op.add(x, x))
-        return node.built_in(twice, dim)
-    """
-    nodes, notes, run = shown(pipeline, recipe_with(tmp_path, wrapped, model=model))
-    assert nodes["cummax"].strategy == "library"
-    assert nodes["cummax"].rule == "mine, rules_0.py:6"
-    assert run.verdict == "differ"
-
-
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
@@ -283,13 +200,6 @@ def test_a_file_that_does_not_run_is_one_line(
     assert "\n" not in problem.line()
 
 
-def test_a_file_that_is_not_there(pipeline: Pipeline, tmp_path: Path) -> None:
-    recipe = recipe_with(tmp_path)
-    gone = Extension(path=str(tmp_path / "gone.py"), kind="rules")
-    with pytest.raises(LowerscopeError, match=r"gone\.py: there is no such file"):
-        pipeline.answer(SnapshotQuery(msgspec.structs.replace(recipe, extensions=(gone,)), DEFAULT))
-
-
 def test_a_change_of_the_file_or_of_what_it_imports_is_seen(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
@@ -313,62 +223,3 @@ def test_a_change_of_the_file_or_of_what_it_imports_is_seen(
     path.write_text(path.read_text().replace("scaled", "renamed"))
     nodes, _, _ = shown(pipeline, recipe)
     assert nodes["relu"].rule.startswith("renamed")
-
-
-def test_a_rule_may_register_the_function_that_it_calls(pipeline: Pipeline, tmp_path: Path) -> None:
-    rules = """
-    import tvm
-
-    @tvm.register_global_func("env.my_relu", override=True)
-    def my_relu(x, out):
-        import numpy  # found late, as the model runs
-        out.copyfrom(numpy.maximum(x.numpy(), 0))
-
-    @rule("relu")
-    def by_library(builder, node, x):
-        return relax.call_dps_packed("env.my_relu", x, x.ty)
-    """
-    nodes, notes, run = shown(pipeline, recipe_with(tmp_path, rules, lowering="te"))
-    assert notes == ()
-    assert run.verdict == "match"
-    assert nodes["relu"].functions == ("ext:env.my_relu",)
-
-
-IN_PARTS = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.{layer}
-
-    def forward(self, x):
-        return self.layer(x)[0]
-
-def example_inputs():
-    return (torch.randn(3, 4),)
-"""
-
-AROUND = """
-@rule(torch.nn.{kind})
-def around(builder, node, x):
-    same = builder.emit(relax.op.subtract(relax.op.multiply(x, relax.const(2.0)), x))
-    result = node.built_in(same)
-    return result
-"""
-
-
-@pytest.mark.parametrize(
-    ("layer", "in_parts"), [("GRU(4, 3)", True), ("MaxPool1d(2, return_indices=True)", False)]
-)
-def test_a_rule_around_a_node_in_parts_or_in_torch_keeps_its_own_bindings(
-    pipeline: Pipeline, tmp_path: Path, layer: str, in_parts: bool
-) -> None:
-    model = IN_PARTS.format(layer=layer)
-    rule = AROUND.format(kind=layer.partition("(")[0])
-    nodes, _, record = shown(pipeline, recipe_with(tmp_path, rule, model=model))
-    assert record.verdict == "match"
-    assert bool(nodes["layer"].parts) == in_parts
-    assert nodes["layer"].rule.startswith("around")
-    parts = {name for part in nodes["layer"].parts for name in part.bindings}
-    assert len(set(nodes["layer"].bindings) - parts) == (2 if in_parts else 5)

@@ -13,7 +13,7 @@ from lowerscope.core.model.dimensions import (
     traced_sizes,
     with_sizes,
 )
-from lowerscope.core.model.recipe import Dimension, Recipe, Source, from_json, to_json
+from lowerscope.core.model.recipe import Dimension, Recipe, Source
 
 
 def recipe_of(inputs: tuple[str, ...], dims: tuple[str, ...], *sizes: str) -> Recipe:
@@ -38,12 +38,6 @@ def test_a_range_may_leave_out_an_end(text: str, low: int, high: int) -> None:
     assert parse_dimension(text) == Dimension(name="batch", low=low, high=high)
 
 
-def test_a_recipe_with_dimensions_is_saved_and_read() -> None:
-    recipe = recipe_of(("x=batch,784:float32",), ("batch=1..64",), "batch=1,7")
-    assert from_json(to_json(recipe)) == recipe
-    assert recipe.inputs[0].shape == ("batch", 784)
-
-
 @pytest.mark.parametrize(
     ("inputs", "dims", "sizes"),
     [
@@ -60,26 +54,10 @@ def test_the_traced_size_is_like_no_other(
     assert traced_sizes(recipe_of(inputs, dims)) == sizes
 
 
-def test_the_model_is_traced_at_a_size_that_it_is_run_at() -> None:
-    recipe = recipe_of(("x=1,3,h,h",), ("h=1..64",), "h=1,3,16,32")
-    # Not 1, which torch treats in a way of its own, nor 3, which another extent is.
-    assert traced_sizes(recipe) == {"h": 16}
-    assert traced_sizes(recipe_of(("x=1,3,h,h",), ("h=2..64",), "h=3")) == {"h": 5}
-
-
 def test_the_default_runs_end_where_the_inputs_would_be_very_large() -> None:
     recipe = recipe_of(("x=batch,3,224,224",), ("batch=1..1024",))
     assert runs_of(recipe) == ({"batch": 5}, {"batch": 1})
     assert runs_of(recipe_of(("x=batch,784",), ("batch=1..1024",)))[-1] == {"batch": 64}
-
-
-def test_sizes_go_run_by_run() -> None:
-    recipe = recipe_of(("x=a,b,c",), ("a=1..9",), "a=1,2,3", "b=4")
-    assert runs_of(recipe) == (
-        {"a": 1, "b": 4, "c": 5},
-        {"a": 2, "b": 4, "c": 5},
-        {"a": 3, "b": 4, "c": 5},
-    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from lowerscope.core.model.formatting import (
     shape_text,
     share_text,
 )
-from lowerscope.core.model.memory_sizes import parse_bytes
+from lowerscope.core.model.machines import parse_bytes
 
 TABLES: dict[Callable[..., str], dict[object, str]] = {
     bytes_text: {

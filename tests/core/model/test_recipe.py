@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.recipe import (
     InputSpec,
     Override,
@@ -69,10 +68,3 @@ def test_a_file_with_one_tolerance_for_all_dtypes_is_read() -> None:
         from_json(
             '{"source": {"spec": "a"}, "version": 1, "tolerances": {"rtol": 1}, "lowering": 1}'
         )
-
-
-def test_a_file_from_before_there_were_other_machines_is_read() -> None:
-    read = from_json('{"source": {"spec": "a"}, "version": 2, "threads": 3}')
-    assert read == Recipe(source=Source(spec="a"), threads=3)
-    there = msgspec.structs.replace(read, remote=Remote(tracker="host:9190", key="rasp4"))
-    assert from_json(to_json(there)) == there

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import tvm
 import tvm_ffi
-from tvm import s_tir
 from tvm.script import ir as I
 from tvm.script import relax as R
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.ir.relax import callee_of, relax_functions
 from lowerscope.core.model.recipe import Recipe, Source, Step
-from lowerscope.core.passes.bindings import inverse, match_bindings
-from lowerscope.core.passes.fused_blocks import Composed, blocks_after, blocks_of
+from lowerscope.core.passes.fused_blocks import Composed, blocks_of
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.stages import Pipeline
 
@@ -88,40 +86,3 @@ def test_each_block_of_a_model_is_held_against_the_function_that_it_was() -> Non
                 tvm_ffi.structural_equal(one, other, map_free_vars=True)
                 for one, other in zip(mine, theirs, strict=True)
             )
-
-
-def scheduled(module: tvm.IRModule, change: str) -> tvm.IRModule:
-    """Return the module with its one TensorIR function changed by primitives."""
-    (variable,) = (each for each in module.get_global_vars() if each.name_hint != "main")
-    schedule = s_tir.Schedule(module[variable])
-    if change == "tile":
-        outer, inner = schedule.get_loops(schedule.get_sblock("compute"))
-        schedule.split(inner, [None, 4])
-        schedule.parallel(outer)
-    else:
-        schedule.compute_inline(schedule.get_sblock("compute"))
-    functions = dict(module.functions_items())
-    functions[variable] = schedule.mod["main"].with_attrs(module[variable].attrs)
-    return tvm.IRModule(functions)
-
-
-def test_a_schedule_leaves_known_what_it_leaves_as_it_is() -> None:
-    transformed = fused(Again)
-    before = transformed.module
-    origins = inverse(transformed.bindings)
-
-    def after(change: str) -> Composed:
-        made = scheduled(before, change)
-        matches = match_bindings(before, made)
-        known = transformed.composed
-        (found,) = blocks_after(before, made, matches, origins, known, "P").values()
-        return found
-
-    # Loops are others, and the blocks in them do what they did.
-    tiled = after("tile")
-    assert own(tiled) == [("a",), ("b",), ("c",), ("d",)]
-    assert not tiled.reason
-    # What is inlined has no block any more, and may be a part of any that was changed.
-    inlined = after("inline")
-    assert own(inlined) == [("a",), None, ("d",)]
-    assert inlined.reason == "was changed by P"

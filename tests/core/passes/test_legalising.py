@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import tvm
 from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 from tvm.script import tirx as T
 
-from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.recipe import Step
 from lowerscope.core.passes.transforming import transform
 
@@ -59,17 +57,3 @@ def test_it_makes_what_tvm_makes() -> None:
     found = transform(Alike, LEGALIZE).module
     tvm.ir.assert_structural_equal(found, legalised(Alike))
     relax.analysis.well_formed(found)
-
-
-def test_it_stops_between_two_calls() -> None:
-    looked = 0
-
-    def check() -> None:
-        nonlocal looked
-        looked += 1
-        if looked == 10:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        transform(Alike, LEGALIZE, check)
-    assert looked == 10

@@ -19,8 +19,6 @@ from lowerscope.core.schedule.rules.by_rule import by_rule
 from lowerscope.core.schedule.whole_model import WholeModel
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.snapshot_records import notes_of
-from tests.core.lowering.operator_table.any_size import Findings, examine
-from tests.core.lowering.operator_table.table import ENTRIES
 
 MODEL = """
 import torch
@@ -93,14 +91,6 @@ def test_what_a_step_cannot_handle_is_left_out(tmp_path: Path, name: str) -> Non
     verdict, notes = run(tmp_path, INDEXED[name], "float32")
     assert verdict == "match"
     assert "SplitLayoutRewritePreproc) leaves it out" in notes
-
-
-def test_a_function_on_which_a_pass_fails_where_it_is_called_is_left_out() -> None:
-    # RewriteDataflowReshape cannot divide the extents of a squeeze of a named dimension.
-    findings = Findings()
-    examine(ENTRIES["conv_transpose2d"], "default-build", "auto", findings)
-    assert (findings.faults, findings.refused) == ([], [])
-    assert findings.passed
 
 
 def test_negated_comparisons_are_right_for_nan(tmp_path: Path) -> None:

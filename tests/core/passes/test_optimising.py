@@ -94,57 +94,6 @@ def test_norms_and_activations_disappear_in_their_convolutions(stages: Stages) -
     assert not any("prepack" in each and "prepacked" not in each for each in names)
 
 
-def test_links_lead_from_convolution_and_norm_to_the_function(stages: Stages) -> None:
-    became, fates = stages.transformed.bindings, stages.transformed.fates
-    lowered = stages.lowered
-    assert lowered is not None
-
-    def of(node: str) -> set[str]:
-        names = lowered.nodes[node].bindings
-        return {each for name in names for each in became[f"relax:main/{name}"]}
-
-    for number in ("0", "1"):
-        assert of(f"conv{number}") & of(f"norm{number}")
-    texts = {
-        fates[f"relax:main/{name}"].text
-        for name in lowered.nodes["norm1"].bindings
-        if not became[f"relax:main/{name}"]
-    }
-    assert texts == {"folded by FoldBatchNorm"}
-
-
-def test_nodes_are_compared_at_the_outputs_of_their_groups(record: RunRecord) -> None:
-    assert record.verdict == "match"
-    nodes = {each.id: each for each in record.nodes}
-    assert nodes["fx:relu"].status == nodes["fx:relu_1"].status == "matches"
-    assert "FoldBatchNorm" in nodes["fx:conv1"].reason
-    assert "fused" in nodes["fx:norm1"].reason
-
-
-def test_folded_weights_keep_their_dtype(tmp_path: Path) -> None:
-    path = tmp_path / "net.py"
-    text = NET.replace(
-        "nn.init.uniform_(norm.bias)", "nn.init.uniform_(norm.bias)\n        self.double()"
-    )
-    text = text.replace("13, 13)", "13, 13, dtype=torch.float64)")
-    path.write_text(text, encoding="utf-8")
-    recipe = Recipe(source=Source(spec=str(path)), steps=find_pipeline("optimise-cpu").steps)
-    record = Pipeline().answer(RunQuery(recipe))
-    assert record.verdict == "match"
-    assert record.max_abs_error is not None
-    assert record.max_abs_error < 1e-12
-
-
-def test_norms_are_folded_as_they_are_before_any_other_step(source: Source) -> None:
-    steps = (Step(name="FoldBatchNorm"), Step(name="LegalizeOps"))
-    record = Pipeline().answer(RunQuery(Recipe(source=source, steps=steps)))
-    assert record.verdict == "match"
-    nodes = {each.id: each for each in record.nodes}
-    assert nodes["fx:norm0"].status == nodes["fx:norm1"].status == "matches"
-    assert nodes["fx:conv0"].reason == "folded by FoldBatchNorm"
-    assert nodes["fx:conv1"].reason == "not comparable: changed by FoldBatchNorm"
-
-
 def test_a_norm_whose_convolution_is_read_elsewhere_stays(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     text = NET.replace("self.norm1(self.conv1(x))", "self.norm1(y := self.conv1(x)) + y")

@@ -13,13 +13,15 @@ from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE
-from tests.core.schedule.preset_numerics import examine
+from tests.diagonal import at_length
 
-NAMES = tuple(each.name for each in samples())
+SMALL = [each.name for each in samples() if each.name not in LARGE]
 
 
-def check_preset(pipeline: Pipeline, name: str, preset: Preset) -> None:
-    """Build what a preset makes of a sample, and run it once."""
+@pytest.mark.diagonal
+@pytest.mark.parametrize("preset", PRESETS, ids=[each.name for each in PRESETS])
+@pytest.mark.parametrize("name", [*SMALL, *at_length(*LARGE)])
+def test_every_preset_matches_torch(pipeline: Pipeline, name: str, preset: Preset) -> None:
     recipe = Recipe(source=Source(spec=f"sample:{name}"), steps=preset.steps)
     stages = pipeline.stages(recipe)
     loaded = stages.loaded
@@ -32,13 +34,6 @@ def check_preset(pipeline: Pipeline, name: str, preset: Preset) -> None:
         (actual,) = execution.outputs()
         expected = loaded.model.eval()(*inputs)
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4, msg=preset.name)
-
-
-@pytest.mark.diagonal
-@pytest.mark.parametrize("preset", PRESETS, ids=[each.name for each in PRESETS])
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in LARGE])
-def test_every_preset_matches_torch(name: str, preset: Preset) -> None:
-    check_preset(Pipeline(), name, preset)
 
 
 @pytest.mark.diagonal
@@ -74,12 +69,3 @@ def test_a_pipeline_keeps_the_step_that_binds_parameters() -> None:
 
 
 # Every preset on modules of drawn TensorIR functions, run beside what TVM alone makes of them
-
-
-def test_presets_fail_on_no_function_and_change_no_value() -> None:
-    findings = examine(first=1, count=10, seconds=300)
-    assert findings.bad == []
-    assert findings.modules == 10
-    # TVM builds no function without a block, unless a preset has fused it into another.
-    assert findings.refused < 5
-    assert set(findings.compared) == {each.name for each in PRESETS}

@@ -139,15 +139,6 @@ def test_what_fails_in_it_points_at_its_line(file: Path) -> None:
     assert (step.status, inside.name, inside.status) == ("failed", "LegalizeOps", "done")
 
 
-def test_options_are_checked_before_it_is_called(file: Path) -> None:
-    missing = snapshot(file, "mine.divide")
-    assert missing.notes[-1].line() == (
-        "step 1 (mine.divide): the option by is missing; Give a whole number"
-    )
-    wrong = snapshot(file, "mine.Named", name=3)
-    assert "the option name cannot be 3" in wrong.notes[-1].text
-
-
 def test_a_changed_file_is_read_anew(file: Path) -> None:
     pipeline = Pipeline()
     steps = (Step(name="LegalizeOps"), Step(name="mine.marked"))

@@ -118,16 +118,6 @@ def test_a_second_model_of_a_session_is_not_the_first(
     assert 3 * by_rules.sides[0].fastest < unscheduled.sides[0].fastest
 
 
-def test_a_server_without_a_compiler_is_sent_llvm(
-    tmp_path: Path, pipeline: Pipeline, farm: Farm
-) -> None:
-    port = farm.add(key="bare", environment={"PATH": str(tmp_path), "CXX": ""})
-    bare = Remote(tracker=farm.tracker, key="bare")
-    record = pipeline.answer(RunQuery(msgspec.structs.replace(MLP, remote=bare), True))
-    assert record.verdict == "match"
-    farm.kill(port)
-
-
 def test_what_cannot_run_there_is_refused_in_one_line(farm: Farm, pipeline: Pipeline) -> None:
     there = msgspec.structs.replace(MLP, remote=remote(farm))
     line = refused(pipeline, msgspec.structs.replace(there, lowering="library"))

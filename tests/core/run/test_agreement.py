@@ -11,8 +11,6 @@ import torch
 from PIL import Image
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.model.problems import Cancelled, LowerscopeError
-from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
@@ -77,44 +75,6 @@ def test_a_folder_is_run_in_the_order_of_its_numbers_without_what_is_broken(
     assert {each.title: each.torch for each in record.worst}["3.npy"] == classes[3]
 
 
-@pytest.mark.parametrize(
-    ("arrays", "what"),
-    [
-        ({"x": np.zeros((3, 5), np.float32)}, "does not fit the input's"),
-        ({"x": np.zeros((3, 784), np.complex64)}, "the dtype complex64 cannot be an input"),
-        ({"x": np.zeros((3, 784)), "y": np.zeros((2,), np.int64)}, "labels"),
-        ({"a": np.zeros(3), "b": np.zeros(3)}, "it has no array called x; it has a, b"),
-        ({"x": np.zeros((0, 784))}, "x has 0"),
-    ],
-)
-def test_what_is_no_set_is_refused_in_a_line(
-    pipeline: Pipeline, arrays: dict[str, np.ndarray], what: str, tmp_path: Path
-) -> None:
-    np.savez(tmp_path / "set.npz", **arrays)
-    with pytest.raises(LowerscopeError) as caught:
-        pipeline.answer(AgreementQuery(MLP, str(tmp_path / "set.npz")))
-    assert what in caught.value.problem.what
-    (tmp_path / "empty").mkdir()
-    for path in ("empty", "missing", "set.txt"):
-        with pytest.raises(LowerscopeError):
-            pipeline.answer(AgreementQuery(MLP, str(tmp_path / path)))
-
-
-class _Stopping(Silent):
-    """The user stops at the third sample."""
-
-    def report(self, text: str, fraction: float | None = None) -> None:
-        if text == "Sample 3 of 10":
-            assert fraction == pytest.approx(0.2)
-            raise Cancelled
-
-
-def test_it_can_be_stopped(pipeline: Pipeline, tmp_path: Path) -> None:
-    np.save(tmp_path / "set.npy", np.zeros((10, 784), np.float32))
-    with pytest.raises(Cancelled):
-        pipeline.answer(AgreementQuery(MLP, str(tmp_path / "set.npy")), _Stopping())
-
-
 WRONG = """
 import torch
 from tvm import relax
@@ -124,24 +84,6 @@ from lowerscope.core.rules import rule
 def six_at_most(builder, node, x):
     return builder.emit(relax.op.clip(x, 0, 6))
 """
-
-
-def test_samples_that_match_beside_values_that_are_not_finite_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model, path = tmp_path / "log.py", tmp_path / "set.npy"
-    model.write_text(
-        "import torch\n\n\nclass Net(torch.nn.Module):\n"
-        "    def forward(self, x):\n        return torch.log(x)\n"
-    )
-    np.save(path, np.array([[1, 2, 3], [1, 0, 3], [0, 0, 0], [2, 2, 2]], np.float32))
-    command = ["run", str(model), "--input", "x=1,3", "--inputs-set", str(path)]
-    assert main([*command, "--json"]) == 1
-    record = json.loads(capsys.readouterr().out)
-    assert (record["matching"], record["not_finite"], record["inconclusive"]) == (3, 1, 1)
-    assert main([*command, "--allow-nonfinite"]) == 0
-    said = "  within the tolerance beside values that are not finite: 1 of 3 (33.3%)"
-    assert said in capsys.readouterr().out.splitlines()
 
 
 def test_the_command_says_which_samples_differ(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,12 @@ import tvm
 import tvm_ffi
 from tvm import relax, te, tirx
 
-from lowerscope.core.build.assembly import functions_of, piece_of, shape_of
-from lowerscope.core.build.build import compile_function
 from lowerscope.core.cli.main import recipe_of_command
-from lowerscope.core.ir.cancellations import with_cancellations
-from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Step
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.standalone import compile_alone
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.views.codegen_text import compiled
 
 _MODEL = """
 import torch
@@ -72,21 +66,6 @@ def test_floats_do_not_cancel(tmp_path: Path, preset: str, dtype: str) -> None:
     record = Pipeline().answer(RunQuery(recipe_of_command(("run", str(path), *options))))
     assert record.verdict == "match", record.reason
     assert all(each.matches for each in record.outputs)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_a_difference_of_infinities_is_nan(dtype: str) -> None:
-    module = tvm.IRModule({"main": tvm.script.from_source(_FUNCTION.replace("DTYPE", dtype))})
-    kept = with_cancellations(module)
-    assert with_cancellations(kept).same_as(kept)
-    built = tvm.compile(kept, "llvm").jit()
-    given = torch.tensor([float("inf"), float("nan"), 1.0, 3.0]).to(getattr(torch, dtype))
-    made = [tvm.runtime.empty((4,), dtype) for _ in range(2)]
-    torch.utils.dlpack.from_dlpack(made[0]).copy_(given)
-    built["main"](*made)
-    found = torch.utils.dlpack.from_dlpack(made[1])
-    assert found.isnan().tolist() == [True, True, False, False]
-    assert found[2:].tolist() == [0.0, 0.0]
 
 
 _SPECIAL = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1.0, -1.0, 1e30, 0.1, 3.0, 1e8]
@@ -158,23 +137,6 @@ def test_floats_are_no_integers(
     )
 
 
-def test_a_function_alone_is_the_code_that_it_has_in_the_model(tmp_path: Path) -> None:
-    path = tmp_path / "model.py"
-    path.write_text(_MODEL.replace("DTYPE", "float32"))
-    recipe = recipe_of_command(("run", str(path), "--pipeline", "cpu"))
-    stages = Pipeline().stages(recipe)
-    whole = compiled(stages, "").library.functions
-    functions = prim_funcs_of(stages.completed)
-    assert any(name.startswith("fused_") for name in functions)
-    for name, function in functions.items():
-        made = compile_function(name, function, stages.target).mod.inspect_source("ll")
-        alone = piece_of(functions_of(made), name)
-        assert alone
-        assert [shape_of(each) for each in alone] == [
-            shape_of(each) for each in piece_of(whole, name)
-        ]
-
-
 def test_constants_are_folded_as_floats() -> None:
     module = tvm.IRModule({"main": tvm.script.from_source(_FUNCTION.replace("DTYPE", "float32"))})
     builder = relax.BlockBuilder()
@@ -191,21 +153,3 @@ def test_constants_are_folded_as_floats() -> None:
     made = relax.VirtualMachine(tvm.compile(folded.module, "llvm"), tvm.cpu())["main"]().numpy()
     assert "call_tir" not in main
     np.testing.assert_array_equal(made, [np.nan, np.nan, 0, 0])
-
-
-def test_what_cancels_nothing_is_left_alone() -> None:
-    A, B = (tvm.te.placeholder((4,), "float32", name) for name in "AB")
-    k = tvm.te.placeholder((4,), "int32", "k")
-    total = tvm.te.compute((4,), lambda i: A[i] - B[i] + A[3 - i] + (k[i] - k[i]), "C")
-    module = tvm.IRModule({"main": tvm.te.create_prim_func([A, B, k, total])})
-    assert with_cancellations(module).same_as(module)
-
-
-def test_its_text_alone_is_a_program() -> None:
-    module = tvm.IRModule({"main": tvm.script.from_source(_FUNCTION.replace("DTYPE", "float32"))})
-    names = {"tvm": tvm, "tirx": tvm.tirx}
-    text = inspect.getsource(with_cancellations)
-    exec(f"from __future__ import annotations\n{text}", names)  # as in an exported program
-    made = names["with_cancellations"](module)
-    assert not made.same_as(module)
-    assert tvm_ffi.structural_equal(made, with_cancellations(module))

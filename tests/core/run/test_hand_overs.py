@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pytest
-
-from lowerscope.core.cli.main import main
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.run_records import DlpackTransfer
@@ -70,18 +66,3 @@ def test_what_torch_did_with_the_memory_is_told(tmp_path: Path) -> None:
         ),
         "env.numpy": DlpackTransfer(inputs=("unseen",), results=("unseen",)),
     }
-
-
-@pytest.mark.parametrize("name", ["linear0", "relu"])
-def test_the_command_line_tells_it_for_each_node(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["run", "sample:fashion_mlp", "--override", f"{name}=library", "--per-node", "--json"]
-    assert main(command) == 0
-    nodes = {each["fx"]: each for each in json.loads(capsys.readouterr().out)["nodes"]}
-    (told,) = nodes[f"fx:{name}"]["hand_overs"]
-    count = 3 if name == "linear0" else 1
-    assert told == {"inputs": ["in place"] * count, "results": ["copied"], "copied_bytes": 512}
-    assert nodes[f"fx:{name}"]["functions"] == [f"torch.{name.rstrip('0')}"]
-    assert nodes[f"fx:{name}"]["tvm_ms"] > 0
-    assert not any(each["hand_overs"] for key, each in nodes.items() if key != f"fx:{name}")

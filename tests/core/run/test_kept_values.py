@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 import torch
@@ -100,24 +99,6 @@ def test_what_a_node_gives_is_there_beside_torchs(ran: Ran, tmp_path: Path) -> N
     assert (record.status, record.own_status) == ("matches", "matches")
 
 
-def test_parts_of_a_value_and_what_calls_read_and_write(ran: Ran, tmp_path: Path) -> None:
-    with torch.inference_mode():
-        halves = ran.model.linear(ran.x).relu().split(1)
-    for item, half in enumerate(halves):
-        place = TensorPlace(entity="fx:split", item=item)
-        assert ran.pipeline.answer(ComparisonQuery(ran.recipe, place)).items == 2
-        assert ran.save(place, "tvm", tmp_path) == pytest.approx(half.numpy(), abs=1e-5)
-    node = next(each for each in ran.record.nodes if each.id == "fx:split")
-    (call,) = node.calls
-    for side, item, expected in (("read", 0, torch.cat(halves)), ("written", 1, halves[1])):
-        place = TensorPlace(call=call, item=item, side=side)  # type: ignore[arg-type]
-        found = ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
-        assert (found.matches, found.items) == (True, 1 if side == "read" else 2)
-        assert ran.save(place, "tvm", tmp_path) == pytest.approx(expected.numpy(), abs=1e-5)
-    binding = next(each.id for each in ran.record.nodes if each.id == "relax:main/lv")
-    assert ran.pipeline.answer(ComparisonQuery(ran.recipe, TensorPlace(entity=binding))).kept
-
-
 def test_values_that_are_read_are_those_that_were_written(ran: Ran) -> None:
     kept = ran.pipeline.part(LastRun).kept
     assert kept is not None
@@ -136,35 +117,6 @@ def test_values_that_are_read_are_those_that_were_written(ran: Ran) -> None:
     assert ran.record.kept_bytes == sum(each.nbytes for each in copied)
     weights = sum(each.nbytes for each in ran.model.parameters())
     assert sum(each.nbytes for each in places.values()) >= ran.record.kept_bytes + weights // 2
-
-
-def test_a_state_that_nothing_reads_is_no_difference(ran: Ran) -> None:
-    lstm = [each for each in ran.record.nodes if each.id.startswith("fx:lstm")]
-    members = [each for each in ran.record.nodes if each.id.startswith("fx:getitem")]
-    # Steps and the last output are compared; the last state alone is not there any more.
-    assert [(each.status, each.own_status) for each in lstm] == [("matches", "matches")]
-    unread = [each for each in members if each.reason.startswith("nothing reads it")]
-    assert unread
-    assert all(each.own_status == "matches" for each in members)
-    assert all(each.status == "matches" for each in members if each not in unread)
-
-
-def test_what_is_random_is_not_comparable_but_may_be_alone(ran: Ran) -> None:
-    nodes = {each.id: each for each in ran.record.nodes}
-    (drawn,) = [each for each in nodes if each.startswith("fx:rand")]
-    assert nodes[drawn].status == nodes[drawn].own_status == "not comparable"
-    assert (nodes["fx:add"].status, nodes["fx:add"].own_status) == ("not comparable", "matches")
-    found = ran.pipeline.answer(ComparisonQuery(ran.recipe, TensorPlace(entity="fx:add")))
-    assert (found.matches, found.kept) == (None, True)
-    assert found.reason == nodes["fx:add"].reason
-    assert found.torch is not None
-    own = TensorPlace(entity="fx:add", own=True)
-    assert ran.pipeline.answer(ComparisonQuery(ran.recipe, own)).matches is True
-    given = ran.pipeline.answer(ComparisonQuery(ran.recipe, TensorPlace(entity="fx:x")))
-    assert (given.kept, given.reason) == (False, "an input: it is given")
-    assert nodes["fx:x"].status == "no reference"
-    assert given.torch is not None
-    assert given.torch.mean == pytest.approx(float(ran.x.double().mean()))
 
 
 def test_nan_is_said_first_and_where_it_starts(folder: Path) -> None:
@@ -202,25 +154,3 @@ def test_beyond_the_budget_there_are_figures_only(folder: Path, ran: Ran, tmp_pa
     assert (shown.ours, len(shown.torch)) == (b"", 3 * 5 * 8)
     with pytest.raises(LowerscopeError, match="are not kept"):
         less.save(place, "tvm", tmp_path)
-
-
-def test_another_recipe_has_to_be_run_first(ran: Ran) -> None:
-    other = msgspec.structs.replace(ran.recipe, seed=3)
-    with pytest.raises(LowerscopeError, match="last run are not kept") as caught:
-        ran.pipeline.answer(ComparisonQuery(other, TensorPlace(entity="fx:relu")))
-    assert caught.value.problem.code == "not-kept"
-    for place in (TensorPlace(entity="fx:none"), TensorPlace(call=999), TensorPlace()):
-        with pytest.raises(LowerscopeError, match="no such value"):
-            ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
-
-
-def test_a_source_without_torch_has_the_values_of_its_calls() -> None:
-    pipeline = Pipeline()
-    recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
-    record = pipeline.answer(RunQuery(recipe, quick=True))
-    assert record.kept_calls == len(record.calls) > 0
-    found = pipeline.answer(ComparisonQuery(recipe, TensorPlace(call=0)))
-    assert found.kept
-    assert found.reason == (
-        "no node of the graph has this value, so there is nothing of torch's beside it"
-    )

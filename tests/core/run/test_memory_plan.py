@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tvm import relax
 
+from lowerscope.core.build.build import AFTER_KILLS, planned_memory
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import MemoryRecord
 from lowerscope.core.run.calls import CallsOf
 from lowerscope.core.run.execution import Execution
-from lowerscope.core.run.memory_plan import AFTER_KILLS, planned_memory
 from lowerscope.core.stages import Pipeline, Stages
 
 FUSED = ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
@@ -97,13 +97,6 @@ def test_the_plan_is_what_the_virtual_machine_allocates(
         times = [(each.written, each.last) for each in storage.tensors]
         assert all(one[1] <= two[0] for one, two in pairwise(times))
         assert all(each.size <= storage.size for each in storage.tensors)
-
-
-def test_constants_are_counted_once() -> None:
-    plan = planned_memory(stages_of("fashion_mlp").recorded)
-    assert plan.constants == 4 * (784 * 128 + 128 + 128 * 10 + 10)
-    returned = [each for storage in plan.storages for each in storage.tensors if each.returned]
-    assert [(each.shape, each.dtype) for each in returned] == [((1, 10), "float32")]
 
 
 def test_sizes_that_have_names_are_not_known_before() -> None:

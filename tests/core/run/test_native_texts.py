@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-from lowerscope.core.files.sources import SAMPLES
 from lowerscope.core.ir.tensorir import parts_of
-from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
+from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import TextRecord, View
 from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE
-
-CODE = [name for name in SAMPLES if name not in (*LARGE, "conv_net", "transformer_block")]
-"""Samples whose code is looked at: large ones have many more functions, of the same kinds."""
+from tests.diagonal import at_length
 
 NESTS = """
 import tvm
@@ -102,17 +96,13 @@ def plain(lines: list[str]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "target"), [*((name, "llvm") for name in CODE), ("conv_net", "native")]
-)
+@pytest.mark.diagonal
+@pytest.mark.parametrize("target", ["llvm", "native"])
+@pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", *at_length(*LARGE)])
 def test_each_function_has_its_own_code_and_no_other(
     name: str, target: str, pipeline: Pipeline
 ) -> None:
-    check_code(pipeline, sample(name, target))
-
-
-def check_code(pipeline: Pipeline, recipe: Recipe) -> None:
-    """Look that the text of each function is its code in the library, and no other's."""
+    recipe = sample(name, target)
     build = pipeline.stages(recipe).recorded
     library = build.built.executable.mod.imports[0].inspect_source("asm").split("\n")
     for function in build.tensorir:
@@ -137,7 +127,7 @@ def check_code(pipeline: Pipeline, recipe: Recipe) -> None:
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("target", ["llvm", "native"])
-@pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", "transformer_block"])
+@pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", *at_length("transformer_block")])
 def test_labels_that_carry_a_name_lie_in_the_lines_of_a_loop_of_that_name(
     name: str, target: str, pipeline: Pipeline
 ) -> None:
@@ -174,16 +164,6 @@ def test_loops_of_the_same_name_are_told_apart(
     assert lines_of(record, "tir:twice/first") == first
 
 
-def test_what_threads_run_belongs_to_their_function(nests: Recipe, pipeline: Pipeline) -> None:
-    llvm, asm = (text_of(pipeline, nests, view, "threads") for view in ("llvm", "asm"))
-    assert "@__tvm_parallel_lambda(i32 %task_id" in llvm.text
-    assert "__tvm_parallel_lambda:" in asm.text
-    assert any("fmul" in line for line in lines_of(llvm, "tir:threads/body/i"))
-    assert any("mulps" in line for line in lines_of(asm, "tir:threads/body/i"))
-    assert "# body/j: vectorized by TVM" in asm.text
-    assert "parallel" not in text_of(pipeline, nests, "llvm", "twice").text
-
-
 def test_the_bytecode_is_tied_to_bindings_and_functions(nests: Recipe, pipeline: Pipeline) -> None:
     record = text_of(pipeline, nests, "bytecode", "main")
     lines = record.text.split("\n")
@@ -200,57 +180,3 @@ def test_the_bytecode_is_tied_to_bindings_and_functions(nests: Recipe, pipeline:
     }
     twice = [span.first for span in record.spans if span.entity == "tir:twice"]
     assert [lines[number - 1].split()[1] for number in twice] == ["twice", "twice"]
-
-
-def test_library_functions_and_lowered_operators_have_lines_in_the_bytecode(
-    pipeline: Pipeline,
-) -> None:
-    record = text_of(pipeline, sample("mlp_tvmscript"), "bytecode", "")
-    lines = record.text.split("\n")
-    calls = [span.first for span in record.spans if span.entity == "ext:env.relu"]
-    assert calls
-    assert all("env.relu" in lines[number - 1] for number in calls)
-    # High-level operators become calls of the passes: their lines are those of the operators.
-    recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
-    high = text_of(pipeline, recipe, "bytecode", "")
-    module = pipeline.stages(recipe).module
-    bindings = {f"relax:main/{each.var.name}" for each in module["main"].body.blocks[0].bindings}
-    tied = {span.entity for span in high.spans if span.entity.startswith("relax:main/")}
-    assert tied
-    assert tied <= bindings
-
-
-def test_loops_keep_their_ids_while_they_are_lowered(nests: Recipe, pipeline: Pipeline) -> None:
-    steps = pipeline.answer(BuildStepsQuery(nests))
-    for number in range(len(steps) + 1):
-        moment = Moment(section="build", index=number)
-        record = pipeline.answer(TextQuery(nests, "twice", "script", moment))
-        lines = record.text.split("\n")
-        at = {span.entity: lines[span.first - 1] for span in record.spans}
-        for block in ("first", "second"):
-            assert "for i in range(1000)" in at.get(f"tir:twice/{block}/i", ""), steps[
-                number - 1
-            ].name
-
-
-def test_what_is_not_there_is_named(pipeline: Pipeline) -> None:
-    recipe = sample("fashion_mlp")
-    for view in ("llvm", "asm"):
-        with pytest.raises(LowerscopeError, match="no TensorIR function main") as raised:
-            text_of(pipeline, recipe, view, "main")
-        assert "dense" in raised.value.problem.choices
-    with pytest.raises(LowerscopeError, match="no bytecode of dense") as raised:
-        text_of(pipeline, recipe, "bytecode", "dense")
-    assert raised.value.problem.choices == ("main",)
-
-
-def test_a_module_without_tensorir_says_so(tmp_path: Path, pipeline: Pipeline) -> None:
-    path = tmp_path / "library.py"
-    path.write_text(
-        "import torch\n\n\nclass Net(torch.nn.ReLU):\n    pass\n\n\n"
-        "def example_inputs():\n    return (torch.ones(2, 3),)\n"
-    )
-    recipe = Recipe(source=Source(spec=str(path)), lowering="library")
-    assert "call" in text_of(pipeline, recipe, "bytecode", "").text
-    with pytest.raises(LowerscopeError, match="no TensorIR function, so LLVM was given nothing"):
-        text_of(pipeline, recipe, "llvm", "relu")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,11 @@ from torch import nn
 
 from lowerscope.core.build.build import build, register_library
 from lowerscope.core.build.targets import make_target
-from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source, Step, Strategy
 from lowerscope.core.model.run_records import NodeRun, RunRecord
-from lowerscope.core.model.schedule import APPLY_SCHEDULES, At, Primitive, Schedule
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
@@ -163,23 +160,6 @@ def test_the_error_of_each_node_is_that_of_the_layers_so_far(
     assert nodes["x"].milliseconds is None
 
 
-def test_fused_nodes_have_the_time_of_their_call_together(pipeline: Pipeline) -> None:
-    recipe = Recipe(
-        source=Source(spec="sample:transformer_block"),
-        lowering="te",
-        steps=find_pipeline("fuse").steps,
-    )
-    record = pipeline.answer(RunQuery(recipe))
-    nodes = fx_nodes(record)
-    assert nodes["matmul"].shared_with == ("fx:truediv",)
-    assert nodes["matmul"].calls == nodes["truediv"].calls
-    # These are one function, which is called for each of them.
-    calls = [nodes[f"attention_{name}"].calls for name in ("query", "key", "value")]
-    assert [len(each) for each in calls] == [1, 1, 1]
-    assert len(set(calls)) == 3
-    assert {record.calls[each[0]].function for each in calls} == {"fused_dense_add"}
-
-
 def test_a_wrong_rule_is_the_first_node_that_differs(pipeline: Pipeline, tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
@@ -232,28 +212,7 @@ def test_a_value_of_which_a_pass_kept_the_name_alone_is_not_compared(
     assert nodes["relu"].matches
 
 
-def test_the_command_line_has_the_nodes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:fashion_mlp", "--lower", "te", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    nodes = {each["id"]: each for each in record["nodes"]}
-    assert nodes["fx:relu"]["matches"] is True
-    (call,) = nodes["fx:relu"]["calls"]
-    assert record["calls"][call]["function"] == "te_relu"
-    assert nodes["relax:main/lv2"]["max_abs_error"] == nodes["fx:relu"]["max_abs_error"]
-
-
-def test_a_source_without_torch_has_no_nodes(pipeline: Pipeline) -> None:
-    record = pipeline.answer(RunQuery(Recipe(source=Source(spec="sample:mlp_tvmscript"))))
-    assert record.nodes == ()
-    assert [each.function for each in record.calls] == ["linear0", "env.relu", "linear0"]
-
-
 # Provenance of the code of the first node that differs: rule, passes and schedule
-
-
-SPLIT = Primitive(
-    id="s1", name="split", arguments={"loop": At(block="T_add", loop=1), "factors": (None, 4)}
-)
 
 
 @pytest.fixture
@@ -261,68 +220,3 @@ def rules(tmp_path: Path) -> str:
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
     return str(path)
-
-
-def test_the_first_difference_says_its_rule_its_passes_and_its_schedule(rules: str) -> None:
-    steps = tuple(Step(name=name) for name in ("LegalizeOps", "FoldConstant", APPLY_SCHEDULES))
-    recipe = Recipe(
-        source=Source(spec="sample:fashion_mlp"),
-        extensions=(Extension(path=rules, kind="rules"),),
-        schedules=(Schedule(function="add1", primitives=(SPLIT,)),),
-        steps=steps,
-    )
-    record = Pipeline().answer(RunQuery(recipe))
-    assert record.first_difference == "fx:relu"
-    made = record.first_made
-    assert "shifted" in made.rule
-    # FoldConstant has nothing to fold in it.
-    assert made.passes == ("LegalizeOps", "ApplySchedules")
-    (schedule,) = made.schedules
-    assert schedule.startswith("add1: split ")
-
-
-UNSURE = """
-import torch
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.relu = torch.nn.ReLU()
-
-    def forward(self, x):
-        return torch.log(-1 - self.relu(x) ** 2)
-
-
-def example_inputs():
-    return (torch.randn(2, 4),)
-"""
-
-
-def test_an_inconclusive_run_names_the_node_that_differs_above(
-    rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, report = tmp_path / "unsure.py", tmp_path / "report.html"
-    path.write_text(UNSURE)
-    assert main(["run", str(path), "--rules", rules, "--html", str(report)]) == 1
-    out = capsys.readouterr().out
-    assert out.startswith("Inconclusive: ")
-    assert "First difference: relu (" in out
-    assert "The first node that differs is <b>relu</b>" in report.read_text(encoding="utf-8")
-    assert main(["run", str(path), "--rules", rules, "--json"]) == 1
-    record = json.loads(capsys.readouterr().out)
-    assert (record["verdict"], record["first_difference"]) == ("inconclusive", "fx:relu")
-    assert "shifted" in record["first_made"]["rule"]
-    assert main(["compare", str(path), "--rules", rules]) == 1
-    assert "; first difference: relu" in capsys.readouterr().out
-    # Nothing differs without the rule, and nothing is named.
-    assert main(["run", str(path), "--json"]) == 1
-    record = json.loads(capsys.readouterr().out)
-    assert (record["verdict"], record["first_difference"]) == ("inconclusive", "")
-
-
-def test_the_command_line_says_so_too(rules: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:fashion_mlp", "--rules", rules]) == 1
-    out = capsys.readouterr().out
-    assert "First difference: relu" in out
-    assert "passes on it: LegalizeOps" in out

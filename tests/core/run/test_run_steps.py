@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from lowerscope.core.files.sources import parse_input
-from lowerscope.core.model.dimensions import parse_dimension
 from lowerscope.core.model.queries import RunQuery, RunStepQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import KEEP, RunRecord
@@ -27,18 +25,6 @@ class Net(torch.nn.Module):
         y = self.one(x).relu()
         y = self.two(y).relu()
         return self.one(y).reshape(-1).relu()
-
-def example_inputs():
-    return (torch.randn(3, 8),)
-"""
-
-SIZED = """
-import torch
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        once = (x * 2).reshape(-1)
-        return once, torch.zeros(x.shape[0] * 2) + 1
 
 def example_inputs():
     return (torch.randn(3, 8),)
@@ -105,27 +91,6 @@ def test_fused_calls_have_the_bindings_of_all_that_was_fused(pipeline: Pipeline)
     check_lines(record, lines)
     fused = next(each for each in record.calls if len(each.nodes) > 1)
     assert len(fused.bindings) > 1
-
-
-def test_what_is_called_for_sizes_is_not_a_step(tmp_path: Path, pipeline: Pipeline) -> None:
-    path = tmp_path / "sized.py"
-    path.write_text(SIZED)
-    recipe = Recipe(
-        source=Source(spec=str(path)),
-        inputs=(parse_input("x=batch,8:float32"),),
-        dimensions=(parse_dimension("batch=2..5"),),
-        steps=(Step(name="LegalizeOps"),),
-    )
-    record, lines = ran(pipeline, recipe)
-    check_lines(record, lines)
-
-
-def test_a_module_without_torch_has_calls_as_well(pipeline: Pipeline) -> None:
-    record, lines = ran(pipeline, Recipe(source=Source(spec="sample:mlp_tvmscript")))
-    check_lines(record, lines)
-    outside = next(each for each in record.calls if each.entity.startswith("ext:"))
-    assert outside.bindings
-    assert outside.bindings[0].startswith("relax:main/")
 
 
 @pytest.mark.parametrize("keep", [KEEP, 0])

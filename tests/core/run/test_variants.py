@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline, variant_names
 from lowerscope.core.model.comparison_records import (
     Variant,
     can_be_told,
     fastest,
-    function_times,
     ratio_of,
 )
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.run_records import CallRun, RunRecord
-from lowerscope.core.model.time_records import RunTimes, SideTimes
+from lowerscope.core.model.run_records import CallRun, RunRecord, RunTimes, SideTimes
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -69,27 +66,6 @@ def record(
         calls=calls,
         times=RunTimes(sides=sides, warm_up=2),
     )
-
-
-def test_functions_of_two_runs_are_added_up_by_name() -> None:
-    old = record(
-        9.0,
-        CallRun(function="add", milliseconds=1.0, nodes=("fx:add",)),
-        CallRun(function="matmul", milliseconds=5.0, nodes=("fx:linear0",)),
-        CallRun(function="add", milliseconds=2.0, nodes=("fx:add_1",)),
-    )
-    new = record(
-        5.0,
-        CallRun(function="add", milliseconds=2.5, nodes=("fx:add",)),
-        CallRun(function="dense", milliseconds=2.0, nodes=("fx:linear0",)),
-    )
-    rows = function_times(old, new)
-    assert [each.name for each in rows] == ["matmul", "dense", "add"]
-    add = rows[2]
-    assert (add.old_calls, add.new_calls, add.old_ms, add.new_ms) == (2, 1, 3.0, 2.5)
-    assert add.difference == -0.5
-    assert add.nodes == ("fx:add", "fx:add_1")
-    assert (rows[0].new_calls, rows[1].old_calls) == (0, 0)
 
 
 def test_what_differs_is_not_the_fastest_and_nor_is_what_cannot_be_told_from_it() -> None:

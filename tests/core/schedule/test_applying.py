@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import tvm
 
-from lowerscope.core.model.schedule import At, Primitive
-from lowerscope.core.schedule.applying import call_text
-from lowerscope.core.schedule.references import references
+from lowerscope.core.model.schedule import At
 from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.functions import (
     TARGET,
@@ -60,19 +58,6 @@ def test_matmul_step_by_step_is_titled_and_computes_what_numpy_does() -> None:
     np.testing.assert_allclose(c.numpy(), a @ b, rtol=1e-5)
 
 
-def test_loops_are_named_after_the_step_that_made_them() -> None:
-    steps, _ = _walk()
-    named = references(steps.sch, steps.outputs)
-    texts = {
-        str(getattr(stmt, "name_hint", "") or stmt.loop_var.name): named[stmt] for stmt in named
-    }
-    assert texts["j_0"] == made("s1")
-    assert texts["k_1"] == made("s2", 1)
-    assert texts["i"] == loop("matmul_init", 1)
-    assert texts["C_global"] == made("s4")
-    assert texts["matmul_init"] == made("s8")
-
-
 def test_a_step_that_fails_leaves_the_schedule_and_says_why() -> None:
     steps = Steps(add_relu)
     before = steps.sch.mod.script()
@@ -106,40 +91,6 @@ def test_what_does_not_fit_is_refused(name: str, arguments: dict, message: str) 
     with pytest.raises(StepFailed) as failed:
         Steps(matmul).step(name, **arguments)
     assert message in failed.value.error.message
-
-
-def test_a_result_that_is_gone_is_named_with_its_step() -> None:
-    steps = Steps(matmul)
-    steps.step("split", loop=loop("matmul", 0), factors=(None, 4))
-    steps.step("fuse", loops=(made("s1"), made("s1", 1)))
-    with pytest.raises(StepFailed, match="the loop that step s1 made is no more"):
-        steps.step("parallel", loop=made("s1"))
-
-
-@pytest.mark.parametrize(
-    ("primitive", "outputs", "text"),
-    [
-        (
-            Primitive(
-                id="s1", name="split", arguments={"loop": loop("m", 1), "factors": (4, None)}
-            ),
-            ("l4", "l5"),
-            "l4, l5 = sch.split(l, factors=[4, None])",
-        ),
-        (
-            Primitive(id="s1", name="fuse", arguments={"loops": (loop("m", 1), loop("m", 2))}),
-            ("l3",),
-            "l3 = sch.fuse(l, l)",
-        ),
-        (
-            Primitive(id="s1", name="cache_write", arguments={"block": block("m")}),
-            ("b1",),
-            'b1 = sch.cache_write(l, write_buffer_index=0, storage_scope="global")',
-        ),
-    ],
-)
-def test_a_step_is_a_line_of_python(primitive: Primitive, outputs: tuple, text: str) -> None:
-    assert call_text(primitive, lambda reference: "l", outputs) == text
 
 
 def test_blocks_of_one_name_are_told_apart() -> None:

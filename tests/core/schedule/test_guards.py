@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tvm import te, topi
 from tvm.script import tirx as T
 
-from tests.core.schedule.examples import in_place
 from tests.core.schedule.functions import (
     Steps,
     add_relu,
@@ -20,12 +18,6 @@ from tests.core.schedule.functions import (
     refused,
     symbolic,
 )
-
-
-@pytest.mark.parametrize("places", [(0, 0), (0, 1), (1, 0)])
-def test_merge_of_one_loop_or_of_nested_ones(places: tuple[int, int]) -> None:
-    failed = refused(Steps(add_relu), "merge", loops=tuple(loop("add", place) for place in places))
-    assert "merge" in str(failed)
 
 
 @pytest.mark.parametrize(
@@ -48,10 +40,6 @@ def test_numbers_that_kill_or_hang(name: str, arguments: dict[str, Any], message
     assert message in str(refused(Steps(matmul), name, **where, **arguments))
 
 
-def test_split_without_condition_that_divides_is_applied() -> None:
-    Steps(matmul).step("split", loop=loop("matmul", 0), factors=(None, 8), disable_predication=True)
-
-
 @pytest.mark.parametrize("value", [2**30, 4096, -1, "x"])
 def test_pragma_that_unrolls_without_end(value: Any) -> None:
     failed = refused(
@@ -62,30 +50,6 @@ def test_pragma_that_unrolls_without_end(value: Any) -> None:
         ann_val=value,
     )
     assert "from 0 to" in str(failed)
-
-
-def test_pragma_that_the_build_does_not_know() -> None:
-    failed = refused(
-        Steps(matmul),
-        "annotate",
-        block_or_loop=loop("matmul", 0),
-        ann_key="pragma_import_llvm",
-        ann_val="x",
-    )
-    assert "no pragma that the build knows" in str(failed)
-
-
-@pytest.mark.parametrize(
-    ("key", "message"),
-    [
-        ("software_pipeline_stage", "software_pipeline_stage is read by passes that this target"),
-        ("buffer_dim_align", "set by other primitives"),
-        ("", "an annotation has a name"),
-    ],
-)
-def test_annotations_of_other_targets(key: str, message: str) -> None:
-    arguments = {"block_or_loop": loop("matmul", 0), "ann_key": key, "ann_val": 1}
-    assert message in str(refused(Steps(matmul), "annotate", **arguments))
 
 
 def test_huge_loops_are_neither_unrolled_nor_vectorized() -> None:
@@ -102,24 +66,6 @@ def test_unrolled_loops_that_are_too_many_together() -> None:
     steps = Steps(matmul)
     steps.step("unroll", loop=loop("matmul", 2))
     assert "3072 copies" in str(refused(steps, "unroll", loop=loop("matmul", 1)))
-
-
-def test_short_loops_inside_of_unrolled_ones_count_as_well() -> None:
-    # LLVM unrolls the 32 iterations inside of each of 512 copies: the build takes minutes.
-    steps = Steps(matmul)
-    steps.step("split", loop=loop("matmul", 1), factors=(None, 8))
-    steps.step("fuse", loops=(loop("matmul", 2), loop("matmul", 3)))
-    steps.step("reorder", loops=(made("s2"), loop("matmul", 0)))
-    assert "short loops" in str(refused(steps, "unroll", loop=made("s2")))
-
-
-def test_nested_short_loops_inside_of_unrolled_ones_count_together() -> None:
-    # LLVM unrolls both of 9 iterations inside of each of 64 copies.
-    x = te.placeholder((64, 7, 7), name="x")
-    padded = te.create_prim_func([x, topi.nn.pad(x, [0, 1, 1])])
-    steps = Steps(padded)
-    name = steps.sch.get(steps.sch.get_child_blocks(steps.sch.get_sblock("root"))[0]).name_hint
-    assert "short loops" in str(refused(steps, "unroll", loop=loop(str(name), 0)))
 
 
 @T.prim_func(s_tir=True)
@@ -149,39 +95,6 @@ def test_values_that_are_handed_on_inside_of_a_vectorized_loop() -> None:
     steps.step("vectorize", loop=loop("relu", 1))
 
 
-@T.prim_func(s_tir=True)
-def unread(A: T.Buffer((30, 64), "float32"), C: T.Buffer((30, 64), "float32")):
-    B = T.sblock_alloc_buffer((30, 64), "float32")
-    for i, j in T.grid(30, 64):
-        with T.sblock("add"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-    for i, j in T.grid(30, 64):
-        with T.sblock("copy"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = A[vi, vj]
-
-
-@T.prim_func(s_tir=True)
-def padded_wide(
-    A: T.Buffer((T.int64(8), T.int64(8)), "float32"),
-    C: T.Buffer((T.int64(10), T.int64(10)), "float32"),
-):
-    for i, j in T.grid(T.int64(10), T.int64(10)):
-        with T.sblock("pad"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = T.if_then_else(
-                T.int64(1) <= vi and vi < T.int64(9) and T.int64(1) <= vj and vj < T.int64(9),
-                A[vi - T.int64(1), vj - T.int64(1)],
-                T.float32(0),
-            )
-
-
-def test_indices_of_two_dimensions_and_64_bits_that_cannot_be_built() -> None:
-    failed = refused(Steps(padded_wide), "cache_index", block=block("pad"), cse_thresh=0)
-    assert "32 and 64 bits" in str(failed)
-
-
 def test_merge_across_what_lies_between_is_unsafe() -> None:
     steps = Steps(matmul)
     steps.step("cache_write", block=block("matmul"), write_buffer_index=0, storage_scope="global")
@@ -189,24 +102,6 @@ def test_merge_across_what_lies_between_is_unsafe() -> None:
     places = (loop("matmul_init", 0), loop("C_global", 0))
     failed = refused(steps, "merge", loops=places)
     assert failed.error.unsafe
-
-
-def test_an_alignment_that_cannot_be_built() -> None:
-    steps = Steps(add_relu)
-    steps.step("cache_read", block=block("relu"), read_buffer_index=0, storage_scope="global")
-    aligned = {"block": block("add"), "buffer_index": 0, "axis": 0, "factor": 32, "offset": 5}
-    steps.step("storage_align", **aligned)
-    assert "nothing reads" in str(refused(Steps(unread), "storage_align", **aligned))
-
-
-def test_merge_of_loops_at_different_depths_is_answered() -> None:
-    steps = Steps(padded_conv)
-    refused(steps, "merge", loops=(loop("pad", 2), loop("conv", 1)))
-
-
-def test_paddings_beyond_all_memory() -> None:
-    failed = refused(Steps(padded_conv), "pad_einsum", block=block("relu"), padding=(1024,) * 4)
-    assert "10.7 TB" in str(failed)
 
 
 def test_symbolic_loops_are_neither_unrolled_nor_vectorized_nor_drawn_from() -> None:
@@ -222,14 +117,6 @@ def test_nested_parallel_and_nested_vectorized_loops(name: str) -> None:
     assert "already" in str(refused(steps, name, loop=loop("relu", 1)))
 
 
-def test_nesting_by_moving_is_refused_as_well() -> None:
-    steps = Steps(add_relu)
-    steps.step("split", loop=loop("add", 1), factors=(None, 8))
-    steps.step("parallel", loop=loop("relu", 0))
-    steps.step("compute_at", block=block("add"), loop=loop("relu", 0))
-    assert "already" in str(refused(steps, "parallel", loop=loop("add", 1)))
-
-
 def test_merge_of_loops_that_need_one_another_is_unsafe() -> None:
     loops = (loop("pad", 0), loop("conv", 0))
     Steps(padded_conv).step("merge", loops=loops)
@@ -238,16 +125,6 @@ def test_merge_of_loops_that_need_one_another_is_unsafe() -> None:
     failed = refused(steps, "merge", loops=(loop("conv", 2), loop("relu", 2)))
     assert failed.error.unsafe
     Steps(add_relu).step("merge", loops=(loop("add", 1), loop("relu", 1)))
-
-
-def test_bind_says_why_not() -> None:
-    failed = refused(Steps(matmul), "bind", loop=loop("matmul", 0))
-    assert "has no threads of a GPU" in str(failed)
-
-
-def test_axes_outside_of_their_block() -> None:
-    failed = refused(Steps(in_place), "cache_inplace", block=block("add"))
-    assert "outside of it" in str(failed)
 
 
 @pytest.mark.parametrize(

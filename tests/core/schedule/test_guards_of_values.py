@@ -10,9 +10,7 @@ import tvm
 from tvm import te, tirx
 
 from lowerscope.core.model.schedule import At
-from lowerscope.core.schedule import applying
 from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.examples import total
 from tests.core.schedule.functions import (
     Steps,
@@ -24,7 +22,6 @@ from tests.core.schedule.functions import (
     matmul,
     padded_conv,
     refused,
-    schedule,
 )
 from tests.core.schedule.running import Runner
 
@@ -33,30 +30,6 @@ def test_partition_of_a_reduction_is_unsafe_and_applied_only_when_forced() -> No
     failed = refused(Steps(matmul), "loop_partition", loop=loop("matmul", 2), factors=(8, None))
     assert failed.error.unsafe
     Steps(matmul).step("loop_partition", forced=True, loop=loop("matmul", 2), factors=(8, None))
-
-
-def test_partition_of_a_loop_with_several_blocks() -> None:
-    steps = Steps(matmul)
-    steps.step("decompose_reduction", block=block("matmul"), loop=loop("matmul", 1))
-    failed = refused(steps, "loop_partition", loop=loop("matmul_init", 0), factors=(8, None))
-    assert "several blocks" in str(failed)
-
-
-def test_layout_of_what_a_caller_gives() -> None:
-    failed = refused(
-        Steps(matmul),
-        "transform_layout",
-        block=block("matmul"),
-        buffer="A",
-        index_map="i, j -> j, i",
-    )
-    assert "comes from the caller" in str(failed)
-
-
-def test_another_dtype_is_unsafe() -> None:
-    arguments = {"block": block("add"), "dtype": "float16"}
-    assert refused(Steps(add_relu), "unsafe_set_dtype", **arguments).error.unsafe
-    Steps(add_relu).step("unsafe_set_dtype", forced=True, **arguments)
 
 
 def test_epilogue_that_is_not_linear_is_unsafe() -> None:
@@ -70,12 +43,6 @@ def test_epilogue_that_is_not_linear_is_unsafe() -> None:
     Steps(biased).step(
         "fuse_reduction_epilogue", reduction_block=block("sum"), epilogue_block=block("bias")
     )
-
-
-def test_a_block_that_reads_nothing_computed() -> None:
-    for place in (loop("relu", 1), loop("conv", 6)):
-        failed = refused(Steps(padded_conv), "reverse_compute_at", block=block("pad"), loop=place)
-        assert "pad reads nothing that another block computes" in str(failed)
 
 
 def test_a_condition_that_would_be_forgotten() -> None:
@@ -95,33 +62,12 @@ def test_a_condition_that_would_be_forgotten() -> None:
         assert Runner(tvm.target.Target("llvm")).difference("f", add_relu, after) is None
 
 
-def test_a_block_that_what_reads_it_comes_before() -> None:
-    before, after = schedule(padded_conv), Steps(padded_conv).sch
-    after.reverse_compute_at(after.get_sblock("pad"), after.get_loops(after.get_sblock("relu"))[1])
-    with pytest.raises(StepFailed, match="conv would read P before"):
-        applying.verify(before, after)
-
-
 @pytest.mark.parametrize("name", ["reindex_cache_read", "reindex_cache_write"])
 def test_a_copy_with_other_indices_within_a_block(name: str) -> None:
     steps = Steps(padded_conv)
     steps.step("blockize", target=loop("conv", 2))
     arguments = {"block": block("conv"), "index_map": "h, w, c, y, x -> h, w"}
     assert "stands in the block conv_o" in str(refused(steps, name, **arguments))
-
-
-def test_a_copy_of_what_is_added_to() -> None:
-    steps = Steps(matmul)
-    steps.step("decompose_reduction", block=block("matmul"), loop=loop("matmul", 0))
-    failed = refused(steps, "reindex", block=block("matmul_update"), buffer="C")
-    assert "matmul_update reads what is in C before it writes there" in str(failed)
-    # The sum in one block begins with 0 in the copy as well.
-    Steps(matmul).step("reindex", block=block("matmul"), buffer="C")
-
-
-def test_copy_in_which_two_elements_would_have_one_place() -> None:
-    arguments = {"block": block("matmul"), "index_map": "i, j, k -> i, k % 8"}
-    assert "not a bijection" in str(refused(Steps(matmul), "reindex_cache_read", **arguments))
 
 
 def test_what_is_drawn_is_drawn_again() -> None:
@@ -175,13 +121,6 @@ def test_parts_without_a_value_begin_apart_or_are_refused(
         got = tvm.runtime.tensor(np.full(4, 7, "float32"))
         run(tvm.runtime.tensor(given), got)
         np.testing.assert_allclose(got.numpy(), given.sum(1), atol=1e-5)
-
-
-def test_parts_of_a_number_of_values_that_is_not_known() -> None:
-    steps = Steps(_sums(tirx.Var("n", "int64")))
-    steps.step("split", loop=loop("sum", 1), factors=(None, 8))
-    failed = refused(steps, "rfactor", loop=made("s1", 1), factor_axis=1)
-    assert "may have no value" in str(failed)
 
 
 def _sums(values: Any) -> tirx.PrimFunc:

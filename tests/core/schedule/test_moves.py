@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tvm
-
 from lowerscope.core.model.schedule import Reference
 from lowerscope.core.model.schedule_records import Move
 from lowerscope.core.views.workbench import moves
@@ -61,18 +59,6 @@ def test_each_legal_move_can_be_applied_as_it_is() -> None:
                     again.step(move.name, **move.primitive.arguments)
 
 
-def test_defaults_are_the_obvious_ones() -> None:
-    steps = Steps(add_relu)
-    menu = _menu(steps, block("add"))
-    assert menu["compute_at"].legal
-    assert menu["compute_at"].primitive.arguments["loop"] == loop("relu", 1)
-    assert menu["compute_inline"].legal
-    assert not menu["reverse_compute_inline"].legal
-    menu = _menu(Steps(matmul), block("matmul"))
-    assert menu["decompose_reduction"].primitive.arguments["loop"] == loop("matmul", 2)
-    assert menu["cache_write"].primitive.arguments["storage_scope"] == "global"
-
-
 def test_several_loops_a_block_with_a_loop_and_nothing() -> None:
     steps = Steps(matmul)
     steps.step("split", loop=loop("matmul", 1), factors=(None, 16))
@@ -83,19 +69,3 @@ def test_several_loops_a_block_with_a_loop_and_nothing() -> None:
     assert set(_menu(steps)) == {"sample_categorical"}
     menu = _menu(Steps(add_relu), block("add"), loop("relu", 0))
     assert menu["compute_at"].primitive.arguments["loop"] == loop("relu", 0)
-
-
-def test_what_is_unsafe_says_so() -> None:
-    move = _menu(Steps(matmul), loop("matmul", 2))["loop_partition"]
-    assert (move.legal, move.unsafe) == (False, True)
-    assert "wrong" in move.reason
-
-
-def test_instructions_are_those_of_the_target() -> None:
-    steps = Steps(matmul)
-    target = tvm.target.Target({"kind": "llvm", "mcpu": "cascadelake"})
-    menu = {move.name: move for move in moves(steps.sch, (block("matmul"),), steps.outputs, target)}
-    fields = {field.name: field for field in menu["tensorize"].fields}
-    assert fields["tensor_intrin"].choices == ("dot_16x4_vnni", "dot_16x4_avx512")
-    assert "this computes in float32" in menu["tensorize"].reason
-    assert "no tensor instruction" in _menu(steps, block("matmul"))["tensorize"].reason

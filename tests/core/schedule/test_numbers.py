@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from tvm import relax, te, tirx, topi
+from tvm import te, tirx, topi
 
-from lowerscope.core.model.problems import Cancelled, LowerscopeError
-from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
 from lowerscope.core.run.function_metrics import kept_peaks, peaks_key, work_of
-from lowerscope.core.run.standalone import BUDGET, REPEATS, at_sizes, repeated, sizes_at_calls
-from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
+from lowerscope.core.run.standalone import BUDGET, REPEATS, repeated
+from lowerscope.core.run.torch_interpreter import nodes_of
 from lowerscope.core.stages import Pipeline
-
-MODEL = """
-import torch
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        return torch.cat([x[:, 1:], x[:, 1:]], 1) * 2
-
-def example_inputs():
-    return (torch.randn(4, 6),)
-"""
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 
@@ -58,25 +43,6 @@ def test_torch_takes_the_node_alone(pipeline: Pipeline) -> None:
     assert measured.torch_nodes == ("relu",)
 
 
-def test_a_source_without_torch_has_no_time_of_torch(pipeline: Pipeline) -> None:
-    recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
-    stages = pipeline.stages(recipe)
-    functions = stages.unscheduled.module.functions_items()
-    names = [key.name_hint for key, each in functions if isinstance(each, tirx.PrimFunc)]
-    assert names
-    for name in names:
-        assert nodes_of(stages, name).names == ()
-    assert torch_ms(stages, (), 0, Silent()) is None
-
-
-def test_a_check_keeps_the_unscheduled_result(pipeline: Pipeline) -> None:
-    assert pipeline.answer(CheckQuery(RECIPE, "dense", None, 60)).verdict == "same"
-    stages = pipeline.stages(RECIPE)
-    again = pipeline.answer(CheckQuery(RECIPE, "dense", None, 60))
-    assert again.verdict == "same"
-    assert "reference" not in stages.milliseconds
-
-
 def test_functions_of_any_size_are_measured_at_the_traced_one(pipeline: Pipeline) -> None:
     recipe = Recipe(
         source=Source(spec="sample:fashion_mlp"),
@@ -95,41 +61,6 @@ def test_functions_of_any_size_are_measured_at_the_traced_one(pipeline: Pipeline
     assert (found.verdict, found.at) == ("same", "n = 5")
 
 
-def test_what_is_given_its_size_as_a_number_is_checked_too(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    file = tmp_path / "net.py"
-    file.write_text(MODEL)
-    recipe = Recipe(
-        source=Source(spec=str(file)),
-        inputs=(InputSpec(shape=("n", "m")),),
-        dimensions=(Dimension(name="n", low=2, high=8), Dimension(name="m", low=3, high=9)),
-    )
-    multiply = pipeline.stages(recipe).functions.by_name["multiply"]
-    assert "m: T.int64" in multiply.script()
-    found = pipeline.answer(CheckQuery(recipe, "multiply", None, 60))
-    assert (found.verdict, found.at) == ("same", "m = 7, n = 5")
-
-
-def test_a_size_that_hangs_on_values_is_not_known() -> None:
-    n, k = tirx.Var("n", "int64"), tirx.Var("k", "int64")
-    x = relax.Var("x", relax.TensorType((n,), "float32"))
-    builder = relax.BlockBuilder()
-    with builder.function("main", [x]):
-        plus = builder.emit_te(lambda a: topi.add(a, a), x, primfunc_name_hint="plus")
-        some = relax.TensorType(dtype="float32", ndim=1)
-        found = builder.emit(relax.call_pure_packed("env.f", plus, ty_args=some))
-        cast = builder.match_cast(found, relax.TensorType((k,), "float32"))
-        last = builder.emit_te(topi.tanh, cast, primfunc_name_hint="last")
-        builder.emit_func_output(last)
-    module = builder.get()
-    given = sizes_at_calls(module, [(8,)])
-    assert given == {"plus": ((8,), (8,))}
-    assert at_sizes(module["plus"], given.get("plus")).text == "n = 8"
-    with pytest.raises(LowerscopeError, match="computed at run time"):
-        at_sizes(module["last"], given.get("last"))
-
-
 def test_slow_functions_are_called_once_and_fast_ones_in_batches() -> None:
     assert repeated(lambda number: 2 * BUDGET, lambda: None) == [2 * BUDGET]
     numbers: list[int] = []
@@ -140,16 +71,6 @@ def test_slow_functions_are_called_once_and_fast_ones_in_batches() -> None:
 
     assert len(repeated(fast, lambda: None)) == REPEATS
     assert numbers[-1] == 2000
-
-
-def test_a_measurement_can_be_cancelled(pipeline: Pipeline) -> None:
-    class Stopped(Silent):
-        def report(self, text: str, fraction: float | None = None) -> None:
-            if text == "Measuring":
-                raise Cancelled
-
-    with pytest.raises(Cancelled):
-        pipeline.answer(MeasureQuery(RECIPE, "dense", None), Stopped())
 
 
 def _derived(pipeline: Pipeline, recipe: Recipe = RECIPE) -> Recipe:
@@ -221,12 +142,6 @@ def test_operations_and_bytes_are_those_of_the_formula(make) -> None:
     work = work_of(function, 3)
     assert (work.calls, work.flops, work.read, work.written) == (3, flops, read, written)
     assert work.intensity == pytest.approx(flops / (read + written))
-
-
-def test_symbolic_extents_make_no_number() -> None:
-    x = te.placeholder((tirx.Var("n", "int64"), 4))
-    work = work_of(made_of(topi.tanh(x), x), 1)
-    assert (work.flops, work.read, work.written, work.intensity) == (None, None, None, None)
 
 
 def test_calls_are_those_of_main() -> None:

@@ -78,21 +78,6 @@ def test_a_program_makes_the_same_function(
     assert only.error is None
 
 
-@pytest.mark.parametrize(
-    ("func", "value", "message"),
-    [
-        (halves, 1e300, "exceeds maximum of float16"),
-        (add_relu, True, "takes a number"),
-    ],
-)
-def test_padding_that_the_buffer_cannot_hold_is_refused(
-    func: Any, value: Argument, message: str
-) -> None:
-    (only,) = replayed(func, step("s1", "transform_layout", **PADDED, pad_value=value)).steps
-    assert only.error is not None
-    assert message in only.error.message
-
-
 def test_names_of_a_file_do_not_become_code() -> None:
     name = "x\nraise SystemExit\n#"
     state = replayed(
@@ -103,11 +88,3 @@ def test_names_of_a_file_do_not_become_code() -> None:
         Primitive(id="s4", name="parallel", arguments={"loop": loop(name, 0)}, on=False),
     )
     assert [each.status for each in state.steps] == ["failed", "failed", "failed", "off"]
-
-
-def test_a_place_that_is_no_loop_is_told_from_a_loop_that_is_gone() -> None:
-    drawn = step("s1", "sample_compute_location", block=block("add"), decision=-1)
-    moved = step("s2", "compute_at", block=block("add"), loop=Made(step="s1"))
-    error = replayed(add_relu, drawn, moved).steps[1].error
-    assert error is not None
-    assert "drew no loop" in error.message

@@ -10,24 +10,15 @@ import tvm
 import tvm_ffi
 
 from lowerscope.core.model.encoding import to_bytes
-from lowerscope.core.model.module_steps import ComparedModule, Moment
-from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import (
-    DifferenceQuery,
-    FunctionsQuery,
-    MovesQuery,
     ScheduleQuery,
-    TextQuery,
 )
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
-from lowerscope.core.model.schedule_records import Move, ScheduleRecord
-from lowerscope.core.schedule.code import program
-from lowerscope.core.schedule.replay import Replays
+from lowerscope.core.model.schedule_records import ScheduleRecord
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.views.workbench import moves
-from tests.core.schedule.examples import dots, rooted
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -84,57 +75,6 @@ def test_a_function_has_a_loop_tree_and_buffers(pipeline: Pipeline) -> None:
     assert record.steps == ()
 
 
-def test_a_moment_of_a_schedule_shows_the_function_then(pipeline: Pipeline) -> None:
-    start, whole = record_of(pipeline, MLP), record_of(pipeline, scheduled(*WALK), 0)
-    assert whole.script == start.script
-    assert whole.changed == ()
-    assert len(whole.steps) == len(WALK)
-    split = record_of(pipeline, scheduled(*WALK), 1)
-    assert split.index == 1
-    assert "k_1" in split.script.text
-    assert split.script == record_of(pipeline, scheduled(*WALK[:1])).script
-    with pytest.raises(LowerscopeError, match="no step 9"):
-        record_of(pipeline, scheduled(*WALK), 9)
-
-
-def test_the_section_of_a_schedule_shows_the_module_then(pipeline: Pipeline) -> None:
-    recipe = scheduled(*WALK)
-    moments = [Moment(section="schedule", index=each, function="matmul") for each in range(3)]
-    texts = [pipeline.answer(TextQuery(recipe, "matmul", "script", each)).text for each in moments]
-    assert texts == [record_of(pipeline, recipe, each).script.text for each in range(3)]
-    # A text is that of its schedule: another one has others at the same moment.
-    other = pipeline.answer(TextQuery(scheduled(*WALK[1:]), "matmul", "script", moments[1])).text
-    assert other != texts[1]
-    counts = {
-        each.name: each.loops
-        for moment in moments
-        for each in pipeline.answer(FunctionsQuery(recipe, moment))
-        if each.name == "matmul"
-    }
-    assert counts == {"matmul": 5}
-    step = pipeline.answer(
-        DifferenceQuery(
-            ComparedModule(recipe=recipe, moment=moments[2], before=True),
-            ComparedModule(recipe=recipe, moment=moments[2]),
-        )
-    )
-    assert [each.name for each in step.functions if each.status != "same"] == ["matmul"]
-    assert step.old_label.endswith("schedule of matmul before 2 split i1 into 8 × 16")
-    assert step.new_label.endswith("schedule of matmul after 2 split i1 into 8 × 16")
-    start = pipeline.answer(
-        DifferenceQuery(
-            ComparedModule(recipe=MLP), ComparedModule(recipe=recipe, moment=moments[0])
-        )
-    )
-    assert all(each.status == "same" for each in start.functions)
-    assert "before the schedule of matmul" in start.new_label
-    assert start.old_label.endswith("schedules: none")
-    assert start.new_label.endswith("schedules: matmul in 8 steps")
-    far = Moment(section="schedule", index=9, function="matmul")
-    with pytest.raises(LowerscopeError, match="no step 9"):
-        pipeline.answer(TextQuery(recipe, "matmul", "script", far))
-
-
 def test_a_step_that_no_longer_fits_is_marked_and_the_others_stand(pipeline: Pipeline) -> None:
     off = msgspec.structs.replace(WALK[1], on=False)
     record = record_of(pipeline, scheduled(WALK[0], off, *WALK[2:]))
@@ -171,27 +111,6 @@ def test_a_loop_that_was_there_first_is_the_same_one_when_a_step_before_is_off(
     assert "loop 3 of matmul is no more" in record.steps[2].error.message
 
 
-def test_only_what_comes_after_a_change_is_applied_again(pipeline: Pipeline) -> None:
-    states = pipeline.stages(scheduled(*WALK)).states("matmul")
-    changed = (*WALK[:5], step("s6", "unroll", loop=J_1))
-    again = pipeline.stages(scheduled(*changed)).states("matmul")
-    assert all(one is other for one, other in zip(states[:6], again[:6], strict=True))
-    assert again[6] is not states[6]
-
-
-def test_values_that_python_takes_for_equal_are_different_arguments(pipeline: Pipeline) -> None:
-    codes = []
-    for value in (1, True, 1.0, 1):
-        annotated = step("s1", "annotate", block_or_loop=loop(1), ann_key="x", ann_val=value)
-        (made,) = record_of(pipeline, scheduled(annotated)).steps
-        codes.append(made.title.removeprefix("annotate i1 with x = "))
-    assert codes == ["1", "True", "1.0", "1"]
-    wrong = step("s1", "split", loop=loop(1), factors=(True, 128))
-    right = step("s1", "split", loop=loop(1), factors=(1, 128))
-    for primitive, status in ((wrong, "failed"), (right, "done")):
-        assert record_of(pipeline, scheduled(primitive)).steps[0].status == status
-
-
 def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline) -> None:
     structure = record_of(pipeline, MLP).structure
     other = Schedule(function="elsewhere", structure=structure, primitives=WALK[:1])
@@ -204,19 +123,6 @@ def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline
     own = Schedule(function="matmul", structure=structure, primitives=WALK[:2])
     recipe = msgspec.structs.replace(MLP, schedules=(own, other))
     assert len(record_of(pipeline, recipe).steps) == 2
-
-
-def test_moves_can_be_applied(pipeline: Pipeline) -> None:
-    record = record_of(pipeline, scheduled(*WALK[:2]))
-    chosen = tuple(node.reference for node in record.tree if node.name == "k_1")
-    moves = pipeline.answer(MovesQuery(scheduled(*WALK), "matmul", 2, chosen))
-    assert msgspec.msgpack.decode(to_bytes(moves), type=tuple[Move, ...]) == moves
-    legal = [each for each in moves if each.legal and not each.unsafe]
-    assert {"split", "unroll", "vectorize"} & {each.name for each in legal}
-    for move in legal:
-        primitive = msgspec.structs.replace(move.primitive, id="m")
-        after = record_of(pipeline, scheduled(*WALK[:2], primitive))
-        assert after.steps[-1].status == "done", move.name
 
 
 def test_a_program_draws_what_the_schedule_has_drawn(pipeline: Pipeline) -> None:
@@ -252,61 +158,3 @@ def test_a_replay_can_be_cancelled() -> None:
     with pytest.raises(Cancelled):
         pipeline.answer(ScheduleQuery(scheduled(*WALK), "matmul", None), Impatient())
     assert len(record_of(pipeline, scheduled(*WALK)).steps) == len(WALK)
-
-
-def test_a_function_that_there_is_not(pipeline: Pipeline) -> None:
-    with pytest.raises(LowerscopeError, match="no TensorIR function 'nothing'"):
-        pipeline.answer(ScheduleQuery(MLP, "nothing", None))
-
-
-def test_steps_have_the_names_of_what_they_work_on_where_they_stand(pipeline: Pipeline) -> None:
-    refused = step("s9", "vectorize", loop=K_0)
-    off = msgspec.structs.replace(step("s10", "unroll", loop=K_1), on=False)
-    record = record_of(pipeline, scheduled(*WALK[:2], refused, off, *WALK[2:]))
-    assert record.steps[0].names == ("k",)
-    assert [each.title for each in record.steps[2:4]] == ["vectorize k_0", "unroll k_1"]
-    assert [each.status for each in record.steps[2:4]] == ["failed", "off"]
-    assert record.steps[4].names == ("k_0", "k_1", "i1_1")
-
-
-def test_what_tvm_cannot_copy_is_gone_on_from() -> None:
-    target = tvm.target.Target({"kind": "llvm", "mcpu": "cascadelake"})
-    dot = At(block="dot")
-    init = Made(step="s1")
-    primitives = (
-        step("s1", "decompose_reduction", block=dot, loop=loop(0, "dot")),
-        step(
-            "s2",
-            "tensorize",
-            block_or_loop=loop(0, "dot_update"),
-            tensor_intrin="dot_16x4_vnni",
-        ),
-        step("s3", "split", loop=loop(0, "dot_init"), factors=(None, 4)),
-        step("s4", "annotate", block_or_loop=init, ann_key="mine", ann_val=1),
-        step("s5", "unroll", loop=Made(step="s3", output=1)),
-        msgspec.structs.replace(step("s6", "unroll", loop=Made(step="s3")), on=False),
-    )
-    state = Replays().replay("dots", dots, target, primitives)[-1]
-    assert [each.status for each in state.steps] == ["done"] * 5 + ["off"]
-    assert [each.title for each in state.steps[2:5:2]] == [
-        "split i_init into 4 × 4",
-        "unroll i_init_1",
-    ]
-    named = [each.reference for each in state.tree if each.name == "dot_init"]
-    assert named == [init]
-    found = {
-        each.name: each for each in moves(state.sch, (Made(step="s3"),), state.outputs, target)
-    }
-    assert found["unroll"].legal
-    # TVM itself goes on from it as long as nothing is copied.
-    program_of: dict[str, Any] = {}
-    exec(program("dots", state.code), program_of)
-    sch = tvm.s_tir.Schedule(tvm.IRModule({"dots": dots}))
-    sch.work_on("dots")
-    program_of["apply_trace"](sch)
-    assert tvm_ffi.structural_equal(sch.mod["dots"], state.function)
-
-
-def test_a_block_that_tvm_takes_for_the_outermost_one_is_refused_in_one_line() -> None:
-    with pytest.raises(LowerscopeError, match="a block inside of it is called root"):
-        Replays().replay("rooted", rooted, tvm.target.Target("llvm"), ())

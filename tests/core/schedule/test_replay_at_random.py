@@ -19,8 +19,11 @@ from lowerscope.core.schedule.replay import Replays
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.fuzzing import fuzz
 from tests.core.schedule.rule_numerics import examine
+from tests.diagonal import SOAK, many
 
 FUSED = Recipe(source=Source(spec="sample:fashion_mlp"), steps=find_pipeline("fuse").steps)
+
+LONGER = ["sample:conv_net", "sample:mlp_tvmscript", "sample:transformer_block", "sample:resnet18"]
 
 Primitives = tuple[Primitive, ...]
 
@@ -54,7 +57,7 @@ def _disturbed(primitives: Primitives, draw: random.Random) -> tuple[Primitives,
     return off, tuple(draw.sample(primitives, len(primitives))), (*before, *after)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(many(5)))
 def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
     pipeline: Pipeline, seed: int
 ) -> None:
@@ -86,11 +89,11 @@ def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
 
 def test_functions_scheduled_by_rule_compute_the_same() -> None:
     # The child imports torch and TVM, and compiles what it draws: most of its time.
-    findings = examine(first=1, count=60, share=0.3, seconds=240)
+    findings = examine(first=1, count=many(40), share=0.3, seconds=300)
     assert findings.bad == []
-    assert findings.models == 60
-    assert findings.checked == findings.by_rule.total() >= 12
-    assert findings.with_torch >= 4
+    assert findings.models == many(40)
+    assert findings.checked == findings.by_rule.total() >= many(8)
+    assert findings.with_torch >= many(2)
     assert {"contraction", "elementwise"} <= set(findings.by_rule)
 
 
@@ -99,7 +102,8 @@ def test_functions_scheduled_by_rule_compute_the_same() -> None:
 
 def test_random_primitives_neither_kill_nor_deceive() -> None:
     # One child that imports torch and TVM, and builds some of what it draws: most of its time.
-    findings = fuzz(first=7, count=100, share=0.2, samples=["sample:matmul_relu"], seconds=240)
+    samples = ["sample:matmul_relu", *LONGER] if SOAK else ["sample:matmul_relu"]
+    findings = fuzz(first=7, count=many(100), share=0.2, samples=samples, seconds=300)
     assert findings.bad == []
     assert findings.applications >= 100
     assert findings.done >= 15

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tvm
 from tvm import te, tirx, topi
 
 from lowerscope.core.cli.main import main
@@ -15,17 +14,12 @@ from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
-from lowerscope.core.model.schedule_records import ByRule
 from lowerscope.core.schedule.rules.by_rule import by_rule
-from lowerscope.core.schedule.rules.contraction import tile_of
 from lowerscope.core.schedule.rules.recorder import (
-    Machine,
     ScheduleRecorder,
-    contraction_of,
-    machine_of,
 )
 from lowerscope.core.stages import Pipeline
-from tests.core.schedule.ruling import NARROW, WIDE, made
+from tests.core.schedule.ruling import NARROW, WIDE
 
 
 def product(m: int, n: int, k: int, dtype: str, *, transposed: bool, relu: bool) -> Any:
@@ -59,38 +53,6 @@ def modules(sample: str, steps: tuple[str, ...]) -> dict[str, tirx.PrimFunc]:
     }
 
 
-def test_sums_are_kept_in_registers() -> None:
-    function = convolution(16, 32, 14, 3, 1, bias=True)
-    ruled, after = made(function, WIDE)
-    script = after.script()
-    # A tile of 8 lanes by 7 columns, for which what is multiplied is read once.
-    assert 'scope="local"' in script
-    assert "T.vectorized(8)" in script or "T.vectorized(T.int64(8))" in script
-    assert "T.parallel(" in script
-    module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
-    assembly = tvm.compile(module, WIDE).mod.inspect_source("asm")
-    assert assembly.count("vfmadd231ps") >= 7
-    assert all(each.comment for each in ruled.primitives)
-
-
-def test_tiles_fit_the_registers() -> None:
-    for target in (NARROW, WIDE):
-        machine = machine_of(target)
-        for shape in ((64, 64, 64), (1, 1000, 512), (128, 10, 784), (7, 512, 512)):
-            writing = ScheduleRecorder(
-                product(*shape, "float32", transposed=False, relu=False), target
-            )
-            found = contraction_of(writing)
-            assert found is not None
-            tile = tile_of(found, machine)
-            assert tile is not None
-            assert tile.padded or shape[tile.vector] % tile.width == 0
-            assert tile.registers <= machine.registers
-    assert machine_of(NARROW) == Machine(vector_bytes=16, registers=16, threads=2)
-    assert machine_of(WIDE).lanes("float32") == 8
-    assert machine_of(WIDE).lanes("float16") == 16
-
-
 def test_no_step_is_refused_whatever_the_tile() -> None:
     """Of a step that is refused, nothing is seen but another rule."""
     functions = [
@@ -107,12 +69,6 @@ def test_no_step_is_refused_whatever_the_tile() -> None:
         for function in functions:
             ruled = by_rule(function, target)
             assert ruled.rule == "contraction", function.script()
-
-
-def test_what_no_rule_fits_says_so() -> None:
-    x = te.placeholder((4,), name="x")
-    ruled = by_rule(te.create_prim_func([x, te.compute((), lambda: x[0], name="y")]), NARROW)
-    assert ruled == ByRule(reason="no rule is for functions of this kind")
 
 
 def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(
@@ -138,63 +94,3 @@ def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(
 
 def by_hand(function: str, *steps: Primitive) -> Kept:
     return Kept(function=function, primitives=steps)
-
-
-SINGLE = """
-import torch
-
-class Single(torch.nn.Module):
-    def forward(self, x):
-        return torch.relu(x)
-
-def example_inputs():
-    return (torch.randn(1),)
-"""
-
-
-def test_the_command_schedule_takes_what_a_rule_writes(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    options = ["schedule", "sample:fashion_mlp", "--function"]
-    assert main([*options, "matmul", "--apply", "rules", "--check"]) == 0
-    printed = capsys.readouterr().out
-    assert "registers have names, and no places that are counted" in printed
-    assert "Computes the same as the unscheduled function" in printed
-    single = tmp_path / "single.py"
-    single.write_text(SINGLE)
-    assert main(["schedule", str(single), "--function", "relu", "--rules"]) == 2
-    assert "no rule schedules relu" in capsys.readouterr().err
-    assert main(["schedule", str(single), "--rules"]) == 0
-    assert "no rule is for functions of this kind" in capsys.readouterr().out
-    assert main([*options, "matmul", "--rules"]) == 0
-    assert capsys.readouterr().out in printed
-
-
-def test_the_command_schedule_lists_what_rules_write_for_all(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    model = ["schedule", "sample:fashion_mlp"]
-    assert main([*model, "--rules"]) == 0
-    heading, *lines, total = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["function", "rule", "steps", "time"]
-    found = {line.split()[0]: line.split()[1:] for line in lines}
-    assert set(found) == set(modules("fashion_mlp", ("LegalizeOps",)))
-    assert found["matmul"][:2] == ["contraction", "12"]
-    assert found["add1"][0] == "elementwise"
-    assert int(total.split()[0]) == sum(int(each[1]) for each in found.values() if each[1] != "–")
-    assert main([*model, "--rules", "--pipeline", "fuse", "--check", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert all((each["check"] or {}).get("verdict", "same") == "same" for each in listed)
-    assert {each["rule"] for each in listed if "matmul" in each["function"]} == {"contraction"}
-    # With a file it is, as for all commands, one of lowering rules.
-    own = tmp_path / "own.py"
-    own.write_text("from lowerscope.core.rules import rule\n")
-    assert main([*model, "--rules", str(own), "--function", "matmul", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["schedule"]["steps"] == []
-    for options, said in (
-        ([], "it is not said of which function"),
-        (["--rules", "--show"], "it is not said of which function"),
-        (["--rules", "--function", "matmul", "--apply", "a.json"], "two schedules are given"),
-    ):
-        assert main([*model, *options]) == 2
-        assert said in capsys.readouterr().err

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,14 +9,8 @@ import tvm
 from tvm import te, tirx, topi
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.ir.tensorir import structure_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.rules.by_rule import written_by_rule
-from lowerscope.core.schedule.rules.movement import accesses_of
-from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder, blocks_of
-from lowerscope.core.schedule.rules.windows import row_width
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
@@ -135,41 +127,6 @@ def test_depthwise_convolutions_compute_the_same(target: tvm.target.Target) -> N
         assert runner.difference(name, function, after) is None, name
 
 
-@pytest.mark.parametrize(
-    ("function", "open_to_tuning"),
-    [
-        (DEPTHWISE["a row that is cut"], {"values of a row at once", "rows at once", "threads"}),
-        (DEPTHWISE["groups"], {"filters at once", "steps that are written out"}),
-        (DEPTHWISE["every other of 28 columns"], {"planes that are padded at once"}),
-        (OTHERS["largest of 3×3"][1], {"values of a row at once", "rows at once"}),
-        (OTHERS["mean of all"][1], {"planes at once", "threads"}),
-    ],
-)
-def test_what_tuning_decides_otherwise_computes_the_same(
-    function: tirx.PrimFunc, open_to_tuning: set[str]
-) -> None:
-    rule, usual, _ = written_by_rule(function, WIDE, {})
-    assert usual is not None
-    choices = {each.name: each for each in usual.choices if len(each.offered) > 1}
-    assert open_to_tuning <= set(choices)
-    runner, numbers = Runner(WIDE), random.Random(0)
-    seen = {structure_of(function_of(usual.sch))}
-    drawn = {name: numbers.choice(each.offered) for name, each in choices.items()}
-    for decisions in (drawn, *({name: _other(choices[name])} for name in open_to_tuning)):
-        decided, writing, reason = written_by_rule(function, WIDE, decisions)
-        assert (decided, reason) == (rule, "")
-        assert writing is not None
-        after = function_of(writing.sch)
-        seen.add(structure_of(after))
-        assert runner.difference("decided", function, after) is None, decisions
-    assert len(seen) > len(open_to_tuning)
-
-
-def _other(choice: Choice) -> int:
-    """Return the first that is not what the rule takes by itself."""
-    return next(each for each in choice.offered if each != choice.taken)
-
-
 def test_what_is_pooled_moved_and_computed_by_elements_is_the_same() -> None:
     runner = Runner(WIDE)
     for name, (rule, function) in OTHERS.items():
@@ -190,39 +147,6 @@ def test_rows_stay_in_registers_and_nothing_is_asked() -> None:
     module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
     assembly = tvm.compile(module, WIDE).mod.inspect_source("asm")
     assert assembly.count("vfmadd") >= 9 * 4
-
-
-@pytest.mark.parametrize(
-    ("extent", "lanes", "width"),
-    [
-        *((64, 16, 64), (56, 16, 56), (112, 16, 16), (1000, 16, 40), (14, 16, 14)),
-        *((7, 8, 7), (1021, 16, 0), (1, 16, 0), (None, 16, 0)),
-    ],
-)
-def test_widths_of_rows_leave_few_lanes_empty(extent: int | None, lanes: int, width: int) -> None:
-    assert row_width(extent, lanes) == width
-
-
-def rows_of(*arguments: Any) -> int:
-    writing = ScheduleRecorder(te.create_prim_func(list(arguments)), WIDE)
-    stmt: Any = blocks_of(writing)[-1].stmt
-    accesses = accesses_of(stmt)
-    assert accesses is not None
-    return accesses.row([int(axis.dom.extent) for axis in stmt.iter_vars])
-
-
-def test_axes_are_one_row_where_all_that_is_read_goes_along() -> None:
-    bias, last = placeholder("b", 12, 1, 1), placeholder("l", 16)
-    cases: list[tuple[int, Callable[[], Any]]] = [
-        (4, lambda: (X, topi.nn.relu(X))),
-        (2, lambda: (X, bias, topi.add(X, bias))),
-        (1, lambda: (X, last, topi.add(X, last))),
-        (1, lambda: (X, topi.transpose(X, (0, 2, 1, 3)))),
-        (0, lambda: (X, topi.transpose(X, (0, 1, 3, 2)))),
-        (2, lambda: (X, topi.reshape(X, (24, 112)))),
-    ]
-    for expected, case in cases:
-        assert rows_of(*case()) == expected
 
 
 def test_the_sample_matches_torch_with_batch_norms_folded_into_groups() -> None:

@@ -12,15 +12,10 @@ import tvm
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tvm import relax, te, tirx, topi
-from tvm.s_tir import Schedule
 
 import lowerscope.core.stages  # noqa: F401 - its TensorIR of operators that keeps NaN
 from lowerscope.core.build.targets import make_target
-from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.passes.vector_math import vector_math
-from lowerscope.core.schedule.applying import apply
-from lowerscope.core.schedule.references import first_outputs
-from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.ruling import NARROW, WIDE, legalised, made
 from tests.core.schedule.running import Runner
 
@@ -87,64 +82,6 @@ def test_rows_of_any_length_compute_the_same(
     assert Runner(target).difference(name, function, after) is None
 
 
-def test_rows_of_unknown_number_and_length_compute_the_same() -> None:
-    m, n = tirx.Var("m", "int64"), tirx.Var("n", "int64")
-    norm = legalised(lambda x, g, b: NN.layer_norm(x, g, b, [-1]), (m, 48), (48,), (48,))
-    softmax = legalised(lambda x: NN.softmax(x, -1), (4, m, n))
-    runner = Runner(WIDE)
-    for name, function in {"norm": norm, "softmax": softmax}.items():
-        ruled, after = made(function, WIDE)
-        assert ruled.rule == "row by row", ruled.reason
-        assert runner.difference(name, function, after) is None
-        assert "T.parallel(" in after.script()
-        assert "T.vectorized(" in after.script()
-
-
-def test_places_of_the_largest_along_columns_are_shared_out() -> None:
-    n = tirx.Var("n", "int64")
-    runner = Runner(WIDE)
-    for name, shape, shared in (("known", (7, 96, 64), 1), ("any", (7, 64, n), 2)):
-        function = legalised(lambda x: relax.op.argmax(x, 0, True), shape)
-        ruled, after = made(function, WIDE)
-        assert ruled.rule == "row by row", ruled.reason
-        # The names of its two blocks begin alike; to copy a few values is not worth it.
-        assert after.script().count("T.parallel(") == shared
-        assert runner.difference(name, function, after) is None
-
-
-def test_a_softmax_is_one_loop_over_its_rows() -> None:
-    ruled, after = made(legalised(lambda x: NN.softmax(x, -1), (1, 4, 64, 64)), WIDE)
-    script = after.script()
-    assert script.count("T.parallel(") == 1
-    assert {"rfactor", "merge", "parallel", "vectorize"} <= {each.name for each in ruled.primitives}
-    comments = [each.comment for each in ruled.primitives]
-    assert "8 partial results are one vector register" in comments
-    # The partial results are in a register: the rows take none of their memory from a pool.
-    module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
-    assert "AllocWorkspace@" not in tvm.compile(module, WIDE).mod.inspect_source("asm")
-
-
-@pytest.mark.parametrize("sizes", [(1, 40, 64), (1, 7, 13), (1, 1000, 512)])
-def test_a_matrix_times_a_vector_reads_its_rows_once(sizes: tuple[int, int, int]) -> None:
-    m, n, k = sizes
-    x, w, b = (te.placeholder(shape, name="p") for shape in ((m, k), (n, k), (n,)))
-    sums = topi.add(topi.matmul(x, w, transp_b=True), b)
-    function = te.create_prim_func([x, w, b, topi.nn.relu(sums)])
-    ruled, after = made(function, WIDE)
-    assert ruled.rule == "matrix times vector"
-    assert Runner(WIDE).difference("product", function, after) is None
-
-
-def test_what_is_costly_is_done_in_the_lanes_of_the_result() -> None:
-    """The tile of a product with an erf behind it lies along what is stored side by side."""
-    x, w = te.placeholder((64, 256), name="x"), te.placeholder((256, 1024), name="w")
-    function = vector_math(te.create_prim_func([x, w, topi.erf(topi.matmul(x, w))]))
-    ruled, after = made(function, NATIVE)
-    assert ruled.rule == "contraction"
-    assert "T.vectorized(3)" not in after.script()
-    assert Runner(NATIVE).difference("product", function, after) is None
-
-
 def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
     x = np.linspace(0, 1, 3 * 64, dtype="float32").reshape(3, 64)
     x[1, 17] = x[1, 34] = x[2, 63] = np.nan
@@ -181,10 +118,3 @@ def test_arithmetic_of_functions_is_as_exact_as_theirs(name: str) -> None:
     exact = getattr(torch, name)(torch.from_numpy(x).double()).float().numpy()
     # What is smaller than 2**-125 is 0.
     np.testing.assert_allclose(got.numpy(), exact, rtol=6e-7, atol=2e-38)
-
-
-def test_what_loses_named_values_is_refused() -> None:
-    sch = Schedule(tvm.IRModule({"main": legalised(lambda x: relax.op.argmax(x, 1), (3, 64))}))
-    loop = Primitive(id="s1", name="vectorize", arguments={"loop": At(block="x0_red_temp", loop=0)})
-    with pytest.raises(StepFailed, match="isnan one element after the other"):
-        apply(sch, loop, first_outputs(sch), WIDE)

@@ -8,9 +8,7 @@ import msgspec
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.graph import DEFAULT
-from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import (
-    FunctionsQuery,
     RunQuery,
     ScheduleQuery,
     SnapshotQuery,
@@ -69,30 +67,6 @@ def test_a_scheduled_convolution_matches_torch_before_and_after_fusion(pipeline:
     assert [each.changed for each in applied] == [("conv2d",), ("fused_matmul_add1_relu1",)]
     run = pipeline.answer(RunQuery(recipe))
     assert run.verdict == "match", run.reason
-
-
-def test_functions_of_several_nodes_are_looked_into_while_they_are_scheduled(
-    pipeline: Pipeline,
-) -> None:
-    conv_net = Recipe(source=Source(spec="sample:conv_net"))
-    name = "fused_conv2d_add_relu"
-    inlined = (
-        step("s1", "compute_inline", block=At(block="T_add")),
-        step("s2", "compute_inline", block=At(block="pad_temp")),
-    )
-    recipe = with_schedules(conv_net, Schedule(function=name, primitives=inlined), steps=FUSE)
-    pipeline.answer(SnapshotQuery(recipe, DEFAULT))
-    pieces = []
-    for index in range(3):
-        moment = Moment(section="schedule", index=index, function=name)
-        (record,) = (
-            each for each in pipeline.answer(FunctionsQuery(recipe, moment)) if each.name == name
-        )
-        pieces.append({part for piece in record.pieces for part in piece.parts})
-    # Blocks that are as they were belong to their nodes.
-    assert {f"tir:{name}/T_add", f"tir:{name}/conv2d_nchw"} < pieces[0]
-    assert {f"tir:{name}/pad_temp", f"tir:{name}/conv2d_nchw"} < pieces[1] < pieces[0]
-    assert record.untied == "was changed by the schedule"
 
 
 def test_passes_before_the_schedules_are_not_run_again() -> None:

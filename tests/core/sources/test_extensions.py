@@ -7,18 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import tvm
-import tvm_ffi
 
-from lowerscope.core import stages
 from lowerscope.core.cli.main import main
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.passes.extension_files import LoadedExtension, load_extension
-from lowerscope.core.sources import import_isolation
 from lowerscope.core.stages import Pipeline
 
 MODULE = """
@@ -152,66 +147,3 @@ def test_what_is_missing_is_a_problem_to_act_on(module: Path) -> None:
         both, extensions=(linear, msgspec.structs.replace(relu, on=False))
     )
     assert snapshot_of(pipeline, off).notes == (note,)
-
-
-def test_a_later_file_replaces_a_function(module: Path) -> None:
-    other = module.parent / "functions" / "other.py"
-    other.write_text(RELU.replace("np.maximum", "np.minimum"))
-    pipeline = Pipeline()
-    record = snapshot_of(pipeline, recipe_of(module, "linear", "relu", "other")).library
-    assert {each.name: each.line.file for each in record if each.line}["env.relu"] == str(other)
-    record = snapshot_of(pipeline, recipe_of(module, "linear", "other", "relu")).library
-    line = next(each.line for each in record if each.name == "env.relu")
-    assert line is not None
-    assert line.file.endswith("relu.py")
-    assert line.text == '@tvm.register_global_func("env.relu", override=True)'
-
-
-def test_a_function_of_a_file_beside_the_model_is_not_the_models(module: Path) -> None:
-    beside = module.parent / "beside.py"
-    beside.write_text(RELU)
-    pipeline = Pipeline()
-    recipe = recipe_of(module, "linear")
-    added = Extension(path=str(beside), kind="library")
-    both = msgspec.structs.replace(recipe, extensions=(*recipe.extensions, added))
-    origins = [
-        {each.name: each.origin for each in snapshot_of(pipeline, each).library}["env.relu"]
-        for each in (both, recipe, both)
-    ]
-    assert origins == ["file", "missing", "file"]
-
-
-def test_a_library_file_that_fails_is_one_line_of_its_own(
-    module: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = module.parent / "functions" / "broken.py"
-    broken.write_text("import tvm\n\ntvm.register_global_func(3)\nx = 1 / 0\n")
-    assert main(["run", str(module), "--library", str(broken)]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith(f"lowerscope: {broken}:")
-    assert err.count("\n") == 1
-
-
-def test_a_file_that_is_listed_twice_leaves_what_was_there_before(module: Path) -> None:
-    tvm.register_global_func("env.relu", lambda x, out: None)
-    try:
-        recipe = recipe_of(module, "relu", "linear", "relu")
-        assert Pipeline().answer(RunQuery(recipe)).verdict == "no-reference"
-        assert tvm.get_global_func("env.relu", allow_missing=True) is not None
-    finally:
-        tvm_ffi.registry.remove_global_func("env.relu")
-
-
-def test_a_file_is_loaded_before_the_environment_is_held(
-    module: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Another lane that loads it waits for the environment: held here, both would wait for ever.
-    held: list[int] = []
-
-    def load(extension: Extension) -> LoadedExtension:
-        held.append(len(import_isolation._entered))
-        return load_extension(extension)
-
-    monkeypatch.setattr(stages, "load_extension", load)
-    with Pipeline().stages(recipe_of(module, "relu")).running():
-        assert held == [0]

@@ -81,56 +81,6 @@ def test_a_program_opens_with_its_own_inputs(program: Path) -> None:
     assert drawn.inputs[0].value.shape == (5, 4)
 
 
-@pytest.mark.filterwarnings("ignore:The tensor attributes self._flat_weights:UserWarning")
-@pytest.mark.parametrize(
-    "model",
-    [
-        nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten()),
-        nn.TransformerEncoderLayer(3, 1, 8, batch_first=True),
-        nn.LSTM(3, 5),
-    ],
-)
-def test_ordinary_programs_are_not_refused(tmp_path: Path, model: nn.Module) -> None:
-    torch.manual_seed(0)
-    x = torch.randn(1, 3, 8, 8) if isinstance(model, nn.Sequential) else torch.randn(2, 4, 3)
-    file = tmp_path / "m.pt2"
-    torch.export.save(torch.export.export(model.eval(), (x,)), file)
-    found = opened(file).model
-    assert found is not None
-    first = found(x)
-    expected = model(x)
-    assert torch.allclose(
-        first if isinstance(first, torch.Tensor) else first[0],
-        expected if isinstance(expected, torch.Tensor) else expected[0],
-        atol=1e-6,
-    )
-
-
-def test_weights_that_begin_as_text_or_a_pickle_open(program: Path, tmp_path: Path) -> None:
-    for start in (b"{\x01\xff", b"\x80\x04\xff", b"\x82\x01", b"PK\xff", b" {}"):
-
-        def inject(name: str, content: bytes, start: bytes = start) -> bytes:
-            return start + content[len(start) :] if name.endswith("weight_0") else content
-
-        assert opened(changed(program, tmp_path / "w.pt2", inject)).model is not None
-
-
-def test_weights_that_share_memory_open(tmp_path: Path) -> None:
-    class Tied(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.a = nn.Linear(4, 4)
-            self.b = nn.Linear(4, 4)
-            self.b.weight = self.a.weight
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.b(self.a(x.half().float()))
-
-    file = tmp_path / "tied.pt2"
-    torch.export.save(torch.export.export(Tied(), (torch.zeros(1, 4),)), file)
-    assert opened(file).model is not None
-
-
 @pytest.mark.parametrize("part", [0.0, 0.02, 0.5, 0.9, 0.999])
 def test_a_truncated_program_is_one_line(program: Path, tmp_path: Path, part: float) -> None:
     data = program.read_bytes()
@@ -158,9 +108,3 @@ def test_what_is_no_exported_program(program: Path, tmp_path: Path) -> None:
         return b'{"graph_module": {}}' if name.endswith("models/model.json") else content
 
     assert "cannot be read" in problem(changed(program, tmp_path / "b.pt2", broken)).what
-
-
-def test_options_that_have_no_meaning(program: Path) -> None:
-    assert "the entry Net has no meaning" in problem(program, entry="Net").what
-    assert "--params" in problem(program, params=str(program)).what
-    assert "takes no arguments" in problem(program, args='{"a": 1}').what

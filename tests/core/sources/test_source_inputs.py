@@ -11,7 +11,7 @@ from PIL import Image
 
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError, Problem
-from lowerscope.core.model.recipe import InputSpec, Source
+from lowerscope.core.model.recipe import Source
 from lowerscope.core.sources.examples import ExampleInput
 from tests.opening import load
 
@@ -67,36 +67,6 @@ def test_the_seed_decides_the_values(tmp_path: Path) -> None:
     assert torch.equal(first, torch.randn(5))
 
 
-def test_a_seed_of_its_own_leaves_the_weights() -> None:
-    """The weights of this model are random too."""
-    source, shape = Source(spec="sample:conv_net"), (1, 1, 28, 28)
-    plain = load(source, (), 0)
-    spec = InputSpec(name=plain.inputs[0].name, shape=shape, dtype="float32", seed=1)
-    drawn = load(source, (spec,), 0)
-    (value,) = (each.value for each in drawn.inputs)
-    assert torch.equal(value, torch.randn(shape, generator=torch.Generator().manual_seed(1)))
-    assert plain.model is not None
-    assert drawn.model is not None
-    weights = plain.model.state_dict()
-    assert all(torch.equal(each, weights[name]) for name, each in drawn.model.state_dict().items())
-
-
-@pytest.mark.parametrize("shape", ["1000000,1000000,1000000", "9999999999999999"])
-def test_a_value_that_does_not_fit_into_memory(tmp_path: Path, shape: str) -> None:
-    for dtype in ("float32", "int64", "bool"):
-        found = problem(write(tmp_path, "x"), f"x={shape}:{dtype}")
-        assert "does not fit into memory" in found.what
-
-
-def test_named_and_unnamed_inputs_find_their_places(tmp_path: Path) -> None:
-    file = write(tmp_path, "a, b, c=None")
-    found = inputs(file, "1", "a=2", "3")
-    assert [(entry.name, *entry.value.shape) for entry in found] == [("a", 2), ("b", 1), ("c", 3)]
-    assert [entry.name for entry in inputs(file, "1", "2")] == ["a", "b"]
-    rest = write(tmp_path, "a, *more")
-    assert [entry.name for entry in inputs(rest, "1", "2", "3")] == ["a", "more_0", "more_1"]
-
-
 def test_example_inputs_are_the_entrys_before_the_files(tmp_path: Path) -> None:
     of_file = "\ndef example_inputs(): return (torch.zeros(1),)\n"
     assert inputs(write(tmp_path, "x", of_file))[0].value.shape == (1,)
@@ -115,30 +85,6 @@ def test_example_inputs_are_the_entrys_before_the_files(tmp_path: Path) -> None:
     assert inputs(write(tmp_path, "x", of_function + of_file))[0].value.shape == (4,)
 
 
-def test_example_inputs_fill_what_the_user_left_out(tmp_path: Path) -> None:
-    file = write(tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 2).T, [{1}]\n")
-    assert "y[0] is of type set, not a tensor" in problem(file).what
-    file = write(
-        tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 3).T, torch.ones(1)\n"
-    )
-    x, y = inputs(file, "y=7")
-    assert x.value.is_contiguous()
-    assert (x.origin, tuple(x.value.shape)) == ("example_inputs of net.py", (3, 2))
-    assert (y.origin, tuple(y.value.shape)) == ("random, seed 0", (7,))
-
-
-def test_nothing_says_what_the_inputs_are(tmp_path: Path) -> None:
-    found = problem(write(tmp_path, "x, mask, scale=1.0"))
-    assert found.code == "give-inputs"
-    assert found.choices == ("x", "mask")
-    assert "nothing says what the inputs x, mask are" in found.what
-    assert "--input x=1,784:float32 --input mask=1,784:float32" in found.todo
-    assert "example_inputs()" in found.todo
-    found = problem(write(tmp_path, "x, mask"), "x=3")
-    assert found.choices == ("mask",)
-    assert problem(write(tmp_path, "*xs")).choices == ("x",)
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -151,32 +97,6 @@ def test_inputs_that_do_not_fit_the_model(
     tmp_path: Path, options: tuple[str, ...], expected: str
 ) -> None:
     assert expected in problem(write(tmp_path, "a, b"), *options).line()
-
-
-def test_inputs_are_checked_without_their_text(tmp_path: Path) -> None:
-    file = write(tmp_path, "x")
-    for spec, expected in (
-        (InputSpec(name="x", shape=(1, -2)), "must be 1 or more"),
-        (InputSpec(name="x", shape=(1,), dtype="float"), "no dtype called 'float'"),
-        (InputSpec(name="x"), "the shape is missing"),
-    ):
-        with pytest.raises(LowerscopeError, match=expected):
-            load(Source(spec=str(file)), (spec,), 0)
-
-
-def test_inputs_go_by_position_and_otherwise_by_keyword(tmp_path: Path) -> None:
-    def call(parameters: str, *options: str) -> tuple[tuple[object, ...], dict[str, object]]:
-        calling = load(
-            Source(spec=str(write(tmp_path, parameters))), tuple(map(parse_input, options)), 0
-        ).calling
-        return calling.arguments(calling.names)
-
-    assert call("a, b=None, c=None", "a=1", "c=1") == (("a",), {"c": "c"})
-    assert call("a, *, b", "a=1", "b=1") == (("a",), {"b": "b"})
-    assert call("a, **more", "a=1", "z=1") == (("a",), {"z": "z"})
-    found = problem(write(tmp_path, "a, b=None, c=None, /"), "a=1", "c=1")
-    assert "the input b is missing before" in found.what
-    assert problem(write(tmp_path, "a, *, b"), "a=1").choices == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -211,15 +131,6 @@ def test_values_from_numpy_files(tmp_path: Path) -> None:
     found = inputs(file, f"{tmp_path}/both.npz", f"y={tmp_path}/both.npz@2:int64")
     assert np.array_equal(found[0].value.numpy(), x)
     assert np.array_equal(found[1].value.numpy(), y)
-
-
-def test_values_from_torch_files(tmp_path: Path) -> None:
-    value = torch.randn(2, 3, requires_grad=True)
-    torch.save(value.T, tmp_path / "x.pt")
-    found = inputs(write(tmp_path, "x"), f"{tmp_path}/x.pt")[0].value
-    assert torch.equal(found, value.detach().T)
-    assert not found.requires_grad
-    assert found.is_contiguous()
 
 
 def test_input_files_that_cannot_be_used(tmp_path: Path) -> None:
@@ -275,25 +186,3 @@ def test_pictures_are_made_to_fit(tmp_path: Path) -> None:
     assert inputs(plain, f"x={tmp_path}/red.png")[0].value.shape == (1, 3, 56, 56)
     assert inputs(plain, f"x={tmp_path}/grey.png")[0].value.shape == (1, 1, 56, 56)
     assert "does not fit the shape (1, 7)" in problem(file, f"x={tmp_path}/grey.png@1,7").what
-
-
-def test_an_array_is_made_to_fit_where_that_is_asked_for(tmp_path: Path) -> None:
-    file = tmp_path / "net.py"
-    file.write_text(
-        "import torch\nmodel = torch.nn.Linear(4, 2)\n"
-        "def example_inputs():\n    return (torch.zeros(1, 4),)\n"
-    )
-    np.save(tmp_path / "bytes.npy", np.array([[0, 51], [102, 255]], np.uint8))
-    np.save(tmp_path / "many.npy", np.arange(12.0).reshape(3, 4))
-    (value,) = inputs(file, f"input={tmp_path}/bytes.npy#")
-    assert torch.allclose(value.value, torch.tensor([[0, 0.2, 0.4, 1]]))
-    (value,) = inputs(file, f"input={tmp_path}/many.npy#2")
-    assert value.value.dtype == torch.float32
-    assert value.value.tolist() == [[8, 9, 10, 11]]
-    assert value.origin == "many.npy, sample 2"
-    found = problem(file, f"input={tmp_path}/many.npy#")
-    assert (found.code, found.what) == (
-        "many-samples",
-        "it holds 3 samples, and the input takes one",
-    )
-    assert problem(file, f"input={tmp_path}/many.npy#3").what == "there is no sample 3"

@@ -12,8 +12,7 @@ import torch
 
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Source
-from lowerscope.core.sources.parameters import load_into, read_arrays
-from lowerscope.core.sources.pickles import HIDDEN, imports_of
+from lowerscope.core.sources.parameters import load_into
 from tests.opening import load
 
 SHAPES = {"w0": (128, 784), "b0": (128,), "w1": (10, 128), "b1": (10,)}
@@ -50,29 +49,6 @@ def test_the_courses_pickle_fits_fashion_mlp(tmp_path: Path, protocol: int) -> N
     assert file in loaded.files
 
 
-def test_a_pickle_that_numpy_1_wrote_is_read(tmp_path: Path) -> None:
-    arrays = {"a": np.arange(3.0), "b": np.float32(2)}
-    for protocol in (2, 5):
-        data = pickle.dumps(arrays, protocol=protocol)
-        file = tmp_path / "old.pkl"
-        if protocol == 2:
-            data = data.replace(b"numpy._core.", b"numpy.core.")
-        file.write_bytes(data)
-        found = read_arrays(file)
-        assert found["a"].tolist() == [0, 1, 2]
-        assert found["b"] == 2
-
-
-def test_an_archive_with_the_names_of_the_state_dictionary(tmp_path: Path) -> None:
-    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2))
-    state = {key: value.double().numpy() + 1 for key, value in model.state_dict().items()}
-    np.savez(tmp_path / "state.npz", **state)
-    load_into(model, read_arrays(tmp_path / "state.npz"), "state.npz")
-    for key, value in model.state_dict().items():
-        assert np.allclose(value.numpy(), state[key]), key
-    assert model[0].weight.dtype == torch.float32
-
-
 def test_numbered_names_skip_the_norms(tmp_path: Path) -> None:
     model = torch.nn.Sequential(
         torch.nn.Linear(2, 3), torch.nn.LayerNorm(3), torch.nn.Linear(3, 1, bias=False)
@@ -97,16 +73,6 @@ def test_parameters_of_an_ir_module_are_its_arguments(tmp_path: Path) -> None:
     wrong = saved(tmp_path / "wrong.pkl", {"v": arrays["w0"]})
     found = problem(Source(spec="sample:mlp_tvmscript", params=str(wrong)))
     assert "main has no parameter called v" in found.what
-
-
-class Call:
-    """A call that runs when it is unpickled."""
-
-    def __init__(self, function: Any, *arguments: Any) -> None:
-        self.call = function, arguments
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return self.call
 
 
 def test_parameters_that_do_not_fit(tmp_path: Path) -> None:
@@ -146,35 +112,3 @@ def test_parameter_files_that_cannot_be_read(tmp_path: Path) -> None:
         assert expected in problem(source).what, name
     missing = Source(spec="sample:fashion_mlp", params=str(tmp_path / "none.pkl"))
     assert "there is no such file" in problem(missing).what
-
-
-@pytest.mark.parametrize("protocol", range(6))
-def test_imports_are_found_without_running(protocol: int) -> None:
-    value = [Call(eval, "1"), {"a": Call(Path.touch, Path("x"))}, np.arange(3)]
-    found = imports_of(pickle.dumps(value, protocol=protocol))
-    assert {name.rpartition(".")[2] for name in found} >= {"eval", "PosixPath"}
-    assert HIDDEN not in found
-
-
-def test_imports_that_are_hidden_are_not_overlooked() -> None:
-    # The name is put together where no string stands: os, then system by way of a tuple.
-    hidden = b"\x80\x04\x8c\x02os\x8c\x06systemX\x01\x00\x00\x00x0\x93."
-    assert imports_of(hidden) == {HIDDEN}
-    extension = b"\x80\x02\x82\x01."
-    assert imports_of(extension) == {HIDDEN}
-    # A string is put into the memo, dropped, and fetched again.
-    memo = b"\x80\x04\x8c\x02os\x94\x8c\x06system\x940h\x00h\x01\x93."
-    assert imports_of(memo) == {"os.system"}
-    # What stands before the damage would be run.
-    assert imports_of(b"\x80\x02cos\nsystem\n\xff\xff") == {"os.system"}
-    assert imports_of(b"cos\nsystem\n(S'true'\ntR.") == {"os.system"}
-    assert imports_of(b"") == frozenset()
-    assert imports_of(extension[2:]) == frozenset()
-    two = pickle.dumps(1) + pickle.dumps(Call(eval, "1"))
-    assert {"builtins.eval"} == imports_of(two)
-
-
-def test_weights_are_not_taken_for_pickles() -> None:
-    random = np.random.default_rng(0)
-    for _ in range(5000):
-        assert imports_of(random.standard_normal(64, dtype="f4").tobytes()) == frozenset()

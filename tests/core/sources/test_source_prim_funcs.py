@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from tvm import relax
 
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.model.recipe import InputSpec, Recipe, Source
+from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 
 FILE = """
@@ -86,27 +85,6 @@ def test_it_runs_on_inputs_of_its_shapes_and_is_compared_with_numpy(
     assert inputs[0].value.dtype == torch.float32
 
 
-def test_main_calls_it_by_its_name_in_the_file(pipeline: Pipeline, path: Path) -> None:
-    module = pipeline.stages(recipe(path, "fused")).module
-    assert sorted(each.name_hint for each in module.get_global_vars()) == ["fused", "main"]
-    assert isinstance(module["main"], relax.Function)
-    assert "R.call_tir(cls.fused, (A, B)" in module.script()
-
-
-def test_a_function_may_make_it_from_arguments(pipeline: Pipeline, path: Path) -> None:
-    made = recipe(path, "make", '{"width": 5}')
-    assert tuple(pipeline.stages(made).loaded.inputs[0].value.shape) == (5,)
-
-
-def test_a_difference_from_the_reference_is_told(pipeline: Pipeline, path: Path) -> None:
-    symbolic = recipe(path, "symbolic")
-    with pytest.raises(LowerscopeError, match="nothing says what the input N is"):
-        pipeline.answer(RunQuery(symbolic))
-    given = Recipe(source=symbolic.source, inputs=(InputSpec(name="N", shape=(2, 3)),))
-    record = pipeline.answer(RunQuery(given))
-    assert (record.verdict, record.reference) == ("differ", "NumPy")
-
-
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
@@ -121,19 +99,3 @@ def test_what_main_cannot_call_is_refused(
     with pytest.raises(LowerscopeError, match=reason) as caught:
         pipeline.answer(RunQuery(recipe(path, entry)))
     assert caught.value.problem.where == f"{path}:{entry}"
-
-
-def test_beside_a_module_it_is_a_part_of_the_file(pipeline: Pipeline, tmp_path: Path) -> None:
-    file = tmp_path / "beside.py"
-    file.write_text(FILE.replace("def make(", "def _make("), "utf-8")
-    assert pipeline.stages(recipe(file, "")).loaded.title == "module"
-
-
-def test_of_several_the_user_is_asked(pipeline: Pipeline, tmp_path: Path) -> None:
-    file = tmp_path / "alone.py"
-    text = FILE.replace("def make(", "def _make(").replace("module = IRModule", "_ = IRModule")
-    file.write_text(text, "utf-8")
-    with pytest.raises(LowerscopeError, match="there are several candidates") as caught:
-        pipeline.answer(RunQuery(recipe(file, "")))
-    assert caught.value.problem.code == "choose-entry"
-    assert caught.value.problem.choices[:2] == ("matmul", "fused")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from pathlib import Path
 
@@ -48,24 +47,6 @@ def problem(file: Path, entry: str = "", args: str = "{}") -> Problem:
     return found
 
 
-def test_the_only_class_is_the_entry(tmp_path: Path) -> None:
-    file = write(tmp_path, '"""A net.\n\nMore of it.\n"""' + NET)
-    loaded = opened(file)
-    assert (loaded.title, loaded.description, loaded.path) == ("Net", "A net.", file)
-    assert loaded.model is not None
-    assert not loaded.model.training
-    assert loaded.model(loaded.inputs[0].value).shape == (1, 3)
-    assert loaded.files == (file,)
-    assert "self.linear(x)" in inspect.getsource(type(loaded.model))
-    assert "class Net" in inspect.getsource(type(loaded.model))
-
-
-def test_arguments_reach_the_constructor(tmp_path: Path) -> None:
-    model = opened(write(tmp_path, NET), args='{"width": 5}').model
-    assert model is not None
-    assert model(torch.zeros(1, 2)).shape == (1, 5)
-
-
 def test_the_seed_makes_the_weights_whatever_came_before(tmp_path: Path) -> None:
     file = write(tmp_path, "import torch\ntorch.randn(5)\n" + NET)
     first = opened(file, seed=7)
@@ -101,34 +82,6 @@ def test_several_candidates_are_listed(tmp_path: Path, more: str, entry: str) ->
     assert opened(file, entry).title == entry
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        "Alias = Net",
-        "def helper(n: int) -> Net: return Net(n)",
-        "class _Hidden(Net): pass",
-        "def example_inputs(): return (torch.zeros(1, 2),)",
-        "from torch.nn import Linear",
-        "entry = 'Net'\nclass Other(Net): pass",
-        "__all__ = ['Net', 'something']\nclass Other(Net): pass",
-    ],
-)
-def test_what_is_no_second_candidate(tmp_path: Path, more: str) -> None:
-    assert opened(write(tmp_path, f"{NET}\n{more}\n")).title == "Net"
-
-
-def test_entries_that_are_not_models(tmp_path: Path) -> None:
-    file = write(tmp_path, NET + "size = 3\nclass Plain: pass\ndef zero(): return 0\n")
-    found = problem(file, "Missing")
-    assert found.line() == f"{file}: there is no Missing. The file has Net."
-    assert found.choices == ("Net",)
-    assert "size, an int, is not a model" in problem(file, "size").what
-    assert "the class Plain is not a model" in problem(file, "Plain").what
-    assert "zero returns an int, not an nn.Module" in problem(file, "zero").what
-    assert "no model is found" in problem(write(tmp_path, "x = 1", "x.py")).what
-    assert "there is no y" in problem(tmp_path / "x.py", "y").what
-
-
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     file = write(
         tmp_path,
@@ -162,36 +115,6 @@ def test_an_error_is_told_in_the_users_own_frames(tmp_path: Path) -> None:
     assert "json/decoder" not in found.details
     assert "lowerscope/" not in found.details
     assert found.details.endswith(found.what.partition("run: ")[2])
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("raise SystemExit(3)", "it ends Python itself (exit code 3)"),
-        ("import sys; sys.exit()", "it ends Python itself"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("import not_installed_at_all", "No module named 'not_installed_at_all'"),
-        ("from .layers import Block", "ImportError: attempted relative import"),
-        ("assert False", "AssertionError"),
-        ("exec('1 +')", "SyntaxError: invalid syntax"),
-        ("def f(): f()\nf()", "RecursionError"),
-        ("import argparse\nargparse.ArgumentParser().parse_args(['--x'])", "exit code 2"),
-    ],
-)
-def test_whatever_a_file_raises_is_the_users_to_mend(
-    tmp_path: Path, text: str, expected: str
-) -> None:
-    found = problem(write(tmp_path, text))
-    assert expected in found.what
-    assert found.where.startswith(str(tmp_path))
-
-
-def test_an_interrupt_from_outside_is_passed_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = write(tmp_path, "import signal\nsignal.raise_signal(signal.SIGINT)\n")
-    with pytest.raises(KeyboardInterrupt):
-        opened(file)
 
 
 def test_files_that_are_not_python(tmp_path: Path) -> None:
@@ -237,40 +160,6 @@ def test_a_neighbour_that_was_edited_is_read_anew(tmp_path: Path) -> None:
     assert (first.linear.out_features, second.linear.out_features) == (4, 5)
 
 
-def test_a_loaded_module_of_the_same_name_is_put_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path / "elsewhere", "WIDTH = 9\n", "shapes_of_mine.py")
-    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
-    import shapes_of_mine  # type: ignore[import-not-found]
-
-    write(tmp_path / "model", "WIDTH = 4\n", "shapes_of_mine.py")
-    text = "import shapes_of_mine\n" + NET.replace("width=3", "width=shapes_of_mine.WIDTH")
-    model = opened(write(tmp_path / "model", text)).model
-    assert model is not None
-    assert model.linear.out_features == 4
-    opened(write(tmp_path / "plain", NET))
-    assert sys.modules["shapes_of_mine"] is shapes_of_mine
-    monkeypatch.delitem(sys.modules, "shapes_of_mine")
-
-
-def test_what_a_file_prints_goes_to_stderr(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened(write(tmp_path, NET + "print('from the file')\n"))
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == "from the file\n"
-
-
-def test_the_source_that_is_shown_is_the_one_that_was_run(tmp_path: Path) -> None:
-    file = write(tmp_path, NET)
-    model = opened(file).model
-    file.write_text("# changed\n" * 3 + NET)
-    assert model is not None
-    assert inspect.getsource(type(model)).startswith("class Net")
-
-
 IR_MODULE = """
 import numpy as np
 import tvm
@@ -296,25 +185,6 @@ def test_a_file_that_builds_an_ir_module(tmp_path: Path) -> None:
     assert loaded.inputs[0].name == "x"
     assert loaded.inputs[0].value.dtype == torch.float32
     assert loaded.inputs[0].origin == "example_inputs of net.py"
-
-
-def test_an_ir_module_without_inputs_or_main(tmp_path: Path) -> None:
-    file = write(tmp_path, IR_MODULE)
-    with pytest.raises(LowerscopeError) as caught:
-        load(Source(spec=str(file)), (), 0)
-    assert caught.value.problem.code == "give-inputs"
-    assert "--input x=2,n:float32" in caught.value.problem.todo
-    renamed = write(tmp_path, IR_MODULE.replace("def main", "def start"), "start.py")
-    assert "no Relax function called main" in problem(renamed).what
-
-
-def test_a_script_error_in_an_ir_module_is_the_users(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    found = problem(write(tmp_path, IR_MODULE.replace("R.add(x, x)", "R.add(x, unknown)")))
-    assert "it fails while it is run" in found.what
-    assert found.where == f"{tmp_path / 'net.py'}:11"
-    assert "unknown" in found.what
 
 
 @pytest.mark.parametrize(

@@ -100,16 +100,6 @@ def test_it_is_traced_right(name: str, tracer: Any) -> None:
     assert traced.notes == ()
 
 
-def test_hooks_of_all_modules_are_traced() -> None:
-    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
-    hook = nn.modules.module.register_module_forward_hook(lambda _, args, output: output + 1)
-    try:
-        traced = trace(model, (X,), "auto")
-        torch.testing.assert_close(computed(traced), run(model))
-    finally:
-        hook.remove()
-
-
 @pytest.mark.parametrize(
     "function",
     [
@@ -130,14 +120,6 @@ def test_export_takes_over_where_the_graph_of_fx_is_another(
     torch.testing.assert_close(computed(traced), run(model))
     (note,) = trace(model, (X,), "fx").notes
     assert "torch.fx traced does not compute what the model does (output" in note.text
-
-
-def test_export_takes_the_branch_of_a_run() -> None:
-    model = Calls(lambda x: x + 1 if torch.compiler.is_compiling() else x - 1)
-    for tracer in ("auto", "fx", "export"):
-        traced = trace(model, (X,), tracer)
-        assert traced.notes == ()
-        torch.testing.assert_close(computed(traced), run(model))
 
 
 class Counts(nn.Module):
@@ -204,19 +186,3 @@ def test_what_a_graph_freezes_is_noted(name: str, tracer: Any) -> None:
     assert traced.tracer == ("fx" if tracer == "fx" else "export")
     if isinstance(model, Counts):
         assert model.calls == 0
-
-
-def test_a_cache_is_no_state() -> None:
-    class Caches(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scale: torch.Tensor | None = None
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if self.scale is None:
-                self.scale = torch.full((4,), 2.0)
-            return x * self.scale
-
-    traced = trace(Caches(), (X,), "auto")
-    assert traced.tracer == "fx"
-    assert traced.notes == ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -96,45 +95,3 @@ def test_a_change_of_state_is_left_to_the_export_tracer(
     assert (problem.code, problem.todo) == ("try-export", "Try --tracer export")
     assert torch.equal(model.n, torch.zeros(4))
     assert torch.equal(model.plain, torch.zeros(4))
-
-
-def test_random_numbers_of_their_own_are_noted_under_fx() -> None:
-    class Frozen(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            noise = torch.rand(4)  # the draw
-            return x + noise * torch.arange(4) + torch.rand_like(x)
-
-    state = torch.random.get_rng_state()
-    traced = trace(Frozen(), (X,), "fx")
-    assert torch.equal(torch.random.get_rng_state(), state)
-    assert [note.where for note in traced.notes] == [f"{__file__}:{line_with('# the draw')}"]
-    assert "random numbers" in traced.notes[0].text
-    assert trace(nn.Linear(4, 4), (X,), "fx").notes == ()
-    assert trace(Frozen(), (X,), "export").notes == ()
-
-
-@pytest.mark.parametrize("tracer", ["fx", "export"])
-def test_what_forward_collects_is_not_left_on_the_model(tracer: Any) -> None:
-    class Collecting(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.h: list[Any] = []
-            self.by_name: dict[str, list[Any]] = {"sums": [1]}
-            self.seen: tuple[set[str], ...] = (set(),)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            self.h.append(x.sum())
-            self.by_name["sums"].append(x.sum())
-            self.by_name["more"] = []
-            self.seen[0].add("x")
-            return x + 1
-
-    model = Collecting()
-    kept, sums = model.h, model.by_name["sums"]
-    trace(model, (X,), tracer)
-    assert model.h is kept
-    assert model.h == []
-    assert model.by_name["sums"] is sums
-    assert model.by_name == {"sums": [1]}
-    assert model.seen == (set(),)
-    trace(model, (X,), tracer)

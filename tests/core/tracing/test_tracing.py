@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -78,36 +75,6 @@ def test_the_export_tracer_brings_the_same_form() -> None:
     assert all(node.users for node in traced.graph_module.graph.nodes if node.op == "get_attr")
 
 
-def test_parameters_beyond_the_inputs_keep_their_defaults() -> None:
-    graph = trace(Model(), (X,), "fx").graph_module.graph
-    assert [node.name for node in graph.nodes if node.op == "placeholder"] == ["x"]
-    graph = trace(Model(), (X, X), "fx").graph_module.graph
-    assert [node.name for node in graph.nodes if node.op == "placeholder"] == ["x", "mask"]
-    assert any(node.target is operator.mul for node in graph.nodes)
-
-
-def test_inputs_that_are_given_as_a_star_are_numbered() -> None:
-    class Sum(nn.Module):
-        def forward(self, *parts: torch.Tensor) -> torch.Tensor:
-            return torch.stack(parts).sum(0)
-
-    traced = trace(Sum(), (X, X, X), "fx")
-    placeholders = [n.name for n in traced.graph_module.graph.nodes if n.op == "placeholder"]
-    assert placeholders == ["parts_0", "parts_1", "parts_2"]
-
-
-def test_values_that_are_no_tensors_are_described() -> None:
-    class Shapes(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x.reshape(x.shape[0] * x.size(1), -1) + x.sum()
-
-    values = trace(Shapes(), (X,), "fx").values
-    assert values["getattr_1"].text == "shape 2×4"
-    assert values["getitem"].text == "int"
-    assert values["sum_1"].text == "scalar float32"
-    assert values["sum_1"].shape == ()
-
-
 def test_a_program_with_a_named_dimension_is_traced_with_the_inputs_own() -> None:
     batch = torch.export.Dim("batch", min=2, max=64)
     program = torch.export.export(Model(), (X,), dynamic_shapes=({0: batch},))
@@ -138,20 +105,6 @@ def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None
     assert "\n" not in problem.line()
 
 
-def test_a_loop_over_a_length_is_left_to_the_export_tracer() -> None:
-    class Loop(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            total = x[0]
-            for index in range(1, x.shape[0]):
-                total = total + x[index]
-            return total
-
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Loop(), (X,), "fx")
-    assert caught.value.problem.code == "try-export"
-    assert trace(Loop(), (X,), "export").values["output"].text == "(4 float32)"
-
-
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize(
     ("inputs", "words"),
@@ -170,17 +123,6 @@ def test_inputs_that_do_not_fit_are_an_error_with_the_line(
 
 
 @pytest.mark.parametrize("tracer", ["fx", "export"])
-@pytest.mark.parametrize("count", [0, 3])
-def test_a_wrong_number_of_inputs_names_the_parameters(tracer: Any, count: int) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Model(), (X,) * count, tracer)
-    problem = caught.value.problem
-    assert f"Model takes (x, mask) and was given {count} inputs" in problem.what
-    line = inspect.getsourcelines(Model.forward)[1]
-    assert problem.where == f"{__file__}:{line}"
-
-
-@pytest.mark.parametrize("tracer", ["fx", "export"])
 def test_a_model_that_ends_python_is_an_error_with_its_line(tracer: Any) -> None:
     class Ending(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -196,11 +138,6 @@ def test_a_model_that_ends_python_is_an_error_with_its_line(tracer: Any) -> None
 class Flow(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + 1 if len(x) > 1 else x  # the length
-
-
-class OnData(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + 1 if x.sum() > 0 else x  # of data
 
 
 def test_auto_takes_export_where_fx_cannot_and_says_why() -> None:
@@ -269,41 +206,6 @@ def test_fx_says_in_terms_of_the_model_what_it_cannot_follow(
     assert torchs in problem.details
 
 
-def test_auto_gives_both_reasons_where_neither_can() -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        trace(OnData(), (X,), "auto")
-    problem = caught.value.problem
-    assert "torch.fx cannot trace the model: a condition depends on" in problem.what
-    assert "torch.export cannot trace the model: " in problem.what
-    assert problem.where == f"{__file__}:{line_with('# of data')}"
-    assert problem.code == ""
-    assert "--tracer" not in problem.todo
-    assert "symbolically traced variables cannot be used" in problem.details
-
-
-def test_auto_says_of_inputs_that_do_not_fit_what_fx_does() -> None:
-    with pytest.raises(LowerscopeError, match="the model fails on these inputs at node") as caught:
-        trace(Model(), (torch.randn(2, 5),), "auto")
-    assert caught.value.problem.where == f"{__file__}:{line_with('y = self.body(x)')}"
-
-
-class Thing:
-    """What torch knows nothing of."""
-
-
-@pytest.mark.parametrize("tracer", ["auto", "fx", "export"])
-def test_a_foreign_object_among_the_outputs_is_named(tracer: Any) -> None:
-    class Foreign(nn.Module):
-        def forward(self, x: torch.Tensor) -> Any:
-            return {"sum": x.sum(), "rest": [Thing()]}
-
-    with pytest.raises(LowerscopeError) as caught:
-        trace(Foreign(), (X,), tracer)
-    problem = caught.value.problem
-    assert "the model returns a Thing as its output rest[0]" in problem.what
-    assert problem.where == f"{__file__}:{inspect.getsourcelines(Foreign.forward)[1]}"
-
-
 class Casting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -326,29 +228,6 @@ def test_what_autocast_casts_is_in_the_graph() -> None:
     assert "bfloat16" in {each.dtype for each in traced.values.values()}
     with torch.no_grad():
         assert torch.equal(traced.graph_module(x), model(x))
-
-
-class Reversed(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + torch.from_numpy(np.arange(3.0, dtype="float32")[::-1])  # backwards
-
-
-# torch.jit is deprecated, and still what people have.
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-def test_what_cannot_be_traced_is_told_by_its_cause() -> None:
-    with pytest.raises(LowerscopeError, match="negative step") as caught:
-        trace(Reversed(), (torch.ones(3),), "auto")
-    assert caught.value.problem.where == f"{__file__}:{line_with('# backwards')}"
-    assert ".copy()" in caught.value.problem.todo
-    for tracer in ("auto", "fx", "export"):
-        with pytest.raises(LowerscopeError, match=r"is a .*ScriptModule of torch\.jit") as caught:
-            trace(torch.jit.script(nn.ReLU()), (X,), tracer)
-        assert "before torch.jit.script" in caught.value.problem.todo
-    part = nn.Sequential(nn.ReLU(), torch.jit.script(nn.Tanh()))
-    with pytest.raises(LowerscopeError, match=r"model: 1 is a module of torch\.jit") as caught:
-        trace(part, (X,), "export")
-    assert caught.value.problem.code == "try-fx"
-    assert trace(part, (X,), "auto").tracer == "fx"
 
 
 # Shapes of functions that torch computes on sizes as numbers, compared with torch's
@@ -387,9 +266,3 @@ def test_shape_and_dtype_are_those_of_torch(call: Callable[[], Any]) -> None:
     assert [(each.shape, each.dtype) for each in actual] == [
         (each.shape, each.dtype) for each in expected
     ]
-
-
-def test_packed_sequences_are_not_taken_for_whole_ones() -> None:
-    packed = nn.utils.rnn.pack_padded_sequence(wide, torch.tensor([3, 2]), batch_first=True)
-    with SymbolicSizes(), pytest.raises(NotImplementedError):
-        nn.GRU(4, 6)(packed)

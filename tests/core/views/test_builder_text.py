@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +16,11 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE, BuilderText, builder_text
+from tests.core.large_samples import LARGE
 from tests.core.programs import module_of
+from tests.diagonal import at_length
 
 STEPS = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
-
-SMALL = ("fashion_mlp", "mlp_tvmscript")
 
 
 def rebuilt(built: BuilderText, folder: Path) -> tvm.IRModule:
@@ -65,7 +62,7 @@ def lowered(pipeline: Pipeline, sample: str, strategy: Strategy) -> tvm.IRModule
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te"])
-@pytest.mark.parametrize("sample", SMALL)
+@pytest.mark.parametrize("sample", ["fashion_mlp", "mlp_tvmscript", *at_length(*LARGE)])
 def test_samples_are_rebuilt_at_every_step(
     pipeline: Pipeline, tmp_path: Path, sample: str, strategy: Strategy
 ) -> None:
@@ -75,85 +72,6 @@ def test_samples_are_rebuilt_at_every_step(
         module = getattr(relax.transform, step)()(module)
         if step in ("FuseOps", "FuseTIR") or (step, strategy) == ("LegalizeOps", "high-level"):
             assert_rebuilt(module, tmp_path)
-
-
-def check_large(pipeline: Pipeline, folder: Path, name: str, strategy: Strategy) -> None:
-    """Rebuild a sample as it was lowered, and as it is at the end."""
-    module = lowered(pipeline, name, strategy)
-    assert_rebuilt(module, folder)
-    for step in STEPS:
-        module = getattr(relax.transform, step)()(module)
-    assert_rebuilt(module, folder)
-
-
-def test_the_program_reads_as_the_course_writes_it(pipeline: Pipeline) -> None:
-    built = builder_text(lowered(pipeline, "matmul_relu", "high-level"))
-    assert built.record.language == "python"
-    assert built.record.text == (
-        '"""A module, made with a block builder."""\n\n'
-        "from __future__ import annotations\n\n"
-        "from pathlib import Path\n\n"
-        "import numpy as np\n"
-        "import tvm\n"
-        "from tvm import relax\n\n\n"
-        "def build(constants: dict[str, np.ndarray]) -> tvm.IRModule:\n"
-        '    """Make the module; `constants` are the arrays of constants.npz."""\n'
-        "    bb = relax.BlockBuilder()\n\n"
-        '    constant0 = relax.const(constants["constant0"], "float32")\n\n'
-        '    x = relax.Var("x", relax.TensorType((1, 128), "float32"))\n'
-        '    with bb.function("main", params=[x]):\n'
-        "        with bb.dataflow():\n"
-        "            lv = bb.emit(relax.op.matmul(x, constant0))\n"
-        "            lv1 = bb.emit(relax.op.nn.relu(lv))\n"
-        "            gv = bb.emit_output(lv1)\n"
-        "        bb.emit_func_output(gv)\n\n"
-        "    return bb.get()\n\n\n"
-        'if __name__ == "__main__":\n'
-        '    module = build(dict(np.load(Path(__file__).with_name("constants.npz"))))\n'
-        "    module.show()\n"
-    )
-    assert lines_of(built, "relax:main/lv1") == ["lv1 = bb.emit(relax.op.nn.relu(lv))"]
-    assert lines_of(built, "relax:main")[0].startswith("x = relax.Var(")
-    assert lines_of(built, "relax:main")[-1] == "bb.emit_func_output(gv)"
-
-
-def test_tensorir_functions_stand_in_it_as_tvmscript(pipeline: Pipeline) -> None:
-    built = builder_text(lowered(pipeline, "matmul_relu", "te"))
-    definition = lines_of(built, "tir:te_relu")
-    assert definition[0] == "@T.prim_func(private=True, s_tir=True)"
-    assert definition[1].startswith("def te_relu(")
-    assert definition[-1].startswith("relu[")
-    text = built.record.text
-    assert 'te_relu_gv = bb.add_func(te_relu, "te_relu")' in text
-    assert 'relax.call_tir(te_relu_gv, [lv], out_ty=relax.TensorType((1, 128), "float32"))' in text
-
-
-def test_a_constant_may_be_called_like_a_parameter_of_savez(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    module = lowered(pipeline, "matmul_relu", "high-level")
-    built = builder_text(module, lambda constant: "file")
-    assert tvm_ffi.structural_equal(rebuilt(built, tmp_path), module)
-
-
-def test_constants_may_have_names_of_their_own(pipeline: Pipeline, tmp_path: Path) -> None:
-    module = lowered(pipeline, "matmul_relu", "high-level")
-    built = builder_text(module, lambda constant: "weight.0")
-    assert list(built.constants) == ["weight.0"]
-    assert 'weight_0 = relax.const(constants["weight.0"], "float32")' in built.record.text
-    assert tvm_ffi.structural_equal(rebuilt(built, tmp_path), module)
-
-
-def test_the_program_runs_as_a_script(pipeline: Pipeline, tmp_path: Path) -> None:
-    module = lowered(pipeline, "matmul_relu", "te")
-    rebuilt(builder_text(module), tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(tmp_path / "program.py")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "te_relu" in done.stdout
 
 
 CONSTANTS = {
@@ -315,24 +233,6 @@ def test_a_function_in_a_function_is_refused() -> None:
         return gv
 """)
     assert "relax:main/inner: " in refusal(module)
-
-
-def test_a_function_that_calls_itself_is_refused() -> None:
-    module = parsed("""
-    @R.function
-    def main(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
-        cls = Module
-        y: R.Tensor((2,), "float32") = cls.main(x)
-        return y
-""")
-    assert "main, which calls itself" in refusal(module)
-
-
-def test_equal_functions_of_two_names_are_refused(pipeline: Pipeline) -> None:
-    module = lowered(pipeline, "matmul_relu", "te")
-    functions: dict[Any, Any] = dict(module.functions_items())
-    twin = {"twin": module["te_relu"]}
-    assert "te_relu and twin are equal" in refusal(tvm.IRModule({**functions, **twin}))
 
 
 def test_branches_are_rebuilt(relax_modules: dict[str, tvm.IRModule], tmp_path: Path) -> None:

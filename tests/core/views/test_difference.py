@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 import tvm
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.line_difference import (
     FunctionText,
     changed_words,
@@ -28,11 +27,12 @@ from lowerscope.core.model.module_steps import (
     Moment,
     Run,
 )
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source, Strategy, with_params_as_inputs
 from lowerscope.core.stages import Pipeline
-from tests.soak.step_changes import compare_steps, recipe_of, with_rules_as_schedules
+from tests.core.large_samples import LARGE
+from tests.core.views.step_changes import compare_steps, recipe_of, with_rules_as_schedules
+from tests.diagonal import at_length
 
 LINES = st.lists(
     st.sampled_from(["for i in range(8):", "    x[i] = y[i]", "    x[i] = z[i] + 1", "", "}"])
@@ -79,34 +79,6 @@ def test_as_many_lines_are_the_same_as_difflib_finds(old: list[str], new: list[s
         assert old[first : first + length] == new[second : second + length]
 
 
-@given(LINES, LINES)
-def test_runs_are_as_long_as_can_be(old: list[str], new: list[str]) -> None:
-    runs = line_runs(old, new)
-    assert all(run.length > 0 for run in runs)
-    for run, following in itertools.pairwise(runs):
-        assert (run.status, following.status) != ("same", "same")
-        assert (run.status, following.status) != ("changed", "changed")
-
-
-@given(st.text(max_size=80), st.text(max_size=80))
-def test_what_is_not_marked_is_the_same_in_both_lines(old: str, new: str) -> None:
-    olds, news = changed_words(old, new)
-    if olds or news:
-        assert without(old, olds).split() == without(new, news).split()
-
-
-def without(line: str, ranges: Sequence[tuple[int, int]]) -> str:
-    """Return a line without some of its parts."""
-    return " ".join(
-        line[start:end]
-        for start, end in zip(
-            [0, *(end for _, end in ranges)],
-            [*(start for start, _ in ranges), len(line)],
-            strict=True,
-        )
-    )
-
-
 @pytest.mark.parametrize(
     ("old", "new", "removed", "added"),
     [
@@ -121,18 +93,6 @@ def test_changed_words(old: str, new: str, removed: list[str], added: list[str])
     olds, news = changed_words(old, new)
     assert [old[start:end].strip() for start, end in olds] == removed
     assert [new[start:end].strip() for start, end in news] == added
-
-
-def test_lines_that_became_others_stand_side_by_side() -> None:
-    old = ["def f():", "    x = dense(a, w)", "    y = relu(x)", "    return y"]
-    new = ["def f():", "    # fused", "    x = dense_relu(a, w)", "    return x"]
-    assert line_runs(old, new) == [
-        Run("same", 1, 1, 1),
-        Run("added", 2, 2, 1),
-        Run("changed", 2, 3, 1),
-        Run("removed", 3, 4, 1),
-        Run("changed", 4, 4, 1),
-    ]
 
 
 def module(**functions: str) -> dict[str, FunctionText]:
@@ -161,27 +121,6 @@ def test_functions_have_a_status_and_gone_ones_stand_where_they_stood() -> None:
 def figures(function: FunctionDifference) -> tuple[int, int, int]:
     """Return the numbers of added, removed and changed lines."""
     return function.added, function.removed, function.changed
-
-
-@given(LINES.filter(bool), LINES.filter(bool))
-def test_a_function_is_the_same_exactly_where_difflib_says_so(
-    old: list[str], new: list[str]
-) -> None:
-    (found,) = function_differences(module(f="\n".join(old)), module(f="\n".join(new)))
-    changes = list(difflib.unified_diff("\n".join(old).split("\n"), "\n".join(new).split("\n")))
-    assert (found.status == "same") == (not changes)
-
-
-def test_a_long_text_without_a_line_of_its_own_is_compared_at_once() -> None:
-    old = ["x += 1", "y += 1", "y += 2"] * 7000
-    new = ["y += 1", "x += 1", "y += 2", "y += 2"] * 5000
-    assert both_sides(old, new, line_runs(old, new)) == (old, new)
-
-
-def test_changes_of_a_text_far_longer_than_a_window_of_comparison_are_all_found() -> None:
-    old = [f"v{number % 7} = {number % 11}" for number in range(40_000)]
-    new = [line for number, line in enumerate(old) if number % 10]
-    assert sum(length for _, _, length in matching_lines(old, new)) == len(new)
 
 
 # The difference of the modules at two moments, against plain difflib over TVM's own scripts
@@ -234,24 +173,6 @@ def test_functions_of_a_pass_against_difflib(pipeline: Pipeline) -> None:
     assert found.new_label == "fashion_mlp · High-level · after 1 LegalizeOps"
 
 
-def test_two_lowerings_say_which_is_which(pipeline: Pipeline) -> None:
-    other = msgspec.structs.replace(RECIPE, lowering="te", seed=3)
-    found = compare(pipeline, ComparedModule(recipe=RECIPE), ComparedModule(recipe=other))
-    assert found.old_label == "fashion_mlp · High-level · after all passes · seed: 0"
-    assert found.new_label == "fashion_mlp · TE · after all passes · seed: 3"
-    statuses = {each.name: each.status for each in found.functions}
-    assert statuses["dense"] == "added"
-    assert statuses["transpose"] == "removed"
-    assert statuses["main"] == "changed"
-
-
-def test_before_a_step_is_what_the_step_was_given(pipeline: Pipeline) -> None:
-    given = ComparedModule(recipe=RECIPE, moment=LEGAL, before=True)
-    found = compare(pipeline, given, ComparedModule(recipe=RECIPE, moment=START))
-    assert {each.status for each in found.functions} == {"same"}
-    assert found.old_label.endswith("before 1 LegalizeOps")
-
-
 def test_other_values_of_constants_are_a_change(pipeline: Pipeline) -> None:
     """Weights that are drawn anew: the script reads the same."""
     sides = [
@@ -284,15 +205,6 @@ def test_other_values_of_constants_are_a_change(pipeline: Pipeline) -> None:
         ComparedModule(recipe=RECIPE, moment=LEGAL),
     )
     assert not any(each.constants for each in legal.functions)
-
-
-def test_a_moment_that_there_is_not(pipeline: Pipeline) -> None:
-    with pytest.raises(LowerscopeError, match="there is no step 7"):
-        compare(
-            pipeline,
-            ComparedModule(recipe=RECIPE, moment=Moment(section="passes", index=7)),
-            ComparedModule(recipe=RECIPE),
-        )
 
 
 # What a step changed is counted, marked and shown as the same
@@ -331,23 +243,18 @@ several.example_inputs = (torch.ones(2, 3), torch.ones(4))
 """
 
 
+@pytest.mark.diagonal
+@pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
+@pytest.mark.parametrize("preset", [each.name for each in PRESETS])
 @pytest.mark.parametrize(
-    ("sample", "preset", "lowering"),
-    [
-        ("fashion_mlp", "none", "high-level"),
-        ("fashion_mlp", "optimise-cpu", "te"),
-        ("fashion_mlp", "fuse", "library"),
-        ("matmul_relu", "cpu", "high-level"),
-        ("mlp_tvmscript", "default-build", "high-level"),
-    ],
+    "sample", ["fashion_mlp", "matmul_relu", "mlp_tvmscript", *at_length("conv_net", *LARGE)]
 )
 def test_count_marks_and_difference_of_each_step_agree(
     sample: str, preset: str, lowering: Strategy
 ) -> None:
     compared = compare_steps(Pipeline(), recipe_of(sample, preset, lowering))
     assert compared.found == []
-    assert compared.changing
-    assert compared.marked
+    assert compared.steps
 
 
 def test_primitives_mark_lines_where_the_difference_shows_the_function() -> None:

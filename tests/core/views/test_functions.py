@@ -34,32 +34,3 @@ def test_functions_of_an_mlp_in_the_order_of_their_calls(
         loops=3,
         runs=128 * 784,
     )
-
-
-def test_external_and_relax_functions_are_listed(relax_modules: dict[str, tvm.IRModule]) -> None:
-    module = relax_modules["branches"]
-    records = function_records(module, calls_of(module))
-    assert [(record.id, record.kind, record.calls) for record in records] == [
-        ("relax:main", "relax", ()),
-        ("relax:helper", "relax", ("relax:main/h",)),
-        ("ext:env.relu", "external", ("relax:main/cc",)),
-        ("ext:env.f", "external", ("relax:main/z",)),
-    ]
-
-
-def test_every_call_of_a_shared_function_is_listed(relax_modules: dict[str, tvm.IRModule]) -> None:
-    module = relax_modules["attention legalised"]
-    calls = calls_of(module)
-    text = module.script()
-    for record in function_records(module, calls_of(module)):
-        if record.kind == "tensorir":
-            assert record.calls == calls[record.id]
-            assert len(record.calls) == text.count(f"cls.{record.name},")
-
-
-def test_names_that_repeat_have_ids_of_their_own(relax_modules: dict[str, tvm.IRModule]) -> None:
-    # Decomposing batch norms makes bindings with names that are there already.
-    calls = calls_of(relax_modules["resnet legalised"])
-    bindings = [binding for callers in calls.values() for binding in callers]
-    assert len(bindings) == len(set(bindings))
-    assert any("#2" in binding for binding in bindings)

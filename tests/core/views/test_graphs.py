@@ -11,17 +11,12 @@ from lowerscope.core.ir.script import relax_text
 from lowerscope.core.model.graph import DEFAULT, GraphRecord
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import GraphQuery, TextQuery
-from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.graph.hierarchy import Opening
 
 RESNET = Recipe(source=Source(spec="sample:resnet18"))
-FUSED = Recipe(
-    source=Source(spec="sample:transformer_block"),
-    lowering="te",
-    steps=(Step(name="AnnotateTIROpPattern"), Step(name="FuseOps")),
-)
 
 
 EVERYTHING = Opening(None, (1e9, 1e9))
@@ -54,34 +49,6 @@ def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
     # The trunk runs straight down through all frames.
     trunk = [box for box in opened.boxes if "shortcut" not in box.id]
     assert len({round(box.x + box.width / 2, 3) for box in trunk}) == 1
-
-
-def test_a_fused_module_has_a_box_for_each_group_within_its_module(pipeline: Pipeline) -> None:
-    runs = pipeline.stages(FUSED).transformed.runs
-    last = next(number for number, run in enumerate(runs, 1) if run.name == "FuseOps")
-    moment = Moment(section="passes", index=last)
-    everything = Opening(("module:attention",))
-    graph = pipeline.answer(
-        GraphQuery(FUSED, DEFAULT, "relax", moment, everything.expanded, everything.fits)
-    )
-    calls = {box.operator: box for box in graph.boxes}
-    group = calls["call fused_matmul_divide"]
-    (frame,) = graph.regions
-    assert frame.id == "module:attention"
-    assert frame.x < group.x < frame.x + frame.width
-    assert frame.y < group.y < frame.y + frame.height
-    # What it holds has the names of the module as it was lowered.
-    lowered = pipeline.stages(FUSED).lowered
-    assert lowered is not None
-    nodes = [
-        node
-        for node, lowering in lowered.nodes.items()
-        for binding in lowering.bindings
-        if f"relax:main/{binding}" in group.members
-    ]
-    assert nodes == ["matmul", "truediv"]
-    outside = calls["call fused_dense1_add2_gelu"]
-    assert outside.y > frame.y + frame.height
 
 
 @pytest.mark.parametrize(("sample", "preset", "lowering"), SEEN)
@@ -143,25 +110,6 @@ def _check_inside(graph: GraphRecord, whole: GraphRecord) -> None:
         # What flows out of the call does so still.
         mine = {box.id for box in inside}
         assert any(edge.source in mine and edge.target not in mine for edge in whole.edges)
-
-
-def test_what_a_step_has_folded_has_no_box(pipeline: Pipeline) -> None:
-    steps = next(each.steps for each in PRESETS if each.name == "fuse")
-    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=steps)
-    stages = pipeline.stages(recipe)
-    gone = {each for each, fate in stages.transformed.fates.items() if fate.gone}
-    # The first binding of the fused module has the name of one that was folded.
-    assert "relax:main/lv" in gone
-    for moment in _after_steps(pipeline, recipe)[3:]:
-        graph, _ = _graphs_at(pipeline, recipe, moment)
-        stood_for = {each for box in graph.boxes for each in (*box.entities, *box.members)}
-        assert stood_for.isdisjoint(gone)
-    fused = {box.operator: box for box in graph.boxes}
-    assert fused["call_tir fused_matmul_add_relu"].members == (
-        "relax:main/lv1",
-        "relax:main/lv2",
-        "relax:main/lv3",
-    )
 
 
 def test_the_call_of_a_fused_function_is_looked_into(pipeline: Pipeline) -> None:

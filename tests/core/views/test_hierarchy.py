@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
-import networkx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lowerscope.core.model.graph import DEFAULT, TITLE_BAR, GraphRecord
-from lowerscope.core.model.problems import Cancelled
-from lowerscope.core.views.graph.boxes import Frame, collapse, graph_record
+from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
     BoxText,
     Flow,
@@ -143,26 +140,6 @@ def test_edges_lead_from_box_to_box_and_beside_the_others(model: Model) -> None:
                 assert not through(edge.points, region)
 
 
-@given(models())
-def test_what_is_left_has_no_cycle_and_every_flow(model: Model) -> None:
-    paths, edges, expanded = model
-    record = drawn(*model)
-    known = networkx.DiGraph([(edge.source, edge.target) for edge in record.edges])
-    assert networkx.is_directed_acyclic_graph(known)
-    holder = {each: box.id for box in record.boxes for each in box.members or (box.id,)}
-    assert set(holder) == {f"n{i}" for i in range(len(paths))}
-    wanted = {(holder[f"n{source}"], holder[f"n{target}"]) for source, target in edges}
-    drawn_edges = [(edge.source, edge.target) for edge in record.edges]
-    assert set(drawn_edges) == {pair for pair in wanted if pair[0] != pair[1]}
-    assert len(drawn_edges) == len(set(drawn_edges))
-    assert set(record.expanded) <= expanded
-
-
-@given(models())
-def test_equal_graphs_get_equal_pictures(model: Model) -> None:
-    assert drawn(*model) == drawn(*model)
-
-
 def titles(items: object) -> list[object]:
     return [
         item if isinstance(item, int) else (item.title, titles(item.items))
@@ -181,95 +158,3 @@ def test_groups_are_runs_of_boxes_of_one_module() -> None:
         "module:layer.1",
     ]
     assert titles((layer,)) == [("layer", [("0", [2, 3]), ("1", [4, 5, 6])])]
-
-
-def test_a_module_that_is_called_again_has_another_group() -> None:
-    groups = all_groups(["block", "block", "", "block", "block"])
-    assert [(group.id, group.title) for group in groups] == [
-        ("module:block", "block"),
-        ("module:block#2", "block#2"),
-    ]
-
-
-def test_a_group_that_another_one_is_all_of_is_left_out() -> None:
-    paths = ["", "encoder.layers.0", "encoder.layers.0", "encoder.layers.1", "encoder.layers.1", ""]
-    assert titles(hierarchy(paths)) == [
-        0,
-        ("encoder", [("layers.0", [1, 2]), ("layers.1", [3, 4])]),
-        5,
-    ]
-
-
-def test_a_collapsed_group_says_what_it_holds() -> None:
-    boxes = [BoxText(f"n{i}", f"n{i}", "call", "te", members=(f"weight{i}",)) for i in range(3)]
-    flows = [Flow("n0", "n1", "8"), Flow("n1", "n2", "16")]
-    items = hierarchy(["", "layer", "layer"])
-    left = collapse(boxes, flows, items, frozenset(), {"layer": "Sequential"})
-    assert left.boxes[1] == BoxText(
-        "module:layer",
-        "layer",
-        "group",
-        "te",
-        "Sequential",
-        (("2 nodes", ""),),
-        ("n1", "weight1", "n2", "weight2"),
-    )
-    assert left.flows == (Flow("n0", "module:layer", "8"),)
-    opened = collapse(boxes, flows, items, {"module:layer"}, {"layer": "Sequential"})
-    assert opened.items == (0, Frame("module:layer", "layer · Sequential", (1, 2), "Sequential"))
-
-
-def test_members_with_other_strategies_leave_a_group_without_one() -> None:
-    boxes = [BoxText(f"n{i}", f"n{i}", "call", way) for i, way in enumerate(("te", "library"))]
-    left = collapse(boxes, [], hierarchy(["a", "a"]), frozenset(), {})
-    assert left.boxes[0].strategy == ""
-
-
-def test_a_picture_with_frames_can_be_given_up() -> None:
-    paths = [f"layer.{i // 20}.{i // 5}" for i in range(200)]
-    boxes = [BoxText(f"n{i}", f"n{i}", "call") for i in range(200)]
-    flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(199)]
-    modules = Modules(paths, {}, Opening(tuple(group.id for group in all_groups(paths))))
-    calls = 0
-
-    def check() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 50:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        graph_record(boxes, flows, DEFAULT, check, modules=modules)
-    assert calls == 50
-
-
-def test_expanding_a_group_leaves_what_is_in_the_others_as_it_was() -> None:
-    paths = [f"layer.{i // 5}" for i in range(15)]
-    edges = [(i, i + 1) for i in range(14)] + [(i, i + 3) for i in range(0, 12, 5)]
-    one = drawn(paths, edges, frozenset({"module:layer", "module:layer.0"}))
-    two = drawn(paths, edges, frozenset({"module:layer", "module:layer.0", "module:layer.2"}))
-
-    def within(record: GraphRecord) -> dict[str, tuple[float, float]]:
-        frame = next(region for region in record.regions if region.id == "module:layer.0")
-        return {
-            box.id: (round(box.x - frame.x, 3), round(box.y - frame.y, 3))
-            for box in record.boxes
-            if inside(box, frame)
-        }
-
-    assert set(within(one)) == {f"n{i}" for i in range(5)}
-    assert within(one) == within(two)
-
-
-def test_it_opens_at_the_deepest_level_that_fits() -> None:
-    paths = [f"net.{i // 4}" for i in range(8)]
-    boxes = [BoxText(f"n{i}", f"n{i}", "call") for i in range(8)]
-    flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(7)]
-
-    def opened(height: float) -> tuple[str, ...]:
-        modules = Modules(paths, {}, Opening(None, (400.0, height)))
-        return graph_record(boxes, flows, DEFAULT, lambda: None, modules=modules).expanded
-
-    assert opened(40) == ()
-    assert opened(150) == ("module:net",)
-    assert opened(900) == ("module:net", "module:net.0", "module:net.1")

@@ -13,10 +13,7 @@ import pytest
 import tvm
 from tvm import relax, s_tir, te, tirx
 from tvm.script import tirx as T
-from tvm.tirx.buffer import is_buffer_var
 
-from lowerscope.core.ir.script import function_text
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.views.programs.numpy_text import numpy_text
 
 Make = Callable[..., Any]
@@ -173,21 +170,6 @@ def matmul(
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
 
-def test_spans_have_the_ids_of_the_script() -> None:
-    for name, function in {**of_operator("softmax"), **of_operator("conv2d")}.items():
-        module = tvm.IRModule({name: function})
-        script = [span.entity for span in function_text(module, name).spans]
-        assert [span.entity for span in numpy_text(function, name).spans] == script
-
-
-def test_spans_are_the_lines_of_loops_and_blocks() -> None:
-    spans = spans_of(matmul, "matmul")
-    assert spans["tir:matmul"][0].startswith("def lnumpy_matmul(")
-    assert spans["tir:matmul/C/j"][0].strip() == "for j in range(7):"
-    assert spans["tir:matmul/C/j"][-1].strip().startswith("C[vi, vj] = C[vi, vj] +")
-    assert spans["tir:matmul/C"][0].strip() == "# block C"
-
-
 def test_scheduled_loops_keep_their_meaning() -> None:
     schedule = s_tir.Schedule(matmul)
     block = schedule.get_sblock("C")
@@ -220,61 +202,6 @@ def test_init_runs_where_all_reduced_axes_begin_in_any_order() -> None:
     schedule.reorder(rx, rc, ry, *outer)
     schedule.split(rx, [2, None])
     check(schedule.mod["main"], "reordered")
-
-
-def test_a_loop_on_threads_is_refused_by_name() -> None:
-    schedule = s_tir.Schedule(matmul)
-    schedule.bind(schedule.get_loops(schedule.get_sblock("C"))[0], "blockIdx.x")
-    with pytest.raises(LowerscopeError, match=r"loop i, bound to blockIdx\.x") as caught:
-        numpy_text(schedule.mod["main"], "matmul")
-    assert caught.value.problem.where == "tir:matmul"
-
-
-def test_symbolic_extents_come_from_the_arrays() -> None:
-    n, m = tirx.Var("n", "int64"), tirx.Var("m", "int64")
-    a = te.placeholder((n, m), name="A")
-    total = te.reduce_axis((0, m), name="k")
-    b = te.compute((n,), lambda i: te.sum(a[i, total], axis=total), name="B")
-    function = te.create_prim_func([a, b], "int64")
-    values, sums = check(function, "sums", sizes={"n": 3, "m": 4})
-    np.testing.assert_allclose(sums, values.sum(1), rtol=1e-5)
-    text = numpy_text(function, "sums").text
-    assert "    n = A.shape[0]\n    m = A.shape[1]\n" in text
-
-
-def test_an_extent_that_no_argument_has_is_refused() -> None:
-    n = tirx.Var("n", "int64")
-    a = te.placeholder((n * 2,), name="A")
-    b = te.compute((n * 2,), lambda i: a[i] + n.astype("float32"), name="B")
-    with pytest.raises(LowerscopeError, match="n, which is no extent of an argument"):
-        numpy_text(te.create_prim_func([a, b], "int64"), "odd")
-
-
-def test_numbers_may_be_arguments() -> None:
-    n, a = tirx.Var("n", "int32"), te.placeholder((4,), name="A")
-    b = te.compute((4,), lambda i: a[i] + n.astype("float32"), name="B")
-    function = te.create_prim_func([a, n, b])
-    values = np.arange(4, dtype="float32")
-    assert "n: int" in numpy_text(function, "shifted").text
-    check(function, "shifted", [values, 3, np.empty(4, "float32")])
-
-
-def test_embeddings_look_up_rows() -> None:
-    table = te.placeholder((5, 3), name="table")
-    rows = te.placeholder((4,), dtype="int64", name="rows")
-    taken = te.compute((4, 3), lambda i, j: table[rows[i], j], name="taken")
-    function = te.create_prim_func([table, rows, taken], "int64")
-    weights = np.arange(15, dtype="float32").reshape(5, 3)
-    index = np.array([4, 0, 2, 2])
-    *_, out = check(function, "lookup", [weights, index, np.empty((4, 3), "float32")])
-    np.testing.assert_array_equal(out, weights[index])
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
-def test_other_floats_keep_their_dtype(dtype: str) -> None:
-    a = te.placeholder((2, 5), name="A", dtype=dtype)
-    b = te.compute((2, 5), lambda i, j: te.max(a[i, j], tirx.const(0.1, dtype)) * a[i, j], name="B")
-    check(te.create_prim_func([a, b]), "scaled", rtol=1e-2 if "16" in dtype else 1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
@@ -317,69 +244,3 @@ def test_of_a_condition_one_side_is_computed() -> None:
         name="B",
     )
     check(te.create_prim_func([a, b]), "padded")
-
-
-def test_bits_are_those_of_tvm() -> None:
-    a = te.placeholder((4,), name="A", dtype="int32")
-    b = te.compute((4,), lambda i: ((a[i] << 2) | (a[i] & 5)) ^ (~a[i] >> 1), name="B")
-    c = te.compute((4,), lambda i: tirx.reinterpret("float32", a[i]), name="C")
-    values = np.array([1, 2, 1065353216, -4], "int32")
-    out = np.empty(4, "int32"), np.empty(4, "float32")
-    check(te.create_prim_func([a, b, c]), "bits", [values, *out])
-
-
-@T.prim_func
-def without_blocks(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
-    C = T.alloc_buffer((8,), "float32")
-    for i in range(1, 8):
-        C[i] = A[i] + T.float32(1)
-    for i in T.serial(0, 8, step=2):
-        B[i] = A[i]
-        B[i + 1] = T.float32(3)
-    if A[0] > T.float32(0):
-        B[0] = C[3]
-    else:
-        B[0] = -C[2]
-    k = T.alloc_buffer((1,), "int32")
-    k[0] = 1
-    while k[0] < 4:
-        B[k[0]] = C[k[0]]
-        k[0] = k[0] + 1
-
-
-def test_functions_without_blocks_work_too() -> None:
-    check(without_blocks, "without_blocks")
-
-
-@T.prim_func(s_tir=True)
-def with_views(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")) -> None:
-    for i, j in T.grid(4, 2):
-        with T.sblock("tile"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            T.reads(A[vi, vj * 2 : vj * 2 + 2])
-            T.writes(B[vi, vj * 2 : vj * 2 + 2])
-            view = T.match_buffer(B[vi, vj * 2 : vj * 2 + 2], (2,), "float32", offset_factor=1)
-            for k in range(2):
-                view[k] = A[vi, vj * 2 + k] * T.float32(2)
-
-
-def test_matched_parts_of_buffers_are_views() -> None:
-    function = with_views
-    arrays = [random_array(each, {}) for each in function.params]
-    a, b = run(function, "with_views", arrays)
-    np.testing.assert_array_equal(b, a * 2)
-
-
-def test_calls_of_functions_outside_are_refused() -> None:
-    a = te.placeholder((4,), name="A")
-    b = te.compute((4,), lambda i: tirx.call_extern("float32", "expf", a[i]), name="B")
-    with pytest.raises(LowerscopeError, match="no form for call_extern"):
-        numpy_text(te.create_prim_func([a, b]), "outside")
-
-
-def test_names_that_python_uses_are_not_taken() -> None:
-    a = te.placeholder((4,), name="range")
-    b = te.compute((4,), lambda lambda_: te.max(a[lambda_], a[0]), name="max")
-    function = te.create_prim_func([a, b])
-    check(function, "class")
-    assert all(is_buffer_var(each) for each in function.params)

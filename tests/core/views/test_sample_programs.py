@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -113,17 +112,6 @@ def test_numpy_gives_the_numbers_and_te_the_function(
         assert_te(function, title)
 
 
-@pytest.mark.parametrize("name", ["matmul_relu", "fashion_mlp", "conv_net", "transformer_block"])
-def test_numpy_gives_the_numbers_of_fused_functions(
-    pipeline: Pipeline, folder: Path, name: str
-) -> None:
-    functions = prim_funcs_of(fused(pipeline.stages(sample(folder, name)).transformed.module))
-    executable = compiled(functions)
-    for title, function in functions.items():
-        check(function, title, executable=executable, rtol=1e-4)
-        assert_te(function, title)
-
-
 def assert_te(function: Any, name: str) -> None:
     """Assert that TE makes the very function, or that one line says why it does not."""
     names: dict[str, Any] = {}
@@ -163,39 +151,26 @@ def assert_built(
     return names
 
 
+WEIGHTS = {
+    "matmul_relu": "weight",
+    "fashion_mlp": "linear0_weight",
+    "conv_net": "conv_weight",
+    "transformer_block": "attention_query_weight",
+}
 KINDS = ("library", "inputs", "bound", "fused")
-BUILT = [
-    *product(("matmul_relu", "fashion_mlp"), KINDS),
-    # What is long is built once or twice, and at length in each kind: ``tests/soak``.
-    ("conv_net", "inputs"),
-    ("transformer_block", "bound"),
-]
 
 
-@pytest.mark.parametrize(("name", "kind"), BUILT)
+@pytest.mark.diagonal
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", WEIGHTS)
 def test_builder_programs_make_what_was_lowered(
     pipeline: Pipeline, folder: Path, tmp_path: Path, name: str, kind: str
 ) -> None:
-    check_built(pipeline, folder, tmp_path, name, kind)
-
-
-def check_built(
-    pipeline: Pipeline, folder: Path, program_folder: Path, name: str, kind: str
-) -> None:
-    """Build a sample by its program; look whether its constants are there."""
     recipe = sample(folder, name, lowering="library" if kind == "library" else "te")
     if kind in ("inputs", "bound"):
         recipe = with_bound_params(with_params_as_inputs(recipe, True), kind == "bound")
-    constants = assert_built(pipeline, recipe, program_folder, fuse=kind == "fused")
-    weight = {
-        "matmul_relu": "weight",
-        "matmul": "weight",
-        "fashion_mlp": "linear0_weight",
-        "conv_net": "conv_weight",
-        "resnet18": "layer2_0_shortcut_0_weight",
-        "transformer_block": "attention_query_weight",
-    }[name]
-    assert (weight in constants) == (kind != "inputs")
+    constants = assert_built(pipeline, recipe, tmp_path, fuse=kind == "fused")
+    assert (WEIGHTS[name] in constants) == (kind != "inputs")
 
 
 @pytest.mark.parametrize("name", [*COURSE, "mlp_library", "mlp_tvmscript"])

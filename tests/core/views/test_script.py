@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from pathlib import Path
 
 import pytest
 import tvm
-import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.script import from_source
 
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_text, module_text, relax_text
-from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.snapshot import Card, SourceLine, Span, TextRecord
+from lowerscope.core.model.snapshot import Card, TextRecord
 from lowerscope.core.stages import Pipeline, Stages
-from lowerscope.core.views.translation import source_text
-
-PRIM_FUNC = re.compile(r"    @T\.prim_func.*?\n\n(?=    @|# Metadata)", re.DOTALL)
 
 
 def lines_of(record: TextRecord, entity: str) -> list[str]:
@@ -36,19 +28,6 @@ def prim_funcs(module: tvm.IRModule) -> list[str]:
         for variable, function in module.functions_items()
         if isinstance(function, tirx.PrimFunc)
     ]
-
-
-def test_module_text_is_that_of_tvm(relax_module: tvm.IRModule) -> None:
-    assert module_text(relax_module).text == relax_module.script()
-
-
-def test_relax_text_leaves_out_the_tensorir_functions_alone(relax_module: tvm.IRModule) -> None:
-    record = relax_text(relax_module)
-    whole = relax_module.script()
-    expected = PRIM_FUNC.sub("", whole).split("\n\n# Metadata")[0].rstrip("\n")
-    assert record.text == expected
-    assert "prim_func" not in record.text
-    assert record.text.count("R.function") == whole.count("R.function")
 
 
 @pytest.mark.parametrize("text_of", [relax_text, module_text])
@@ -75,45 +54,6 @@ def test_functions_span_from_decorator_to_return(relax_module: tvm.IRModule) -> 
         assert lines[-1].strip()
         assert not any(line.strip().startswith("@") for line in lines[1:])
     assert lines_of(record, "relax:main")[-1].strip().startswith("return ")
-
-
-def test_outer_spans_come_first(relax_module: tvm.IRModule) -> None:
-    def inside(one: Span, two: Span) -> bool:
-        return two.first <= one.first and one.last <= two.last
-
-    spans = module_text(relax_module).spans
-    for index, span in enumerate(spans):
-        assert not any(inside(span, later) for later in spans[index + 1 :] if later != span)
-
-
-def test_branches_belong_to_their_binding(relax_modules: dict[str, tvm.IRModule]) -> None:
-    record = relax_text(relax_modules["branches"])
-    lines = [line.strip() for line in lines_of(record, "relax:main/r")]
-    assert lines[0] == "if c:"
-    assert lines[4] == "else:"
-    assert lines[-1].startswith("r: ")
-    assert lines_of(record, "relax:main/t")[0].strip().startswith("t: ")
-    assert lines_of(record, "relax:helper/y")[0].strip().startswith("y: ")
-
-
-def test_calls_read_as_in_the_whole_module(relax_modules: dict[str, tvm.IRModule]) -> None:
-    record = relax_text(relax_modules["mlp legalised"])
-    assert "R.call_tir(cls.matmul, (inp_0, lv)" in lines_of(record, "relax:main/lv1")[0]
-
-
-def test_text_with_metadata_reads_back(relax_modules: dict[str, tvm.IRModule]) -> None:
-    module = relax_modules["mlp legalised"]
-    record = module_text(module, show_meta=True)
-    assert record.text == module.script(show_meta=True)
-    assert tvm_ffi.structural_equal(from_source(record.text), module, map_free_vars=True)
-    assert lines_of(record, "relax:main")[-1].strip() == "return gv"
-
-
-def test_function_text_is_that_of_tvm(relax_module: tvm.IRModule) -> None:
-    for name in ["main", *prim_funcs(relax_module)]:
-        record = function_text(relax_module, name)
-        assert record.text == relax_module[name].script(name=name)
-        assert f"\ndef {name}(" in record.text
 
 
 def test_blocks_and_loops_have_their_lines(relax_modules: dict[str, tvm.IRModule]) -> None:
@@ -168,22 +108,6 @@ def test_scheduled_loops_have_lines_of_their_own(relax_modules: dict[str, tvm.IR
     assert 'with T.sblock("matmul_update"):' in (line.strip() for line in update)
 
 
-def test_blocks_of_one_name_are_told_apart(relax_modules: dict[str, tvm.IRModule]) -> None:
-    module = relax_modules["attention legalised"]
-    copied = tvm.IRModule(dict(module.functions_items()))
-    record = function_text(copied, "layer_norm")
-    entities = [span.entity for span in record.spans]
-    assert len(entities) == len(set(entities))
-
-
-def test_a_function_that_is_not_there_is_a_clear_error(
-    relax_modules: dict[str, tvm.IRModule],
-) -> None:
-    with pytest.raises(LowerscopeError, match="no TensorIR or Relax function 'nothing'") as caught:
-        function_text(relax_modules["mlp legalised"], "nothing")
-    assert "matmul" in caught.value.problem.choices
-
-
 # What the names of a script stand for, against the objects themselves
 
 
@@ -213,63 +137,6 @@ def test_buffers_are_those_of_the_function(stages: Stages) -> None:
     }
     assert lines[card.first - 1].startswith("@T.prim_func")
     assert card.last == len(lines)
-
-
-def test_loops_of_one_header_are_told_apart(stages: Stages) -> None:
-    record = function_text(stages.transformed.module, "dense")
-    loops = cards_of(record, "loop")
-    extents = {name: dict(card.facts) for name, card in loops.items()}
-    assert extents == {
-        "i0": {"extent": "1", "kind": "serial"},
-        "i1": {"extent": "64", "kind": "serial"},
-        "i2": {"extent": "256", "kind": "serial"},
-        "k": {"extent": "256", "kind": "serial"},
-    }
-    header = record.text.split("\n")[loops["k"].first - 1]
-    assert header.strip().startswith("for i0, i1, i2, k in T.grid(")
-    assert loops["k"].entity == "tir:dense/dense/k"
-
-
-def test_names_of_several_loops_hold_in_their_lines(stages: Stages) -> None:
-    record = function_text(stages.transformed.module, "softmax")
-    lines = record.text.split("\n")
-    for card in record.cards:
-        if card.kind == "loop":
-            assert card.name in lines[card.first - 1]
-    firsts = [card.first for card in record.cards if card.kind == "loop" and card.name == "i0"]
-    assert len(firsts) == len(set(firsts)) > 1
-
-
-def test_constants_of_the_relax_script(stages: Stages) -> None:
-    record = relax_text(stages.module)
-    lines = record.text.split("\n")
-    constants = [card for card in record.cards if card.kind == "constant"]
-    assert len(constants) == record.text.count('metadata["')
-    for card in constants:
-        assert card.name in lines[card.first - 1]
-    # The weight of the first linear layer, against torch.
-    weight = stages.loaded.model.attention.query.weight
-    facts = dict(constants[2].facts)
-    assert facts["shape"] == str(tuple(weight.shape))
-    assert facts["size"] == bytes_text(weight.numel() * weight.element_size())
-
-
-def test_a_scheduled_function(stages: Stages) -> None:
-    from tvm import s_tir
-
-    schedule = s_tir.Schedule(stages.transformed.module)
-    schedule.work_on("dense")
-    block = schedule.get_sblock("dense")
-    outer, inner = schedule.split(schedule.get_loops(block)[2], factors=[None, 8])
-    schedule.parallel(schedule.get_loops(block)[1])
-    schedule.vectorize(inner)
-    schedule.unroll(outer)
-    schedule.cache_read(block, 0, "local")
-    record = function_text(schedule.mod, "dense")
-    kinds = [dict(card.facts)["kind"] for card in record.cards if card.kind == "loop"]
-    assert {"parallel", "vectorized", "unrolled", "serial"} <= set(kinds)
-    buffers = [dict(card.facts) for card in record.cards if card.kind == "buffer"]
-    assert [facts["scope"] for facts in buffers].count("local") == 1
 
 
 # The user's own file, with the nodes that its lines make
@@ -307,12 +174,3 @@ def test_each_line_has_the_nodes_that_it_makes(tmp_path: Path) -> None:
     spans = {span.entity: lines[span.first - 1].strip() for span in record.spans}
     assert spans[f"torch:{file}:6"] == "y = torch.relu(x) + 1"
     assert spans[f"torch:{file}:7"] == "return y * y"
-
-
-def test_a_file_that_no_node_comes_from(tmp_path: Path) -> None:
-    known = SourceLine(file=str(tmp_path / "gone.py"), line=1)
-    with pytest.raises(LowerscopeError, match="no FX node comes from other"):
-        source_text("other.py", [known])
-    linecache.clearcache()
-    with pytest.raises(LowerscopeError, match="cannot be read"):
-        source_text(known.file, [known])

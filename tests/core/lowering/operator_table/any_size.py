@@ -1,15 +1,9 @@
-"""Forms of the operator table with a named dimension, compared with torch at several sizes.
-
-``python -m tests.core.lowering.operator_table.any_size PIPELINE TRACER NAME…`` prints what became
-of each form of these entries, or of all.
-"""
+"""Forms of the operator table with a named dimension, compared with torch at several sizes."""
 
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +24,6 @@ from lowerscope.core.tracing.symbolic_sizes import NamedInputs
 from lowerscope.core.tracing.tracing import trace
 from tests.core.lowering.operator_table.checking import FormCall, batches, difference
 from tests.core.lowering.operator_table.entries import Drawn, Entry, compile_form, is_tensor
-from tests.core.lowering.operator_table.table import ENTRIES
 
 PIPELINES = ("cpu", "default-build", "optimise-cpu")
 
@@ -62,17 +55,6 @@ class Findings:
     fixed: int = 0
     refused: list[tuple[str, str]] = field(default_factory=list)
     faults: list[tuple[str, str]] = field(default_factory=list)
-
-    def text(self) -> str:
-        """Return the counts, and the reasons by how often."""
-        lines = [
-            f"{self.passed} passed, {self.fixed} of one size in torch, {len(self.refused)} "
-            f"refused, {len(self.faults)} faults"
-        ]
-        for title, each in (("refused", self.refused), ("fault", self.faults)):
-            counts = Counter(reason for _, reason in each)
-            lines += [f"{count} {title}: {reason}" for reason, count in counts.most_common()]
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -242,23 +224,3 @@ def _compare(form: SizedForm, entry: Entry, pipeline: str, tracer: TracerName) -
             if found:
                 return f"another result at n = {size}: {found}"
     return ""
-
-
-def main(pipeline: str, tracer: TracerName, names: Sequence[str]) -> None:
-    """Print what becomes of the forms of some entries."""
-    total = Findings()
-    for name in names or ENTRIES:
-        before = len(total.faults), len(total.refused)
-        print(f"# {name}", flush=True)
-        examine(ENTRIES[name], pipeline, tracer, total)
-        for title, each in (
-            ("FAULT", total.faults[before[0] :]),
-            ("refused", total.refused[before[1] :]),
-        ):
-            for where, reason in each:
-                print(f"{title} {where}\n    {reason}", flush=True)
-    print(total.text())
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])  # type: ignore[arg-type]

@@ -73,11 +73,6 @@ def test_the_best_is_a_history_that_computes_the_same(pipeline: Pipeline, tuned:
     assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
 
 
-def test_the_slowest_functions_alone_can_be_tuned(pipeline: Pipeline, tuned: Tuned) -> None:
-    found = pipeline.answer(TuneQuery(RECIPE, TuneOptions(trials=0, slowest=1)))
-    assert [each.name for each in found.state.functions] == [tuned.state.functions[0].name]
-
-
 def test_a_second_time_the_database_answers(tuned: Tuned) -> None:
     fresh = Pipeline()
     again = fresh.answer(TuneQuery(RECIPE, TuneOptions(trials=TRIALS)))
@@ -101,21 +96,6 @@ def test_the_step_applies_what_was_found(
     notes = pipeline.stages(recipe).transformed.notes
     assert {each.where for each in notes} >= {each.function for each in tuned.schedules}
     assert all("not tuned" in each.text for each in notes)
-
-
-def test_the_command_says_what_it_has(tuned: Tuned, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["sample:matmul_relu", "--target", "native"]
-    assert main(["tune", *arguments, "--trials", str(TRIALS)]) == 0
-    text = capsys.readouterr().out
-    assert text.splitlines()[0].split() == [
-        *("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials"),
-    ]
-    assert "from the database" in text
-    assert "--schedule tuned" in text
-    assert main(["run", *arguments, "--schedule", "tuned"]) == 0
-    assert "not tuned" not in capsys.readouterr().err
-    assert main(["tune", *arguments, "--function", "nowhere"]) == 2
-    assert "nowhere" in capsys.readouterr().err
 
 
 def test_what_was_found_is_applied_and_checked_by_the_command(

@@ -1,0 +1,63 @@
+"""Remedies of problems in the words of the window: places in it, not options of the command line.
+
+`core` serves both, and its messages name options.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from lowerscope.core.model.problems import Problem
+
+_REMEDIES = (
+    (r"Give (?:--input \S+ ?)+with your own shapes", "Give shapes in Edit → Inputs"),
+    (r"give (?:--input \S+ ?)+", "give it in Edit → Inputs "),
+    (r"[Gg]ive these, for example --input \S+", "Give these in Edit → Inputs"),
+    (r"narrow --dim (\w+)", r"narrow the range of \1 in Edit → Inputs"),
+    (r"[Dd]eclare it with --dim (\w+)=\S+", r"Give the range of \1 in Edit → Inputs"),
+    (r"widen it with --dim", "widen the range"),
+    (r"[Gg]ive the parameters with --params \S+", "Choose Edit → Parameters → Load parameters"),
+    (r"with --params \S+", "and load the parameters: Edit → Parameters"),
+    (r"try --tracer export", "choose Explore → Trace with → torch.export"),
+    (r"try --tracer fx", "choose Explore → Trace with → torch.fx"),
+    (r"leave out --tracer \w+", "choose Explore → Trace with → automatically"),
+    (r"choose --importer tvm-fx", "choose Explore → Translate with → from_fx"),
+    (r"choose --importer tvm-export", "choose Explore → Translate with → from_exported_program"),
+    (r" \(--importer lowerscope\)", " (Explore → Translate with)"),
+    (r"give that with --library", "load it: Explore → Load a library file"),
+    (r"[Ll]ower the model with --params-as-inputs", "Choose Edit → Parameters → as inputs"),
+    (r", or give --schedule", ""),
+    (r"Leave --tracker and --key out, or c", "C"),
+    (r"Give both: --tracker \S+ --key \S+", "Give both: the tracker and the key"),
+    (r"or add --force to overwrite it", "or overwrite it"),
+    (r"(?:,? for example|,? such as)?(?:^| )--\w\S*(?: \S+)?", ""),
+)
+"""Patterns of options in remedies, with what to do in the window; the last removes an option."""
+
+_PLACES = (
+    (r"^--input (\w+)", r"the input \1"),
+    (r"--(?:dim|sizes) (\w+)\S*", r"the dimension \1"),
+    (r"--(?:dim|sizes)", "the dimensions"),
+    (r"--importer \S+", "Explore → Translate with"),
+    (r"--lowering \S+", "the lowering"),
+    (r"--override (\S+)", r"the lowering of \1"),
+    (r"(?<!\S)--(\w[\w-]*)", r"\1"),
+)
+"""Patterns of options where something is wrong."""
+
+
+def in_window(problem: Problem) -> Problem:
+    """Return a problem whose place and remedy name no option of the command line."""
+    if "--" not in problem.where and "--" not in problem.todo:
+        return problem
+    todo = _replaced(problem.todo, _REMEDIES).strip(" ,;")
+    where = _replaced(problem.where, _PLACES)
+    return msgspec.structs.replace(problem, where=where, todo=f"{todo[:1].upper()}{todo[1:]}")
+
+
+def _replaced(text: str, patterns: tuple[tuple[str, str], ...]) -> str:
+    for pattern, words in patterns:
+        text = re.sub(pattern, words, text)
+    return text

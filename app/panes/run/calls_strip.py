@@ -1,0 +1,222 @@
+"""The calls of the last run and its memory, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import IconButton
+from lowerscope.app.kit.charts.plots import Group, Piece, RunChart, Span
+from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.pane import ElidedLabel, SeenPage
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
+from lowerscope.app.kit.theme import family_colour
+from lowerscope.app.panes.common.descriptions import families_of, names_of
+from lowerscope.app.panes.run.runs import Runs
+from lowerscope.core.model.formatting import bytes_text, duration_text, shape_text, share_text
+from lowerscope.core.model.graph import FAMILY_NAMES
+from lowerscope.core.model.run_records import CallRun, MemoryRecord, RunRecord, Storage
+from lowerscope.core.model.snapshot import Snapshot
+
+
+def selected_with(call: CallRun) -> tuple[str, ...]:
+    """Return the ids selected with a call: its nodes, or its callee."""
+    return call.nodes or ((call.entity,) if call.entity else ())
+
+
+def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
+    """Return the calls of a run as spans, with the memory allocated during each."""
+    live, families = record.memory.live, families_of(snapshot)
+    whole = sum(each.milliseconds for each in record.calls) or 1.0
+    return tuple(
+        Span(
+            key=f"call:{index}",
+            length=call.milliseconds,
+            title=call.function,
+            tooltip="\n".join(_call_lines(call, index, whole, live)),
+            # A fused function has the family of the first, which is that of the heaviest as a rule.
+            family=next(filter(None, map(families.get, call.nodes)), ""),
+            amount=live[index] if index < len(live) else 0.0,
+        )
+        for index, call in enumerate(record.calls)
+    )
+
+
+def _call_lines(call: CallRun, index: int, whole: float, live: Sequence[int]) -> Iterator[str]:
+    yield f"{index + 1}  {call.function}"
+    yield f"{duration_text(call.milliseconds)}  ·  {share_text(call.milliseconds / whole)}"
+    if call.nodes:
+        yield names_of(call.nodes)
+    if index < len(live):
+        yield _tr("{0} of memory are taken").format(bytes_text(live[index]))
+
+
+def groups_of(snapshot: Snapshot, record: RunRecord) -> tuple[Group, ...]:
+    """Return the consecutive calls of each part of the model; none for a model without parts."""
+    paths = [
+        next(
+            (node.module.split(".") for each in call.nodes if (node := snapshot.nodes.get(each))),
+            [],
+        )
+        for call in record.calls
+    ]
+    depth = 0
+    while len({tuple(path[: depth + 1]) for path in paths if path}) == 1 and depth < 8:
+        depth += 1
+    found: list[Group] = []
+    for number, path in enumerate(paths):
+        title = path[min(depth, len(path) - 1)] if path else ""
+        if found and found[-1].title == title:
+            found[-1] = Group(found[-1].first, number, title)
+        else:
+            found.append(Group(number, number, title))
+    # Where each call is a part of its own, the titles of the calls say as much.
+    return tuple(each for each in found if each.title) if 1 < len(found) < len(paths) else ()
+
+
+def pieces_of(memory: MemoryRecord) -> tuple[Piece, ...]:
+    """Return the storages, the largest first."""
+    storages = sorted(memory.storages, key=lambda each: -each.size)
+    return tuple(Piece(each.begin, each.end, _storage_text(each)) for each in storages)
+
+
+def _storage_text(storage: Storage) -> str:
+    lines = [_tr("storage of {0}").format(bytes_text(storage.size))]
+    for tensor in storage.tensors[:8]:
+        shape = shape_text(tensor.shape)
+        at = _tr("calls {0} to {1}").format(tensor.written + 1, tensor.last + 1)
+        returned = _tr(", returned") if tensor.returned else ""
+        lines.append(f"{tensor.name}: {shape} {tensor.dtype}, {at}{returned}")
+    if len(storage.tensors) > 8:
+        lines.append(_tr("and {0} more").format(len(storage.tensors) - 8))
+    return "\n".join(lines)
+
+
+def memory_text(memory: MemoryRecord) -> str:
+    """Return a line on the memory that a run allocates, or why it is unknown."""
+    if memory.reason:
+        return _tr("memory: {0}").format(memory.reason)
+    if not memory.storages:
+        return ""
+    return _tr("memory: at most {0} in {1} storages, {2} if none were shared").format(
+        bytes_text(memory.peak), len(memory.storages), bytes_text(memory.tensors)
+    )
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("CallsStrip", text)
+
+
+HEAD = 28
+"""Height of the line above the chart."""
+
+
+class CallsStrip(SeenPage):
+    """The chart of the calls with the memory during them; a click selects what a call computes.
+
+    Args:
+        with_pieces: Whether the storages are shown below the memory.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        runs: Runs,
+        *,
+        with_pieces: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._runs = runs
+        self._with_pieces = with_pieces
+        self.summary = ElidedLabel(role="quiet")
+        self.chart = RunChart(self.tr("Calls of the run and the memory that they take"))
+        size = (24, 24)
+        smaller = IconButton("minus", self.tr("Zoom out (-)"), size=size)
+        larger = IconButton("plus", self.tr("Zoom in (+)"), size=size)
+        whole = IconButton("fit", self.tr("Show the whole run (0)"), size=size)
+        smaller.clicked.connect(self._zoom_out)
+        larger.clicked.connect(self._zoom_in)
+        whole.clicked.connect(self.chart.show_all)
+        title = Label(self.tr("Calls"), role="title")
+        self.legend = MarkupLabel(role="quiet")
+        head = row_of(
+            None,
+            title,
+            (self.summary, 1),
+            self.legend,
+            smaller,
+            whole,
+            larger,
+            margins=(12, 2, 8, 2),
+            spacing=8,
+        )
+        column_of(self, head, (self.chart, 1))
+        self.setMinimumHeight(HEAD + 56)
+        self.chart.chosen.connect(self._select_call)
+        document.on(("snapshot", "run", "running"), self.show_if_seen)
+        document.on(("selection", "snapshot"), self._show_selection)
+        theme.notifier().changed.connect(self.show_if_seen)
+
+    def show_content(self) -> None:
+        snapshot, record = self._document.snapshot, self._runs.newest
+        if snapshot is None or record is None or not record.calls:
+            self.chart.set_run(())
+            self.chart.set_empty(self.tr("No call was timed."))
+            self.legend.setText("")
+            self.summary.set_whole("")
+            return
+        count, whole = len(record.calls), sum(each.milliseconds for each in record.calls)
+        calls = self.tr("1 call") if count == 1 else self.tr("{0} calls").format(count)
+        words = [self.tr("{0} in {1}").format(calls, duration_text(whole))]
+        if self._with_pieces:
+            words.append(memory_text(record.memory))
+        self.summary.set_whole(" · ".join(filter(None, words)))
+        pieces = pieces_of(record.memory) if self._with_pieces else ()
+        peak = record.memory.peak
+        most = self.tr("memory alive, at most {0}").format(bytes_text(peak)) if peak else ""
+        groups = groups_of(snapshot, record)
+        spans = spans_of(snapshot, record)
+        self.chart.set_run(spans, pieces, most, groups)
+        colours, families = theme.current(), {each.family for each in spans}
+        entry = '<span style="color:{0}">■</span> {1}'
+        self.legend.setText(
+            join_markup(
+                " &nbsp; ",
+                [
+                    markup(entry, family_colour(colours, family), title)
+                    for family, title in FAMILY_NAMES.items()
+                    if family in families
+                ],
+            )
+        )
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        record = self._runs.newest
+        if record is None or not self.isVisible():
+            return
+        chosen, marked = set(self._document.selection.chosen), self.chart.marked()
+        calls = [
+            f"call:{index}"
+            for index, call in enumerate(record.calls)
+            if not chosen.isdisjoint(selected_with(call)) or call.entity in chosen
+        ]
+        # A function is called several times: the selected call stays marked.
+        self.chart.mark([marked] if marked in calls else calls)
+
+    def _select_call(self, key: str) -> None:
+        record = self._runs.newest
+        if record is not None:
+            self._document.select(selected_with(record.calls[int(key.partition(":")[2])]))
+
+    def _zoom_in(self) -> None:
+        self.chart.zoom_by(self.chart.ZOOM_STEP)
+
+    def _zoom_out(self) -> None:
+        self.chart.zoom_by(1 / self.chart.ZOOM_STEP)

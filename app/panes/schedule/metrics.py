@@ -1,0 +1,532 @@
+"""Metrics of the scheduled function: its verdict, work and speed, its variants, the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.bar_controls import Pill
+from lowerscope.app.kit.buttons import check_box, push_button
+from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.pane import PART, ElidedLabel, PartsLabel, SeenPage
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import head_of
+from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
+from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
+from lowerscope.app.panes.schedule.model import Scheduling
+from lowerscope.app.panes.schedule.schedule_variants import Variants
+from lowerscope.core.model.formatting import (
+    NONE,
+    UNRELIABLE,
+    bytes_text,
+    duration_text,
+    durations_text,
+    error_text,
+    figure_text,
+    operations_text,
+    ratio_text,
+    share_text,
+)
+from lowerscope.core.model.queries import CheckQuery, PeaksQuery
+from lowerscope.core.model.schedule import Schedule, is_shared, shown_name
+from lowerscope.core.model.schedule_records import Checked, Measured, Work
+
+# --- Texts on a function's metrics: its verdict, its rates and its work ---
+
+Verdict = tuple[str, str, str, str]
+"""Role of a `Pill`, word, figure, and details."""
+
+
+def verdict_of(measurements: Measurements, of: Scheduled) -> Verdict:
+    """Return the verdict on whether a scheduled function computes the same."""
+    if not of.primitives:
+        return "neutral", tr("unscheduled"), "", tr("What steps are compared with")
+    checked = measurements.checked(of)
+    if checked is not None:
+        return _verdict(checked)
+    problem = measurements.problem(of.check)
+    if problem is not None:
+        return "neutral", tr("not known"), _short(problem.what), problem.line()
+    if measurements.doing == of.check:
+        return "busy", tr("checking"), "", tr("Compiled and run against the unscheduled function")
+    if measurements.is_coming(of.check):
+        return "busy", tr("to be checked"), "", ""
+    return "neutral", tr("not checked"), "", tr("Measure checks it as well")
+
+
+def _verdict(checked: Checked) -> Verdict:
+    error, tolerance = checked.max_abs_error, checked.tolerance
+    allowed = tr("exact values have to be equal")
+    if tolerance is not None:
+        allowed = tr("off by {0} at most, {1} is allowed for sums of this length").format(
+            error_text(error), error_text(tolerance)
+        )
+    if checked.at:
+        allowed += "\n" + tr("with {0}, the size that the model is traced at").format(checked.at)
+    if checked.verdict == "same":
+        figure = tr("exactly") if not error else tr("to {0}").format(error_text(error))
+        more = f"{checked.reason}\n{allowed}" if checked.reason else allowed
+        return "right", tr("same"), figure, more
+    if checked.verdict == "inconclusive":
+        return "unsure", tr("inconclusive"), "", checked.reason
+    if checked.verdict == "differs":
+        short = _short(checked.reason)
+        is_far = error is not None and tolerance is not None and error > tolerance
+        figure = tr("by {0}").format(error_text(error)) if is_far else short
+        return "wrong", tr("differs"), figure, f"{checked.reason}\n{allowed}"
+    return "neutral", tr("not known"), _short(checked.reason), checked.reason
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= 48 else f"{reason[:47]}…"
+
+
+def standing(measured: Measured, before: Measured | None) -> list[str]:
+    """Return the time of a function, and how it compares with the unscheduled one and torch."""
+    parts = [duration_text(measured.milliseconds)]
+    if before is not None and before is not measured:
+        parts.append(_compared(measured, before.milliseconds, before.disturbed, tr("unscheduled")))
+    if measured.torch_ms and not measured.torch_does_more:
+        parts.append(_compared(measured, measured.torch_ms, False, tr("torch")))
+    return parts
+
+
+def _compared(measured: Measured, other: float, disturbed: bool, name: str) -> str:
+    ratio = other / measured.milliseconds
+    words = tr("{0} faster than {1}") if ratio >= 1 else tr("{0} slower than {1}")
+    about = measured.disturbed or disturbed
+    return words.format(ratio_text(max(ratio, 1 / ratio), about=about), name)
+
+
+def faster_text(before: Measured, after: Measured) -> str:
+    """Return the speedup: ``12.0×``, or ``≈ 12.0×`` if a time is unreliable."""
+    about = before.disturbed or after.disturbed
+    return ratio_text(before.milliseconds / after.milliseconds, about=about)
+
+
+def tr(text: str) -> str:
+    """Translate."""
+    return QCoreApplication.translate("number_words", text)
+
+
+# --- The rows of the table of metrics: a function's work and speed, beside torch's ---
+
+
+def work_rows(work: Work) -> Iterator[Row]:
+    """Yield the rows on the work of one call."""
+    read, written = (
+        tr("not known") if each is None else bytes_text(each) for each in (work.read, work.written)
+    )
+    flops = tr("not known") if work.flops is None else operations_text(work.flops)
+    in_model = tr("In one run of the model")
+    if work.at:
+        traced = tr("The size that the model is traced at; the function takes others as well")
+        yield _row("at", tr("at the size"), work.at, tooltip=traced)
+    yield _row("calls", tr("calls"), f"{work.calls:,}", tooltip=in_model)
+    yield _row("flops", tr("operations"), flops)
+    yield _row("read", tr("reads"), read)
+    yield _row("written", tr("writes"), written)
+    yield _row("intensity", tr("FLOP / byte"), figure_text(work.intensity))
+
+
+def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
+    """Yield the rows on speed; torch's rates if it computes exactly the same."""
+    torch = measured.torch_ms
+    nodes = ", ".join(measured.torch_nodes)
+    of_torch = Cell("–")
+    if torch is not None and measured.torch_does_more:
+        more = tr("The function is a part of {0} only; torch computes all of it").format(nodes)
+        of_torch = Cell(f"({duration_text(torch)})", "quiet", tooltip=more)
+    elif torch is not None:
+        of_torch = Cell(duration_text(torch), bold=True, tooltip=nodes)
+    role, more = ("unsure", UNRELIABLE) if measured.disturbed else ("", "")
+    time = Cell(duration_text(measured.milliseconds), role, bold=True, tooltip=more)
+    half = tr("Half of {0} measurements are between these times").format(measured.repeats)
+    alone = None if measured.torch_does_more else torch
+    flops = None if work is None else work.flops
+    moved = None if work is None or work.read is None else work.read + (work.written or 0)
+    spread = durations_text(measured.low, measured.high)
+    if measured.repeats == 1:
+        spread = tr("one call")
+    share = NONE if measured.share is None else share_text(measured.share)
+    roof = tr("Of what this machine allows for so many operations and bytes")
+    yield Row("time", (Cell(tr("time"), "quiet"), time, of_torch))
+    yield _row("spread", tr("spread"), spread, tooltip=half)
+    yield _row("gflops", "GFLOP/s", figure_text(measured.gflops), _rate(flops, alone))
+    yield _row("gbytes", "GB/s", figure_text(measured.gbytes_per_second), _rate(moved, alone))
+    yield _row("share", tr("of roofline"), share, tooltip=roof)
+    yield _row("build", tr("compiling"), duration_text(measured.build_ms))
+
+
+def _row(key: str, name: str, here: str, torch: str = "", tooltip: str = "") -> Row:
+    return Row(key, (Cell(name, "quiet", tooltip=tooltip), Cell(here, tooltip=tooltip), torch))
+
+
+def _rate(amount: float | None, milliseconds: float | None) -> str:
+    return figure_text(amount / milliseconds / 1e6) if amount and milliseconds else ""
+
+
+BAR_WIDTH = 72
+STATE_HEIGHT = 26
+VERDICT_WIDTH = 220
+
+UNSCHEDULED = "unscheduled"
+"""Key of the row of the unscheduled function."""
+
+BEST = "best"
+"""Key of the row of the fastest version, if it is no longer a variant."""
+
+
+class Figures(SeenPage):
+    """The figures of the function at the current step, beside torch's."""
+
+    def __init__(
+        self,
+        document: Document,
+        measurements: Measurements,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._measurements = measurements
+        self.measure = push_button(
+            self.tr("Measure"), self.tr("Check and measure the current step again (Ctrl+Return)")
+        )
+        self.stop = push_button(self.tr("Stop"), self.tr("Stop checking and measuring"))
+        self.state = ElidedLabel(role="quiet")
+        self.state.setContentsMargins(10, 0, 10, 0)
+        self.state.setFixedHeight(STATE_HEIGHT)
+        self.table = Table(
+            self.tr("Numbers of the function"),
+            (
+                Column("", stretch=True),
+                Column(self.tr("here"), numeric=True),
+                Column(self.tr("torch"), numeric=True),
+            ),
+        )
+        self.title = Label(self.tr("Numbers"), role="title")
+        self.head = head_of(self.title, STRETCH, self.measure, self.stop)
+        column_of(self, self.head, (self.table, 1), self.state)
+        self.measure.clicked.connect(measurements.measure)
+        self.stop.clicked.connect(measurements.cancel)
+        measurements.changed.connect(self.show_if_seen)
+        document.on(("run", "running"), self.show_if_seen)
+        self.show_content()
+
+    def show_content(self) -> None:
+        measurements = self._measurements
+        here = measurements.here
+        self.stop.setVisible(measurements.doing is not None)
+        self.measure.setVisible(measurements.doing is None)
+        self.measure.setEnabled(here is not None)
+        self.state.set_whole(self._state_text(here))
+        rows: list[Row] = []
+        if here is not None:
+            work, now = measurements.work, measurements.measured(here)
+            rows += [] if now is None else measured_rows(now, work)
+            rows += [] if work is None else work_rows(work)
+        self.table.set_rows(rows)
+
+    def _state_text(self, here: Scheduled | None) -> str:
+        measurements = self._measurements
+        if here is None:
+            return ""
+        doing = measurements.doing
+        if isinstance(doing, CheckQuery):
+            return self.tr("Comparing the values with the unscheduled function")
+        if doing is not None:
+            peaks = self.tr("Measuring the peak rates of this machine")
+            return peaks if isinstance(doing, PeaksQuery) else self.tr("Measuring")
+        if self._document.running:
+            return self.tr("Waits until the model has run")
+        if measurements.waits:
+            return self.tr("Waits until the tuning is paused or over")
+        problem = measurements.problem(here.measure)
+        if problem is not None:
+            return problem.line()
+        measured = measurements.measured(here)
+        return UNRELIABLE if measured is not None and measured.disturbed else ""
+
+
+class VariantTable(SeenPage):
+    """The variants of the schedule beside the unscheduled function and torch."""
+
+    def __init__(
+        self,
+        scheduling: Scheduling,
+        variants: Variants,
+        measurements: Measurements,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._variants = variants
+        self._measurements = measurements
+        self._scheduling = scheduling
+        self.all = push_button(
+            self.tr("Measure all"), self.tr("Check and measure all variants of this function")
+        )
+        self.again = push_button(
+            self.tr("Measure again"),
+            self.tr("Measure again what was measured while other programs were busy"),
+        )
+        self.everywhere = check_box(
+            "",
+            self.tr(
+                "Ticked: all functions of the same structure share the schedule.\n"
+                "Unticked: this one has a schedule of its own, and the others keep theirs."
+            ),
+        )
+        self.table = Table(
+            self.tr("Variants of the schedule"),
+            (
+                Column(self.tr("variant"), stretch=True),
+                Column("", width=BAR_WIDTH),
+                Column(self.tr("time"), numeric=True),
+                Column(self.tr("faster"), numeric=True, tooltip=self.tr("than unscheduled")),
+                Column(self.tr("values")),
+            ),
+        )
+        self.title = Label(self.tr("Variants"), role="title")
+        self.head = head_of(self.title, STRETCH, self.everywhere, self.again, self.all)
+        column_of(self, self.head, (self.table, 1))
+        self.all.clicked.connect(self.measure_all)
+        self.again.clicked.connect(self._measure_again)
+        self.everywhere.clicked.connect(variants.set_everywhere)
+        self.table.row_activated.connect(self._choose)
+        measurements.changed.connect(self.show_if_seen)
+        scheduling.changed.connect(self.show_if_seen)
+        self.show_content()
+
+    def measure_all(self) -> None:
+        """Check and measure all variants and the unscheduled function."""
+        schedules = tuple(each.primitives for each in self._variants.all)
+        self._measurements.measure_all(((), *schedules))
+
+    def _measure_again(self) -> None:
+        here = self._measurements.here
+        if here is not None:
+            self._measurements.measure_again(self._disturbed(here))
+
+    def _choose(self, key: str) -> None:
+        if key == UNSCHEDULED:
+            self._variants.choose(None)
+        elif key.startswith("variant:"):
+            self._variants.choose(key.removeprefix("variant:"))
+        elif key == BEST and self._measurements.best is not None:
+            best, _ = self._measurements.best
+            self._variants.add_with(self.tr("best"), best.primitives)
+
+    # Content
+
+    def show_content(self) -> None:
+        here = self._measurements.here
+        idle = here is not None and self._measurements.doing is None
+        self.all.setEnabled(here is not None)
+        self.again.setVisible(idle and here is not None and bool(self._disturbed(here)))
+        self.table.set_rows(() if here is None else self._rows(here))
+        self._show_alike()
+
+    def _show_alike(self) -> None:
+        record, schedule = self._scheduling.record, self._scheduling.schedule
+        twins = () if record is None else record.twins
+        functions, alike = len(twins) + 1, self._variants.alike
+        shared = schedule is None or is_shared(schedule)
+        if schedule is None or not shared or alike == functions:
+            text = self.tr("all {0} alike").format(functions)
+        else:
+            text = self.tr("{0} of {1} alike").format(alike, functions)
+        self.everywhere.setText(text)
+        self.everywhere.setVisible(bool(twins))
+        self.everywhere.setAccessibleDescription(", ".join(twins))
+        self.everywhere.setChecked(shared)
+
+    def _disturbed(self, here: Scheduled) -> list[Scheduled]:
+        """Return the versions measured while other programs used the processors."""
+        shown = dict.fromkeys((here, *(of for _, _, of in self._sides(here))))
+        found = [(of, self._measurements.measured(of)) for of in shown]
+        return [of for of, measured in found if measured is not None and measured.disturbed]
+
+    def _sides(self, here: Scheduled) -> list[tuple[str, str, Scheduled]]:
+        """Return key, name and version of each row: the unscheduled function, and the variants."""
+        sides = [(UNSCHEDULED, self.tr("unscheduled"), here.unscheduled)]
+        for each in self._variants.all:
+            name = shown_name(each.variant)
+            of = here if self._is_shown(each) else here.after(each.primitives)
+            sides.append((f"variant:{each.variant}", name, of))
+        best = self._measurements.best
+        if best is not None and best[0] not in [of for _, _, of in sides]:
+            sides.append((BEST, self.tr("best so far"), best[0]))
+        return sides
+
+    def _is_shown(self, schedule: Schedule) -> bool:
+        """Return whether a schedule is shown with all its steps."""
+        record = self._scheduling.record
+        is_on = schedule is self._scheduling.schedule
+        return is_on and record is not None and record.index == len(schedule.primitives)
+
+    def _rows(self, here: Scheduled) -> tuple[Row, ...]:
+        sides, schedule = self._sides(here), self._scheduling.schedule
+        on = UNSCHEDULED if schedule is None else f"variant:{schedule.variant}"
+        known = [self._measurements.measured(of) for _, _, of in sides]
+        torch = next((each for each in known if each is not None and each.torch_ms), None)
+        times = [each.milliseconds for each in known if each is not None]
+        if torch is not None and torch.torch_ms:
+            times.append(torch.torch_ms)
+        longest = max(times, default=0.0)
+        rows = [self._row(key, name, of, key == on, longest) for key, name, of in sides]
+        if torch is not None and torch.torch_ms is not None:
+            rows.append(self._torch_row(torch, torch.torch_ms, known[0], longest))
+        return tuple(rows)
+
+    def _torch_row(
+        self, measured: Measured, time: float, before: Measured | None, longest: float
+    ) -> Row:
+        name = self.tr("torch, node") if measured.torch_does_more else self.tr("torch")
+        faster = "" if before is None else ratio_text(before.milliseconds / time)
+        bar = Cell("", gauge=Gauge(time / longest, "quiet"))
+        cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
+        return Row("torch", cells)
+
+    def _row(self, key: str, name: str, of: Scheduled, on: bool, longest: float) -> Row:
+        measurements = self._measurements
+        measured, before = measurements.measured(of), measurements.measured(of.unscheduled)
+        best = measurements.best
+        is_best = best is not None and best[0] == of and bool(of.primitives)
+        time, faster, bar = NONE, Cell(""), Cell("")
+        disturbed = ""
+        if measured is not None:
+            time = duration_text(measured.milliseconds)
+            bar = Cell(
+                "", gauge=Gauge(measured.milliseconds / longest, "accent" if on else "quiet")
+            )
+            disturbed = UNRELIABLE if measured.disturbed else ""
+            if before is not None:
+                either = UNRELIABLE if before.disturbed else disturbed
+                faster = Cell(
+                    faster_text(before, measured), "unsure" if either else "", tooltip=either
+                )
+        role, word, figure, more = verdict_of(measurements, of)
+        mark = {"right": "✓ ", "wrong": "✕ "}.get(role, "")
+        # The baseline of the others.
+        word = word if of.primitives else NONE
+        ink = role if role in ("right", "wrong") else "quiet"
+        marks = ("● " if on else "") + ("★ " if is_best else "")
+        facts = [self._steps_text(of)]
+        if not on:
+            facts.append(self.tr("Return or a double click enables it"))
+        if on:
+            facts.append(self.tr("● the enabled one"))
+        if is_best:
+            facts.append(self.tr("★ the fastest so far"))
+        return Row(
+            key,
+            (
+                Cell(f"{marks}{name}", bold=on, tooltip="\n".join(facts)),
+                bar,
+                Cell(
+                    time,
+                    "unsure" if disturbed else "right" if is_best else "",
+                    bold=is_best,
+                    tooltip=disturbed,
+                ),
+                faster,
+                Cell(f"{mark}{word}", ink, tooltip=f"{figure}\n{more}".strip()),
+            ),
+        )
+
+    def _steps_text(self, of: Scheduled) -> str:
+        count = len(of.primitives)
+        return self.tr("1 step") if count == 1 else self.tr("{0} steps").format(count)
+
+
+class RooflineView(SeenPage):
+    """The function, torch and the limits of this machine, by intensity."""
+
+    def __init__(
+        self, scheduling: Scheduling, measurements: Measurements, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._measurements = measurements
+        self.plot = Roofline(self.tr("Roofline"))
+        self.title = Label(self.tr("Roofline"), role="title")
+        unit = ElidedLabel(role="quiet")
+        unit.set_whole(self.tr("GFLOP/s by FLOP per byte"))
+        self.head = head_of(self.title, (unit, 1))
+        column_of(self, self.head, (self.plot, 1))
+        measurements.changed.connect(self.show_if_seen)
+        scheduling.changed.connect(self.show_if_seen)
+        self.show_content()
+
+    def show_content(self) -> None:
+        measurements = self._measurements
+        here, work, peaks = measurements.here, measurements.work, measurements.peaks
+        if here is None or work is None:
+            self.plot.set_plot(Roofs(), ())
+        elif not work.intensity:
+            words = self.tr("It does no arithmetic: the bytes that it moves count")
+            if work.intensity is None:
+                words = self.tr("Its number of operations is not known")
+            self.plot.set_plot(Roofs(), (), words)
+        elif peaks is None:
+            self.plot.set_plot(Roofs(), (), self.tr("Appears once the function is measured"))
+        else:
+            self.plot.set_plot(
+                Roofs(peaks.gflops, peaks.gbytes_per_second, peaks.cache_gbytes_per_second),
+                self._marks(here, work.intensity, work.flops or 0.0),
+            )
+
+    def _marks(self, here: Scheduled, intensity: float, flops: float) -> tuple[Mark, ...]:
+        measurements = self._measurements
+        now, before = measurements.measured(here), measurements.measured(here.unscheduled)
+        best = measurements.best
+        marks = []
+        if before is not None and before.gflops and here.primitives:
+            marks.append(Mark(self.tr("unscheduled"), intensity, before.gflops, "before"))
+        if best is not None and best[0] not in (here, here.unscheduled) and best[1].gflops:
+            marks.append(Mark(self.tr("best so far"), intensity, best[1].gflops, "best"))
+        if now is not None and now.gflops:
+            marks.append(Mark(self.tr("here"), intensity, now.gflops, "here"))
+        torch = now or before
+        if torch is not None and torch.torch_ms and not torch.torch_does_more:
+            marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
+        return tuple(marks)
+
+
+class Standing(QWidget):
+    """Verdict on the values of the current step, and its time beside unscheduled and torch."""
+
+    def __init__(self, measurements: Measurements, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._measurements = measurements
+        self.verdict = Pill()
+        # Fixed size for all its texts, so that nothing beside it moves.
+        self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
+        stays = self.verdict.sizePolicy()
+        stays.setRetainSizeWhenHidden(True)
+        self.verdict.setSizePolicy(stays)
+        self.times = PartsLabel()
+        self.times.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row_of(self, (self.times, 1), self.verdict, spacing=10)
+        self.verdict.clicked.connect(measurements.measure)
+        measurements.changed.connect(self._follow)
+        self._follow()
+
+    def _follow(self) -> None:
+        measurements = self._measurements
+        here = measurements.here
+        self.verdict.setVisible(here is not None)
+        if here is None:
+            self.times.set_whole("")
+            return
+        role, word, figure, more = verdict_of(measurements, here)
+        if role == "right":
+            more, word, figure = f"{word} {figure}\n{more}", tr("same values as unscheduled"), ""
+        self.verdict.set_state(role, word, figure, more)
+        measured = measurements.measured(here)
+        before = measurements.measured(here.unscheduled)
+        parts = [] if measured is None else standing(measured, before)
+        self.times.set_whole(PART.join(parts))

@@ -1,0 +1,459 @@
+"""Explanations of fusion, in words, with the change of the recipe that would alter it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import networkx
+import tvm
+from tvm import ir, relax
+
+from lowerscope.core.ir.relax import Bound, binding_ids, callee_of, entity_of
+from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.progress import Progress
+from lowerscope.core.model.queries import WhyFusedQuery, answers
+from lowerscope.core.model.recipe import Override, Recipe, Step
+from lowerscope.core.model.why import Cause, Change, FusionAnswer
+from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.passes.fusion import (
+    KIND_TEXTS,
+    MOST_FUSED,
+    Kind,
+    Partition,
+    Vertex,
+    read_by,
+)
+from lowerscope.core.passes.recording import PassRun
+from lowerscope.core.stages import Pipeline, Stages
+
+FUSE_OPS = "FuseOps"
+
+BARRIERS: Mapping[Cause, str] = {
+    "library-call": "{other} calls a function of a library, which FuseOps leaves alone",
+    "call": "{other} calls a Relax function, which FuseOps leaves alone",
+    "not-legalised": "{other} is still the operator {operator}: FuseOps fuses calls of TensorIR "
+    "functions only, which LegalizeOps makes",
+    "not-annotated": "the function of {other} has no pattern kind, which AnnotateTIROpPattern adds",
+    "opaque": "the pattern kind of {other} is opaque: its loops are of no form that FuseOps fuses",
+    "in-place": "{other} writes in place, and its pattern kind is opaque",
+    "match-cast": "{other} is a match_cast, which checks a shape and is never fused",
+    "tuple": "{other} makes a tuple, and FuseOps fuses no fields into one",
+    "branch": "{other} is an If, which is never fused",
+    "not-a-call": "{other} is no call of a function",
+}
+"""Words for bindings that are never fused, by cause."""
+
+RULES: Mapping[Cause, str] = {
+    "output": "{source} is an output of its data-flow block, so it is written to memory anyway, "
+    "and FuseOps fuses no output into its users",
+    "used-elsewhere": "{source} has {count} users ({users}), which never meet in one binding, "
+    "and FuseOps fuses a value only with the binding where all of its uses meet",
+    "reduction": "{source} is a reduction, and FuseOps fuses no reduction into its users",
+    "reduces-twice": "{source} and {other} each bring a reduction ({kind}, {other_kind}), and a "
+    "fused function has one at most",
+    "pattern": "{source} is {kind} and {other} is {other_kind}: FuseOps fuses {allowed}",
+    "depth-limit": "the group would have more than {most} bindings",
+}
+"""Words for the rules of ``FuseOps``, by cause."""
+
+ALLOWED = {
+    Kind.ELEMENTWISE: "an elementwise operator into elementwise, broadcast and injective ones, "
+    "and at the end into a reduction, but not into the operands of a product",
+    Kind.BROADCAST: "a broadcast operator into elementwise, broadcast and injective operators, "
+    "and at the end into a reduction, but not into the operands of a product",
+    Kind.INJECTIVE: "an injective operator into elementwise, broadcast and injective ones only",
+    Kind.ANCHOR: "a product or a convolution with the elementwise operators that follow it only",
+}
+
+
+@answers(WhyFusedQuery)
+def why_fused(query: WhyFusedQuery, pipeline: Pipeline, job: Progress) -> FusionAnswer:
+    """Return whether two nodes, bindings or functions are fused, and why.
+
+    Raises `LowerscopeError` if there is no such node, or the passes before cannot be applied.
+    """
+    return _answer(query, pipeline, job, may_change=True)
+
+
+def _answer(
+    query: WhyFusedQuery, pipeline: Pipeline, job: Progress, *, may_change: bool
+) -> FusionAnswer:
+    stages = pipeline.stages(query.recipe, job)
+    one, other = _entity(stages, query.one), _entity(stages, query.other)
+    pair = _Pair(stages, one, other)
+    answer = pair.answer()
+    if answer.fused or not may_change:
+        return answer
+    for change, cause, words in pair.changes(answer):
+        changed = _changed(query.recipe, change)
+        if changed == query.recipe:
+            continue
+        other_answer = _answer(
+            msgspec.structs.replace(query, recipe=changed), pipeline, job, may_change=False
+        )
+        if other_answer.fused:
+            text = f"{words or answer.text}. {change.text} to fuse them ({other_answer.by})"
+            return msgspec.structs.replace(
+                answer, cause=cause or answer.cause, text=text, change=change
+            )
+        if cause is not None:
+            # The pass is missing, and would not fuse them either.
+            text = f"{words}; with it, they would not be fused either: {other_answer.text}"
+            return msgspec.structs.replace(other_answer, text=text)
+    return answer
+
+
+def _changed(recipe: Recipe, change: Change) -> Recipe:
+    fields = {"steps": change.steps, "overrides": change.overrides}
+    return msgspec.structs.replace(
+        recipe, **{name: value for name, value in fields.items() if value is not None}
+    )
+
+
+# --- The nodes of a question ---
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A node, a binding or a function, with the bindings that it is before the first pass."""
+
+    id: str
+    name: str
+    bindings: frozenset[str]
+
+
+def _entity(stages: Stages, text: str) -> Entity:
+    """Return the entity with an id or a name.
+
+    Raises `LowerscopeError` if there is none.
+    """
+    kind, _, name = text.rpartition(":")
+    lowered = stages.lowered
+    if lowered is not None and kind in ("", "fx") and name in lowered.nodes:
+        own = {f"relax:main/{each}" for each in lowered.nodes[name].bindings}
+        return Entity(f"fx:{name}", name, frozenset(own - _copies(stages.module)))
+    module = stages.module
+    bounds = binding_ids(module)
+    for bound in bounds:
+        if kind in ("", "relax") and name in (bound.name, bound.id.removeprefix("relax:")):
+            return Entity(bound.id, bound.name, frozenset((bound.id,)))
+    transformed = stages.transformed
+    for number in range(len(transformed.runs) + 1):
+        # The first step that has it: what is fused later has a name of its own.
+        if number and transformed.runs[number - 1].after is None:
+            continue
+        found = frozenset(_callers(stages, number, name, kind))
+        if found:
+            return Entity(f"tir:{name}", name, found)
+    names = tuple(lowered.nodes) if lowered is not None else tuple(each.name for each in bounds)
+    raise LowerscopeError(
+        f"there is no node, binding or function {text}",
+        where="why",
+        todo=f"Choose one of {listed(names)}",
+        choices=names,
+    )
+
+
+def _copies(module: tvm.IRModule) -> set[str]:
+    """Return the bindings that only give a value another name, as that of the output does."""
+    values = ((bound.id, getattr(bound.binding, "value", None)) for bound in binding_ids(module))
+    return {name for name, value in values if isinstance(value, relax.Var)}
+
+
+def _callers(stages: Stages, number: int, name: str, kind: str) -> Iterator[str]:
+    """Yield the bindings, before the first pass, of the calls of a function after a pass."""
+    if kind not in ("", "tir", "relax"):
+        return
+    module = stages.transformed.module_after(number)
+    if not any(str(variable.name_hint) == name for variable, _ in module.functions_items()):
+        return
+    origins = stages.transformed.origins(number)
+    for bound in binding_ids(module):
+        callee = callee_of(getattr(bound.binding, "value", None))
+        if isinstance(callee, ir.GlobalVar) and str(callee.name_hint) == name:
+            yield from origins.get(bound.id, ())
+
+
+# --- The answer ---
+
+
+class _Pair:
+    """Two entities of a recipe, and what became of them."""
+
+    def __init__(self, stages: Stages, one: Entity, other: Entity) -> None:
+        self._stages = stages
+        self._one, self._other = one, other
+        self._transformed = stages.transformed
+
+    def answer(self) -> FusionAnswer:
+        """Return whether they are fused, and why."""
+        one, other = self._one, self._other
+        for each in (one, other):
+            if not each.bindings:
+                return self._not("no-code", f"{each.name} makes no code of its own", each.id)
+        if one.bindings & other.bindings:
+            return self._not("same-binding", f"{one.name} and {other.name} are the same binding")
+        fused = self._fused_by()
+        if fused is not None:
+            name, function = fused
+            by = f"{name}: {function}" if function else name
+            what = f"in {function}" if function else "in one binding"
+            text = f"{name} fused {one.name} and {other.name} {what}"
+            cites = (one.id, other.id, *((f"relax:{function}",) if function else ()))
+            return FusionAnswer(fused=True, by=by, cause="fused", text=text, cites=cites)
+        run = self._fuse_run()
+        if run is None:
+            return self._not("pass-missing", f"{FUSE_OPS} is not in the pipeline")
+        return self._unfused(run)
+
+    def _not(self, cause: Cause, text: str, *cites: str) -> FusionAnswer:
+        cites = tuple(dict.fromkeys((self._one.id, self._other.id, *cites)))
+        return FusionAnswer(fused=False, by="", cause=cause, text=text, cites=cites)
+
+    def _runs(self) -> Iterator[tuple[int, PassRun]]:
+        for number, run in enumerate(self._transformed.runs, start=1):
+            if run.depth == 0 and run.after is not None and run.status == "done":
+                yield number, run
+
+    def _fuse_run(self) -> PassRun | None:
+        return next((run for _, run in self._runs() if run.name == FUSE_OPS), None)
+
+    def _fused_by(self) -> tuple[str, str] | None:
+        """Return the pass after which one binding computes both, and the function it calls."""
+        for number, run in self._runs():
+            after = self._transformed.module_after(number)
+            if after.same_as(run.before):
+                continue
+            origins = self._transformed.origins(number)
+            for bound in binding_ids(after):
+                came = frozenset(origins.get(bound.id, ()))
+                if came & self._one.bindings and came & self._other.bindings:
+                    callee = callee_of(getattr(bound.binding, "value", None))
+                    name = callee.name_hint if isinstance(callee, ir.GlobalVar) else ""
+                    return run.name, str(name)
+        return None
+
+    def _unfused(self, run: PassRun) -> FusionAnswer:
+        """Return why ``FuseOps`` did not fuse them."""
+        module = run.before
+        number = next(number for number, each in self._runs() if each is run)
+        origins = self._transformed.origins_before(number)
+        bounds = {bound.id: bound for bound in binding_ids(module)}
+        one, other = (
+            [each for each in bounds if each_entity.bindings.intersection(origins.get(each, ()))]
+            for each_entity in (self._one, self._other)
+        )
+        for entity, left in ((self._one, one), (self._other, other)):
+            if not left:
+                return self._not("removed", self._removed(entity), entity.id)
+        readers = _readers(bounds)
+        pair = next(
+            (
+                (source, user)
+                for sources, users in ((one, other), (other, one))
+                for source in sources
+                for user in readers[source]
+                if user in users
+            ),
+            None,
+        )
+        if pair is None:
+            return self._apart(readers, one, other)
+        return self._explain(module, run, *pair)
+
+    def _removed(self, entity: Entity) -> str:
+        fates = self._transformed.fates
+        fate = next((fates[each] for each in entity.bindings if each in fates), None)
+        what = "is gone" if fate is None else f"was {fate.text}"
+        return f"{entity.name} {what} before {FUSE_OPS}"
+
+    def _apart(
+        self, readers: Mapping[str, Sequence[str]], one: Sequence[str], other: Sequence[str]
+    ) -> FusionAnswer:
+        """Return the answer for entities of which neither reads a value of the other."""
+        graph = networkx.DiGraph((source, user) for source in readers for user in readers[source])
+        names = f"{self._one.name} and {self._other.name}"
+        for sources, targets in ((one, other), (other, one)):
+            for source in sources:
+                for target in targets:
+                    if source in graph and target in graph:
+                        if not networkx.has_path(graph, source, target):
+                            continue
+                        path = networkx.shortest_path(graph, source, target)
+                        count = len(path) - 2
+                        between = f"{count} binding{'s' if count > 1 else ''}"
+                        first = _short(path[1])
+                        text = f"{names} are not adjacent: {between} between them, first {first}"
+                        return self._not("not-adjacent", text, *path)
+        return self._not("not-adjacent", f"{names} are not adjacent: neither reads the other")
+
+    def _explain(self, module: tvm.IRModule, run: PassRun, source: str, user: str) -> FusionAnswer:
+        """Return why ``FuseOps`` did not fuse a binding with one that reads it."""
+        partition = Partition(module)
+        if source not in partition.vertices or user not in partition.vertices:
+            return self._not("unknown", f"{_short(source)} was grouped before {FUSE_OPS}", source)
+        one, other = partition.vertices[source], partition.vertices[user]
+        matches = match_bindings(module, run.after)
+        really = bool(set(matches.get(source, ())) & set(matches.get(user, ())))
+        if really or partition.are_fused(source, user):
+            level = "fuse_opt_level"
+            options = self._stages_step(run).options
+            if not really and options.get(level) == 0:
+                text = f"{FUSE_OPS} has {level}=0, which fuses nothing"
+                return self._not("fusion-disabled", text, source, user)
+            text = f"{FUSE_OPS} decided otherwise than the rules that are known of it"
+            return self._not("unknown", text, source, user)
+        cause, where, words = _reason(one, other, module)
+        cites = (source, user, where.bound.id, f"{FUSE_OPS} pattern kinds: {_kinds(one, where)}")
+        return self._not(cause, words, *cites)
+
+    def _stages_step(self, run: PassRun) -> Step:
+        return self._stages.recipe.steps[run.step - 1]
+
+    # Changes
+
+    def changes(self, answer: FusionAnswer) -> Iterator[tuple[Change, Cause | None, str]]:
+        """Yield changes that may fuse them, with the cause that they would cure, in order."""
+        steps = self._stages.recipe.steps
+        names = [step.name for step in steps]
+        if answer.cause == "pass-missing":
+            if FUSE_OPS in names:
+                place = names.index(FUSE_OPS)
+                text = f"Switch step {place + 1} ({FUSE_OPS}) on"
+                on = msgspec.structs.replace(steps[place], on=True)
+                changed = Change(text=text, steps=(*steps[:place], on, *steps[place + 1 :]))
+                yield changed, "pass-off", f"Step {place + 1} ({FUSE_OPS}) is off"
+            else:
+                text = f"Add {FUSE_OPS}"
+                changed = Change(text=text, steps=_with_fusion(steps))
+                yield changed, "pass-missing", answer.text
+        elif answer.cause in ("not-legalised", "not-annotated"):
+            text = "Put LegalizeOps and AnnotateTIROpPattern before FuseOps"
+            changed = Change(text=text, steps=_with_fusion(steps))
+            yield changed, "pass-order", answer.text
+        elif answer.cause == "fusion-disabled":
+            place = names.index(FUSE_OPS)
+            plain = Step(name=FUSE_OPS)
+            changed = Change(
+                text=f"Reset the options of {FUSE_OPS}",
+                steps=(*steps[:place], plain, *steps[place + 1 :]),
+            )
+            yield changed, None, ""
+        elif answer.cause == "library-call":
+            yield self._lowered_otherwise(), None, ""
+
+    def _lowered_otherwise(self) -> Change:
+        recipe, lowered = self._stages.recipe, self._stages.lowered
+        nodes = [] if lowered is None else list(lowered.nodes.values())
+        ours = self._one.bindings | self._other.bindings
+        names = [
+            each.node
+            for each in nodes
+            if each.strategy == "library"
+            and ours.intersection(f"relax:main/{name}" for name in each.bindings)
+        ]
+        added = tuple(Override(pattern=f"fx:{each}", strategy="high-level") for each in names)
+        patterns = {each.pattern for each in added}
+        kept = (each for each in recipe.overrides if each.pattern not in patterns)
+        text = f"Lower {' and '.join(names)} as high-level"
+        return Change(text=text, overrides=(*kept, *added))
+
+
+def _readers(bounds: Mapping[str, Bound]) -> dict[str, list[str]]:
+    """Return, for each binding, those that read its value."""
+    by_variable = {hash(bound.binding.var): name for name, bound in bounds.items()}
+    readers: dict[str, list[str]] = {name: [] for name in bounds}
+    for name, bound in bounds.items():
+        for variable in read_by(getattr(bound.binding, "value", None)):
+            source = by_variable.get(hash(variable))
+            if source is not None:
+                readers[source].append(name)
+    return readers
+
+
+_NEEDED = ("LegalizeOps", "AnnotateTIROpPattern", FUSE_OPS, "FuseTIR")
+
+
+def _with_fusion(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return steps with those of fusion in order, where the first of them stands or at the end."""
+    kept = {step.name: step for step in steps if step.name in _NEEDED and step.on}
+    place = next(
+        (place for place, step in enumerate(steps) if step.name in _NEEDED and step.on), len(steps)
+    )
+    others = [step for step in steps if step.name not in _NEEDED]
+    before = sum(step.name not in _NEEDED for step in steps[:place])
+    fusing = [kept.get(name, Step(name=name)) for name in _NEEDED]
+    return (*others[:before], *fusing, *others[before:])
+
+
+def _reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cause, Vertex, str]:
+    """Return the cause why `one` was not fused with its user `other`, in words."""
+    for each in (one, other):
+        if each.barrier is not None:
+            return each.barrier, each, _barrier_text(each, module)
+    if one.is_output:
+        return "output", one, RULES["output"].format(source=_title(one, module))
+    dominator = one.dominator
+    if dominator is None:
+        users = [_short(user.bound.id) for user, _ in one.users]
+        text = RULES["used-elsewhere"].format(
+            source=_title(one, module), count=len(users), users=", ".join(dict.fromkeys(users))
+        )
+        return "used-elsewhere", one, text
+    if one.blocked is None:
+        return "unknown", one, "The cause is not known"
+    cause, where = one.blocked
+    if where.barrier is not None:
+        text = _barrier_text(where, module)
+    else:
+        text = RULES[cause].format(
+            source=_title(one, module),
+            other=_title(where, module),
+            kind=_kind_text(one),
+            other_kind=_kind_text(where),
+            allowed=ALLOWED.get(one.group.kind, "nothing into it"),
+            most=MOST_FUSED,
+        )
+    if dominator is not other:
+        text += (
+            f". All uses of {_short(one.bound.id)} meet in {_short(dominator.bound.id)}, so it is "
+            "fused with all on the way there, or with none"
+        )
+    return cause, where, text
+
+
+def _barrier_text(vertex: Vertex, module: tvm.IRModule) -> str:
+    assert vertex.barrier is not None
+    operator = getattr(getattr(vertex.bound.binding, "value", None), "op", None)
+    name = operator.name if isinstance(operator, ir.Op) else ""
+    text = BARRIERS[vertex.barrier].format(other=_title(vertex, module), operator=name)
+    return text[:1].upper() + text[1:] if text.startswith("the ") else text
+
+
+def _kind_text(vertex: Vertex) -> str:
+    """Return the pattern kind of a binding, or of the group that it belongs to by then."""
+    own, grouped = KIND_TEXTS[vertex.kind], KIND_TEXTS[vertex.group.kind]
+    return own if own == grouped else f"{grouped} (by the operators that it is fused with)"
+
+
+def _kinds(*vertices: Vertex) -> str:
+    texts = {_short(each.bound.id): KIND_TEXTS[each.kind] for each in vertices}
+    return ", ".join(f"{name} {kind}" for name, kind in texts.items())
+
+
+def _title(vertex: Vertex, module: tvm.IRModule) -> str:
+    """Return a binding's variable, with the function that it calls."""
+    callee = callee_of(getattr(vertex.bound.binding, "value", None))
+    name = vertex.bound.name
+    return name if callee is None else f"{name} ({_called(callee, module)})"
+
+
+def _called(callee: Any, module: tvm.IRModule) -> str:
+    return entity_of(callee, module).partition(":")[2]
+
+
+def _short(binding: str) -> str:
+    return binding.partition("/")[2]

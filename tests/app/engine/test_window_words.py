@@ -1,0 +1,56 @@
+"""Remedies in the window name no option of the command line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from lowerscope.app.engine.window_words import in_window
+from lowerscope.core.model.problems import Problem
+
+CORE = Path(__file__).parents[3] / "core"
+
+
+def texts_of_problems() -> Iterator[tuple[str, str]]:
+    """Yield each text of `core` that names an option as a remedy or a place, with its field."""
+    for path in CORE.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            for word in call.keywords if isinstance(call, ast.Call) else ():
+                if word.arg in ("todo", "where"):
+                    text = _text(word.value)
+                    if "--" in text:
+                        yield word.arg, text
+
+
+def _text(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        parts = (each.value if isinstance(each, ast.Constant) else "x" for each in node.values)
+        return "".join(map(str, parts))
+    return ""
+
+
+def test_no_remedy_names_an_option() -> None:
+    found = list(texts_of_problems())
+    assert len(found) > 30
+    for field, text in found:
+        problem = in_window(Problem(what="x", **{field: text}))
+        assert "--" not in problem.todo + problem.where, text
+
+
+def test_a_remedy_says_where_in_the_window() -> None:
+    for todo, words in (
+        (
+            "Give --input x=1,784:float32 with your own shapes, or define example_inputs()",
+            "Give shapes in Edit → Inputs, or define example_inputs()",
+        ),
+        (
+            "check the inputs' shapes and dtypes, for example --input x=1,784:float32",
+            "Check the inputs' shapes and dtypes",
+        ),
+        ("try --tracer export", "Choose Explore → Trace with → torch.export"),
+        ("Plain -- as it was", "Plain -- as it was"),
+    ):
+        assert in_window(Problem(what="x", todo=todo)).todo == words

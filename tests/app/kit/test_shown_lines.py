@@ -1,0 +1,92 @@
+"""Lines that are shown of a text, and their places in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lowerscope.app.kit.code.shown_lines import ShownLines, wrap
+from lowerscope.core.model.compact_script import compact_script
+
+SCRIPT = """# from tvm.script import tirx as T
+
+@T.prim_func(private=True, s_tir=True)
+def add(x: T.Buffer((T.int64(1), T.int64(4)), "float32"), y: T.Buffer((T.int64(4),), "float32")):
+    # with T.sblock("root"):
+    for i in T.grid(T.int64(4)):
+        y[i] = x[T.int64(0), i] + T.float32(1.0)
+"""
+
+
+def shown(columns: int) -> ShownLines:
+    return ShownLines(SCRIPT, compact_script(SCRIPT), columns)
+
+
+def parts(line: str, columns: int) -> list[str]:
+    return [" " * indent + line[start:end] for start, end, indent in wrap(line, columns)]
+
+
+def test_a_signature_has_a_line_for_each_parameter() -> None:
+    lines = shown(48)
+    assert lines.lines[1:4] == [
+        "def add(",
+        '        x: T.Buffer((1, 4), "float32"),',
+        '        y: T.Buffer((4,), "float32")):',
+    ]
+    assert [lines.number(each) for each in range(6)] == [1, 2, 0, 0, 3, 4]
+    assert lines.numbered(3) == 4
+    assert [lines.line_of(each) for each in range(6)] == [2, 3, 3, 3, 5, 6]
+    assert (lines.first_of(3), lines.last_of(3)) == (1, 3)
+    # A hidden line has no line of its own.
+    assert lines.first_of(4) > lines.last_of(4)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "    lv = R.call_tir(cls.dense, (x, linear0.weight))",
+            ["    lv = R.call_tir(cls.dense,", "        (x, linear0.weight))"],
+        ),
+        (
+            "    out[i, j] = out[i, j] + x[i, k] * w[k, j]",
+            ["    out[i, j] = out[i, j]", "        + x[i, k] * w[k, j]"],
+        ),
+        (
+            "    def main(x: R.Tensor((1, 4))) -> R.Tensor((1, 2)):",
+            [
+                "    def main(",
+                "            x: R.Tensor((1, 4))",
+                "    ) -> R.Tensor((1, 2)):",
+            ],
+        ),
+        ("x" * 50, ["x" * 34, "    " + "x" * 16]),
+    ],
+)
+def test_lines_are_broken_where_they_are_read_apart(line: str, expected: list[str]) -> None:
+    assert parts(line, 34) == expected
+
+
+@pytest.mark.parametrize("columns", [0, 24, 40, 60, 200])
+def test_whatever_the_width_the_printed_text_is_copied(columns: int) -> None:
+    lines = shown(columns)
+    end = len(lines.lines) - 1
+    assert lines.whole((0, 0), (end, len(lines.lines[-1]))) == SCRIPT
+    if columns:
+        assert max(map(len, lines.lines)) <= columns
+    # From the loop's header to the end of the last line.
+    loop = next(at for at, line in enumerate(lines.lines) if line.startswith("    for"))
+    copied = lines.whole((loop, 4), (end, len(lines.lines[-1])))
+    assert copied == SCRIPT[SCRIPT.index("for i") :]
+
+
+def test_a_note_is_on_the_last_line_of_its_binding() -> None:
+    script = "    lv: R.Tensor((1, 4)) = R.add(first_of_two, second_of_two)"
+    lines = ShownLines(script, compact_script(script), 30)
+    assert lines.lines == ["    lv = R.add(first_of_two,", "        second_of_two)"]
+    assert [lines.note(each) for each in (0, 1)] == ["", "1×4"]
+
+
+def test_headings_are_neither_numbered_nor_copied() -> None:
+    lines = ShownLines("dense\na\nb\nadd\nc", headings=(0, 3))
+    assert [lines.number(each) for each in range(5)] == [0, 1, 2, 0, 1]
+    assert lines.whole((0, 0), (4, 1)) == "a\nb\nc"

@@ -1,0 +1,149 @@
+"""What is said of a step: its sentence, the lines that moved, the nodes that it changed, code."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline
+from lowerscope.core.model.module_steps import (
+    ComparedModule,
+    DifferenceRecord,
+    FunctionDifference,
+    Moment,
+)
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import (
+    CodeDifferenceQuery,
+    DifferenceQuery,
+    TouchingStepsQuery,
+)
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
+from tests.core.views.step_words import check_sentences
+
+
+def recipe_of(sample: str, preset: str) -> Recipe:
+    source = Source(spec=f"sample:{sample}")
+    return Recipe(source=source, steps=find_pipeline(preset).steps)
+
+
+@pytest.mark.parametrize(
+    ("sample", "preset"),
+    [
+        *(("fashion_mlp", each.name) for each in PRESETS),
+        ("conv_net", "optimise-cpu"),
+        ("transformer_block", "cpu"),
+    ],
+)
+def test_each_sentence_says_what_changed(sample: str, preset: str) -> None:
+    assert list(check_sentences(Pipeline(), recipe_of(sample, preset))) == []
+
+
+def difference(pipeline: Pipeline, recipe: Recipe, name: str) -> DifferenceRecord:
+    """Return what a pass of a recipe did."""
+    runs = pipeline.stages(recipe).transformed.runs
+    index = 1 + next(place for place, run in enumerate(runs) if run.name == name)
+    moment = Moment(section="passes", index=index)
+    here = ComparedModule(recipe=recipe, moment=moment)
+    before = ComparedModule(recipe=recipe, moment=moment, before=True)
+    return pipeline.answer(DifferenceQuery(before, here))
+
+
+def moved(record: DifferenceRecord, name: str) -> list[tuple[str, str, str]]:
+    """Return the lines that moved into a function: from which one, and both texts."""
+    texts = {each.name: (each.old.split("\n"), each.new.split("\n")) for each in record.functions}
+    (function,) = (each for each in record.functions if each.name == name)
+    return [
+        (
+            run.other,
+            texts[run.other][0][run.old - 1 + place].strip(),
+            texts[name][1][run.new - 1 + place].strip(),
+        )
+        for run in function.runs
+        if run.status == "moved-in"
+        for place in range(run.length)
+    ]
+
+
+def test_bindings_of_a_group_moved_into_its_function() -> None:
+    record = difference(Pipeline(), recipe_of("fashion_mlp", "fuse"), "FuseOps")
+    assert record.sentence == (
+        "FuseOps grouped `matmul`, `add` and `relu` into `fused_matmul_add_relu`, and `matmul1` "
+        "and `add1` into `fused_matmul1_add1`."
+    )
+    lines = moved(record, "fused_matmul_add_relu")
+    assert [(other, old.split("(")[0:2]) for other, old, _ in lines] == [
+        ("main", old.split("(")[0:2]) for _, old, _ in lines
+    ]
+    assert [old.partition(" ")[0] for _, old, _ in lines] == ["lv1", "lv2", "lv3"]
+    assert [new.partition(" ")[0] for _, _, new in lines] == ["lv1", "lv2", "gv"]
+
+
+def test_bodies_of_fused_functions_moved_into_one() -> None:
+    record = difference(Pipeline(), recipe_of("fashion_mlp", "fuse"), "FuseTIR")
+    lines = moved(record, "fused_matmul_add_relu")
+    assert {other for other, _, _ in lines} == {"matmul", "add", "relu"}
+    blocks = [new for _, old, new in lines if old == new and new.startswith("with T.sblock")]
+    assert blocks == [
+        'with T.sblock("matmul"):',
+        'with T.sblock("T_add"):',
+        'with T.sblock("compute"):',
+    ]
+
+
+def test_a_function_that_takes_the_place_of_another_has_its_lines() -> None:
+    record = difference(
+        Pipeline(), recipe_of("fashion_mlp", "optimise-cpu"), "AttachAttrLayoutFreeBuffers"
+    )
+    (old,) = {other for other, _, _ in moved(record, "fused_matmul_add_relu1")}
+    assert old == "fused_matmul_add_relu"
+
+
+def test_steps_that_change_a_node_are_those_that_change_its_lines_or_functions() -> None:
+    pipeline, recipe = Pipeline(), recipe_of("fashion_mlp", "optimise-cpu")
+    runs = pipeline.stages(recipe).transformed.runs
+
+    def names(*entities: str) -> list[str]:
+        numbers = pipeline.answer(TouchingStepsQuery(recipe, entities))
+        return [runs[number - 1].name for number in numbers]
+
+    assert names("fx:linear0")[:5] == [
+        "LegalizeOps",
+        "AnnotateTIROpPattern",
+        "FoldConstant",
+        "FuseOps",
+        "FuseTIR",
+    ]
+    # A relu has no weights to fold.
+    assert "FoldConstant" not in names("fx:relu")[:4]
+    assert names("fx:nothing") == []
+    assert set(names("fx:relu")) <= set(names("fx:relu", "fx:linear0"))
+
+
+@pytest.mark.parametrize("view", ["llvm", "asm"])
+def test_code_of_a_function_before_and_after_its_schedule(view: Literal["llvm", "asm"]) -> None:
+    pipeline, recipe = Pipeline(), recipe_of("fashion_mlp", "optimise-cpu")
+    runs = pipeline.stages(recipe).transformed.runs
+    name = "fused_matmul_add_relu1"
+
+    def code(step: str) -> FunctionDifference:
+        index = 1 + next(place for place, run in enumerate(runs) if run.name == step)
+        moment = Moment(section="passes", index=index)
+        sides = (
+            ComparedModule(recipe=recipe, moment=moment, before=True),
+            ComparedModule(recipe=recipe, moment=moment),
+        )
+        (function,) = pipeline.answer(CodeDifferenceQuery(*sides, name, view)).functions
+        return function
+
+    scheduled = code("ApplyRules")
+    assert scheduled.status == "changed"
+    assert name in scheduled.old
+    assert name in scheduled.new
+    # It took the place of a function of another name, which computes the same.
+    renamed = code("AttachAttrLayoutFreeBuffers")
+    assert (renamed.added, renamed.removed) == (0, 0)
+    with pytest.raises(LowerscopeError, match="no TensorIR function"):
+        code("FoldBatchNorm")
