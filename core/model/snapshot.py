@@ -178,8 +178,9 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     # ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module`` or
     # ``output``.
     opcode: str
-    # target, args, kwargs: as ``Graph.print_tabular`` prints them
+    # A path, an operator, or the qualified name of a function: ``torch.softmax``.
     target: str
+    # args, kwargs: as ``Graph.print_tabular`` prints them
     args: str
     kwargs: str
     # shape, dtype: of a tensor; ``None`` and empty for other values. ``type`` describes both, or

@@ -31,14 +31,6 @@ def shades(canvas: GraphCanvas) -> dict[str, str]:
     return {name: shade.text for name, shade in shown.items() if shade is not None}
 
 
-def details(window: MainWindow) -> dict[str, str]:
-    table = window.panes.details.table
-    model = table.model()
-    return {
-        model.index(row, 0).data(): model.index(row, 1).data() for row in range(model.rowCount())
-    }
-
-
 def trigger(window: MainWindow, key: str) -> None:
     action = window.commands.action(key)
     assert action.isEnabled()
@@ -76,7 +68,7 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
     assert set(shades(canvas)) == {"fx:linear0", "fx:relu", "fx:linear1"}
 
     window.document.select(("fx:relu",))
-    facts = details(window)
+    facts = window.panes.details.facts()
     assert facts["time"].startswith(duration_text(times["fx:relu"]))
     assert facts["time"].endswith("%")
     assert facts["error"].endswith("relative")

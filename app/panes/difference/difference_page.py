@@ -18,6 +18,7 @@ from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Table
+from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (
@@ -27,7 +28,7 @@ from lowerscope.core.model.module_steps import (
     Status,
 )
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import DifferenceQuery, Query
+from lowerscope.core.model.queries import CodeDifferenceQuery, DifferenceQuery, Query
 
 # --- Base of the pages of a difference: a list on the left, the content beside it ---
 
@@ -109,6 +110,7 @@ class SidesPage(QWidget):
 
 
 Kind = Literal["relax", "tensorir"]
+CodeView = Literal["llvm", "asm"]
 
 
 class DifferencePage(QWidget):
@@ -205,7 +207,9 @@ class DifferencePage(QWidget):
     def show_sides(self) -> None:
         """Show the difference of the comparison's two sides, once it arrives."""
         if self._pins.sides is None:
-            self._show_problem(self.tr("Nothing is open"), "")
+            self._show_problem(*nothing_words(self._document))
+        elif self._record is None:
+            self.diff.set_empty(self.tr("Comparing…"))
         self._watch.update()
 
     def _query(self) -> DifferenceQuery | None:
@@ -246,6 +250,77 @@ class DifferencePage(QWidget):
         found = [each.name for each in self.shown_functions() if f"tir:{each.name}" in linked]
         if found:
             self.diff.show_part(found[0])
+
+
+class CodePage(QWidget):
+    """The difference of the code of a TensorIR function, compiled by itself on both sides.
+
+    Args:
+        set_busy: Called with whether the worker is compiling.
+    """
+
+    shown = Signal()  # Another difference or a problem has arrived.
+
+    def __init__(
+        self,
+        queries: Queries,
+        pins: Pins,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._pins = pins
+        self._name = ""
+        self._view: CodeView = "llvm"
+        self._set_busy = set_busy
+        self.diff = DiffView(self.tr("Difference of the code"), changed_words)
+        column_of(self, (self.diff, 1))
+        self._watch = queries.watch(
+            self, self._query, self._take, self._take_problem, self._note_busy, self._note_progress
+        )
+
+    @property
+    def name(self) -> str:
+        """The function."""
+        return self._name
+
+    def show_code(self, name: str, view: CodeView) -> None:
+        """Show the LLVM IR or the assembly of a function, once it is compiled."""
+        self._name, self._view = name, view
+        if not name:
+            self._watch.update()
+            title = self.tr("No TensorIR function changed")
+            hint = self.tr("Code is compared of a TensorIR function that the step changed.")
+            self._show_nothing(title, hint)
+            return
+        self._watch.update()
+
+    def _query(self) -> CodeDifferenceQuery | None:
+        sides = self._pins.sides
+        if sides is None or not self._name:
+            return None
+        return CodeDifferenceQuery(*sides, self._name, self._view)
+
+    def _note_busy(self, busy: bool) -> None:
+        self._set_busy(busy)
+        if busy:
+            self._show_nothing(self.tr("Compiling {0}…").format(self._name), "")
+
+    def _note_progress(self, text: str, _fraction: float | None) -> None:
+        self._show_nothing(self.tr("Compiling {0}…").format(self._name), text)
+
+    def _take(self, record: DifferenceRecord) -> None:
+        parts = [diff_part(each) for each in record.functions]
+        self.diff.set_parts(parts, record.language)
+        self.shown.emit()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._show_nothing(problem.headline, problem.todo)
+
+    def _show_nothing(self, title: str, hint: str) -> None:
+        self.diff.set_empty(title, hint)
+        self.diff.set_parts(())
+        self.shown.emit()
 
 
 def function_counts(function: FunctionDifference) -> list[tuple[str, str]]:

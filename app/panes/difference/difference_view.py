@@ -15,12 +15,14 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
+from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.difference.difference_page import (
     ROLES,
+    CodePage,
     DifferencePage,
     function_counts,
 )
@@ -57,11 +59,14 @@ class DifferenceView(QWidget):
         self._document = document
         self._pins = pins
         self._stepping = stepping
+        self._view = "llvm"
         self.page = DifferencePage(document, queries, pins, set_busy)
         self.graph = GraphDifferencePage(document, queries, pins, set_busy)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.page)
+        self.code = CodePage(queries, pins, set_busy)
         self.pages.addWidget(self.graph)
+        self.pages.addWidget(self.code)
         self.earlier = IconButton("up", self.tr("Previous step (F7)"))
         self.later = IconButton("down", self.tr("Next step (F10)"))
         self.title = ElidedLabel()
@@ -72,6 +77,8 @@ class DifferenceView(QWidget):
                 Segment("relax", self.tr("Relax")),
                 Segment("tensorir", self.tr("TensorIR")),
                 Segment("graph", self.tr("Graph"), self.tr("The data flow of a Relax function")),
+                Segment("llvm", self.tr("LLVM"), self.tr("The function compiled by itself")),
+                Segment("asm", self.tr("Assembly"), self.tr("The function compiled by itself")),
             ),
         )
         self.columns = SegmentedSwitch(
@@ -101,7 +108,10 @@ class DifferenceView(QWidget):
         self.previous.clicked.connect(self.previous_change)
         self.following.clicked.connect(self.next_change)
         self.save.clicked.connect(self._save)
-        self.page.shown.connect(self._show_record)
+        self.page.shown.connect(self._take_record)
+        self.code.shown.connect(self._show_place)
+        self.code.diff.moved.connect(self._show_place)
+        self.code.diff.unified_wanted.connect(self._toggle_columns)
         self.graph.shown.connect(self._show_record)
         self.page.diff.moved.connect(self._show_place)
         self.page.diff.unified_wanted.connect(self._toggle_columns)
@@ -116,14 +126,14 @@ class DifferenceView(QWidget):
         if self._shows_graph:
             self.graph.step(1)
         else:
-            self.page.diff.next_change()
+            self._diff.next_change()
 
     def previous_change(self) -> None:
         """Go to the previous change."""
         if self._shows_graph:
             self.graph.step(-1)
         else:
-            self.page.diff.previous_change()
+            self._diff.previous_change()
 
     def show_only(self, name: str) -> None:
         """Show the functions with this in their name, until the sides are others."""
@@ -132,6 +142,14 @@ class DifferenceView(QWidget):
     @property
     def _shows_graph(self) -> bool:
         return self.pages.currentWidget() is self.graph
+
+    @property
+    def _shows_code(self) -> bool:
+        return self.pages.currentWidget() is self.code
+
+    @property
+    def _diff(self) -> DiffView:
+        return self.code.diff if self._shows_code else self.page.diff
 
     # Slots
 
@@ -150,6 +168,10 @@ class DifferenceView(QWidget):
         if key == "graph":
             self.graph.show_sides(self.page.relax_function)
             self.pages.setCurrentWidget(self.graph)
+        elif key in ("llvm", "asm"):
+            self._view = key
+            self.pages.setCurrentWidget(self.code)
+            self._show_code(self.page.diff.current_part())
         else:
             self.page.set_kind("tensorir" if key == "tensorir" else "relax")
             self.pages.setCurrentWidget(self.page)
@@ -157,7 +179,8 @@ class DifferenceView(QWidget):
         self._show_record()
 
     def _set_columns(self, key: str) -> None:
-        self.page.diff.set_unified(key == "one")
+        for page in (self.page, self.code):
+            page.diff.set_unified(key == "one")
         self._show_labels()
 
     def _toggle_columns(self) -> None:
@@ -170,8 +193,17 @@ class DifferenceView(QWidget):
     def _show_function(self, name: str) -> None:
         if self._shows_graph:
             self.graph.show_sides(name)
+        elif self._shows_code:
+            self._show_code(name)
         else:
             self.page.diff.show_part(name)
+        self.chips.set_current(name)
+
+    def _show_code(self, name: str) -> None:
+        """Compare the code of a function, or of the first one that changed."""
+        names = [each.name for each in self.page.changed("tensorir")]
+        name = name if name in names else names[0] if names else ""
+        self.code.show_code(name, "asm" if self._view == "asm" else "llvm")
         self.chips.set_current(name)
 
     def _show_sides(self) -> None:
@@ -198,15 +230,23 @@ class DifferenceView(QWidget):
         self.earlier.setEnabled(has_steps)
         self.later.setEnabled(has_steps)
 
+    def _take_record(self) -> None:
+        if self._shows_code:
+            self._show_code(self.code.name)
+        self._show_record()
+
     def _show_record(self) -> None:
         record, page = self.page.record, self.page
-        shown = "graph" if self._shows_graph else page.kind
+        shown = "graph" if self._shows_graph else self._view if self._shows_code else page.kind
         self.kinds.set_current(shown)
         self.sentence.set_sentence(self._sentence(), page.groups())
-        functions = page.changed("relax") if shown == "graph" else page.shown_functions()
+        functions = page.shown_functions()
+        if shown in ("graph", "llvm", "asm"):
+            functions = page.changed("relax" if shown == "graph" else "tensorir")
         self.chips.set_chips([_chip(each) for each in functions])
         unchanged = len(page.functions(page.kind)) - len(page.changed(page.kind))
-        self.same.setVisible(record is not None and unchanged > 0 and not self._shows_graph)
+        is_text = self.pages.currentWidget() is page
+        self.same.setVisible(record is not None and unchanged > 0 and is_text)
         more = self.tr("hide") if page.shows_all else self.tr("show")
         words = self.tr("1 unchanged") if unchanged == 1 else self.tr("{0} unchanged")
         self.same.setText(f"{words.format(unchanged)}: {more}")
@@ -236,14 +276,14 @@ class DifferenceView(QWidget):
         self._show_place()
 
     def _show_place(self) -> None:
-        place, count = (0, self.graph.changes()) if self._shows_graph else self.page.diff.change()
+        place, count = (0, self.graph.changes()) if self._shows_graph else self._diff.change()
         changes = self.tr("1 change") if count == 1 else self.tr("{0} changes").format(f"{count:,}")
         if place:
             changes = self.tr("change {0} of {1}").format(f"{place:,}", f"{count:,}")
         self.figure.setText(changes)
         for button in (self.previous, self.following):
             button.setEnabled(count > 0)
-        if not self._shows_graph:
+        if self.pages.currentWidget() is self.page:
             self.chips.set_current(self.page.diff.current_part())
 
     # Construction
@@ -261,7 +301,7 @@ class DifferenceView(QWidget):
             self.earlier,
             self.later,
             6,
-            (self.title, 1),
+            (self.title, 4),
             self.kinds,
             STRETCH,
             self.columns,

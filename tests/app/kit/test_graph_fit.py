@@ -34,8 +34,7 @@ def graph_of(name: str, level: str) -> GraphRecord:
     recipe = Recipe(source=Source(spec=f"sample:{name}"), lowering="te")
     fits = WHOLE if level == "expanded" else FITS
     kind = "relax" if level == "relax" else "fx"
-    record = Pipeline().answer(GraphQuery(recipe, DEFAULT, kind, None, None, fits))
-    return record
+    return Pipeline().answer(GraphQuery(recipe, DEFAULT, kind, None, None, fits))
 
 
 GRAPHS = [
