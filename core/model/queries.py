@@ -166,6 +166,22 @@ class TextQuery(Query[TextRecord], frozen=True):
         return "worker" if self.view in ("bytecode", "llvm", "asm") else _built(self.moment)
 
 
+class FunctionTextsQuery(Query[tuple[TextRecord, ...]], frozen=True):
+    """The texts of several TensorIR functions; the reason as a comment where there is none."""
+
+    recipe: Recipe
+    names: tuple[str, ...]
+    view: View = "script"  # ``"script"``, ``"numpy"`` or ``"te"``.
+    moment: Moment | None = None
+    cached_first = True
+    lane = "light"
+    doing = "printing functions"
+
+    @property
+    def child(self) -> Role:
+        return _built(self.moment)
+
+
 class CatalogueQuery(Query[tuple[PassType, ...]], frozen=True):
     """The passes that steps of a recipe can name: TVM's, and those of its files."""
 

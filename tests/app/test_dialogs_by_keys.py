@@ -126,7 +126,14 @@ def test_there_is_no_other_dialog() -> None:
     }
     assert {each.__name__ for each in here} == {
         *("AboutDialog", "EntryDialog", "ExportDialog", "ExtensionsDialog", "FusionDialog"),
-        *("MeasuringDialog", "NoSandboxDialog", "Palette", "PassDialog", "RemoteDialog"),
+        *(
+            "InputsDialog",
+            "MeasuringDialog",
+            "NoSandboxDialog",
+            "Palette",
+            "PassDialog",
+            "RemoteDialog",
+        ),
         *("RulesDialog", "RunCodeDialog", "SettingsDialog", "ShortcutsPage", "TargetDialog"),
         *("TolerancesDialog", "TuneDialog", "UnpackDialog"),
     }
