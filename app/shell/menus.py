@@ -31,6 +31,7 @@ from lowerscope.app.panes.run.commands import (
 from lowerscope.app.panes.schedule.commands import NumberCommands
 from lowerscope.app.panes.sessions.commands import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
+from lowerscope.app.panes.steps.fusion_dialog import explaining
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
@@ -222,6 +223,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.schedules.commands(),
         *window.tune.commands(),
         *NumberCommands(window.schedules, features.measurements).commands(),
+        explaining(window, document, features.queries),
         *CompareCommands(
             window, document, features.pins, lambda: window.panes.show_difference()
         ).commands(),
@@ -435,6 +437,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "difference",
         "next-change",
         "previous-change",
+        "why-fused",
         (
             "&Compare",
             (
@@ -626,9 +629,13 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
     "schedule": (
         Button("undo", "undo"),
         Button("redo", "redo"),
+        None,
         Button("schedule-moves", "search", "Primitives"),
-        Button("new-variant", "plus", "Variant"),
         Button("measure-function", "measure", "Measure"),
+        Button("new-variant", "plus", "Variant"),
+        Button("by-rule", "auto", "By rule"),
+        Button("tune", "tune", "Tune"),
+        Button("apply-to-model", "check", "Apply"),
     ),
     "run": (
         Button("measure-again", "measure", "Measure"),

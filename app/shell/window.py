@@ -91,7 +91,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
         self.settings = Settings()  # Persistent settings.
-        middle = QWidget(self)
+        self._middle = middle = QWidget(self)
         self.setCentralWidget(middle)
         self.pages = QStackedWidget(middle)
         self.welcome = WelcomePage(self.pages)  # The page without a document.
@@ -224,7 +224,6 @@ class MainWindow(QMainWindow):
         from lowerscope.app.shell.status_bar import StatusBar
         from lowerscope.app.shell.tool_bar import ToolBar
 
-        middle = self.centralWidget()
         self.preferences.start()
         show_focus()
         tell_roles()
@@ -248,8 +247,7 @@ class MainWindow(QMainWindow):
         of_model.addMenu(recent)
         self.tool_bar.set_menus(of_model, self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
-        assert middle is not None
-        self.banner = Toast(middle)
+        self.banner = Toast(self._middle)
         self._column.insertWidget(0, self.tool_bar)
         self.menus.show_mode(self.mode)
         self.status = StatusBar(
@@ -508,7 +506,16 @@ class MainWindow(QMainWindow):
         from lowerscope.app.shell.guided_tour import GuidedTour
 
         if self.tour is None:
-            self.tour = GuidedTour(self)
+            self.tour = GuidedTour(
+                self,
+                self.document,
+                self.features.stepping,
+                self.panes,
+                self.tool_bar,
+                self.menu_corner.search,
+                self.open_source,
+            )
+        self.show_panes()
         self.tour.start()
 
     def show_welcome(self) -> None:

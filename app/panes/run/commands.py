@@ -96,14 +96,14 @@ def run_step_commands(
             "next-break",
             tr("Continue to the next breakpoint"),
             partial(stepping.to_break, 1),
-            "Ctrl+F9",
+            "Ctrl+F8",
             enabled=has_breaks,
         ),
         Command(
             "previous-break",
             tr("Back to the previous breakpoint"),
             partial(stepping.to_break, -1),
-            "Ctrl+Shift+F9",
+            "Ctrl+Shift+F8",
             enabled=has_breaks,
         ),
         Command(

@@ -510,6 +510,7 @@ class _Rows(QScrollArea):
 
     def __init__(self, rows: QWidget) -> None:
         super().__init__()
+        self._rows = rows
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -522,7 +523,7 @@ class _Rows(QScrollArea):
     # Qt
 
     def sizeHint(self) -> QSize:
-        rows, width = self.widget(), max(1, self.viewport().width())
+        rows, width = self._rows, max(1, self.viewport().width())
         height = rows.heightForWidth(width) if rows.hasHeightForWidth() else -1
         return QSize(_WIDTH, max(height, rows.sizeHint().height()))
 

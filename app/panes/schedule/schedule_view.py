@@ -110,6 +110,8 @@ class ScheduleView(Pane):
         scheduling.trying.draft_changed.connect(self._show_draft)
         document.on(("recipe", "pending"), self._show)
         variants.left_over.changed.connect(self._show_left_over)
+        self.code.header.maximise_wanted.connect(self._switch_code_alone)
+        self.code.header.window_wanted.connect(self.header.window_wanted)
         self._show()
 
     def _lay_out(self) -> None:
@@ -199,6 +201,13 @@ class ScheduleView(Pane):
         self.facts.setVisible(narrow)
         self._show_facts(self.facts.current() if narrow else "variants")
         self._show_draft()
+
+    def _switch_code_alone(self) -> None:
+        """Show the code alone, or all parts again."""
+        alone = not self.dock.isHidden()
+        self.dock.setVisible(not alone)
+        self.left.setVisible(not alone)
+        self.middle.setVisible(not alone and not self._narrow)
 
     def _show_facts(self, key: str) -> None:
         parts: dict[str, Figures | VariantTable | RooflineView] = {
