@@ -16,6 +16,7 @@ from tvm import relax, tirx
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
 from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
+from lowerscope.core.ir.script import function_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.line_difference import FunctionText, function_differences
@@ -71,6 +72,7 @@ def module_difference(
         return match_bindings(before, after, new.transformed.walked)
 
     functions = _differences(old, new, before, after)
+    functions = tuple(_named(each, old, new, before, after) for each in functions)
     if old.lower_key == new.lower_key:
         functions = with_moved_lines(before, after, functions, matches)
     return DifferenceRecord(
@@ -79,6 +81,43 @@ def module_difference(
         functions=functions,
         sentence=_sentence(new, sides, Effect(before, after, functions, matches)),
     )
+
+
+def _named(
+    function: FunctionDifference,
+    old: Stages,
+    new: Stages,
+    before: tvm.IRModule,
+    after: tvm.IRModule,
+) -> FunctionDifference:
+    """Add the names of the constants of a Relax function that differs."""
+    if function.status == "same":
+        return function
+    return msgspec.structs.replace(
+        function,
+        old_names=_constant_names(old, before, function.name),
+        new_names=_constant_names(new, after, function.name),
+    )
+
+
+def _constant_names(stages: Stages, module: tvm.IRModule, name: str) -> Mapping[str, str]:
+    """Return the names of the constants in the script of a Relax function, cached."""
+    function = dict(relax_functions(module)).get(name)
+    if function is None:
+        return {}
+
+    def make() -> tuple[Any, Mapping[str, str]]:
+        known = {elements_of(each): title for title, each in stages.parameters.items()}
+        known |= _names(stages)
+
+        def name_of(constant: Any) -> str:
+            return known.get(elements_of(constant.value), "")
+
+        # Keep the function with them, so that its address is not reused.
+        return function, function_text(module, name, name_of=name_of).constants
+
+    key = key_of("names of constants", function.__chandle__(), name, stages.load_key)
+    return stages.keep("names of constants", key, make)[1]
 
 
 def _sentence(stages: Stages, sides: tuple[ComparedModule, ComparedModule], effect: Effect) -> str:

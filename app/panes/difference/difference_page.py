@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+import msgspec
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -19,6 +21,7 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Table
 from lowerscope.app.panes.common.descriptions import nothing_words
+from lowerscope.core.model.compact_script import LANGUAGE, compact_script
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (
@@ -142,6 +145,7 @@ class DifferencePage(QWidget):
         column_of(self, (self.diff, 1))
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         document.on(("selection", "snapshot"), self._follow_selection)
+        document.on(("code_form",), self._show_functions)
 
     @property
     def record(self) -> DifferenceRecord | None:
@@ -239,8 +243,13 @@ class DifferencePage(QWidget):
             others = any(self.changed(kind) for kind in get_args(Kind))
             title = self.tr("No function of this kind differs") if others else ""
             self.diff.set_empty(title or self.tr("Nothing differs"), "")
-        texts = {each.name: each.old.split("\n") for each in record.functions}
-        parts = [diff_part(each, texts, groups) for each in functions]
+        form = self._document.code_form
+        if form.compact and record.language == LANGUAGE:
+            every = {each.name: _compact(each, form.types) for each in record.functions}
+        else:
+            every = {each.name: each for each in record.functions}
+        texts = {name: each.old.split("\n") for name, each in every.items()}
+        parts = [diff_part(every[each.name], texts, groups) for each in functions]
         self.diff.set_parts(parts, record.language)
         self.shown.emit()
 
@@ -250,6 +259,34 @@ class DifferencePage(QWidget):
         found = [each.name for each in self.shown_functions() if f"tir:{each.name}" in linked]
         if found:
             self.diff.show_part(found[0])
+
+
+def _compact(function: FunctionDifference, types: bool) -> FunctionDifference:
+    """Return a function with its texts in their compact form, line by line.
+
+    A line that differs only in what this form leaves out is written as printed.
+    """
+    olds, news = function.old.split("\n"), function.new.split("\n")
+    old = _short_lines(function.old, function.old_names, types)
+    new = _short_lines(function.new, function.new_names, types)
+    for run in function.runs:
+        if run.status == "changed":
+            for i in range(run.length):
+                a, b = run.old - 1 + i, run.new - 1 + i
+                if old[a] == new[b]:
+                    old[a], new[b] = olds[a], news[b]
+    return msgspec.structs.replace(function, old="\n".join(old), new="\n".join(new))
+
+
+@lru_cache(maxsize=512)
+def _short(text: str, names: tuple[tuple[str, str], ...], types: bool) -> tuple[str, ...]:
+    lines = text.split("\n")
+    form = compact_script(text, dict(names), types=types)
+    return tuple(form.line(number, line) for number, line in enumerate(lines))
+
+
+def _short_lines(text: str, names: Mapping[str, str], types: bool) -> list[str]:
+    return list(_short(text, tuple(names.items()), types))
 
 
 class CodePage(QWidget):

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.app.panes.common.code_footer import CodeFooter
 from lowerscope.app.panes.difference.difference_page import (
     ROLES,
     CodePage,
@@ -98,7 +96,9 @@ class DifferenceView(QWidget):
         self.save = IconButton("save", self.tr("Save the difference as a patch…"))
         self.old_label = self._label()
         self.new_label = self._label()
-        self.legend = Legend()
+        self.footer = CodeFooter(document, with_types=True)
+        # Lines are side by side, and stay as long as they are.
+        self.footer.wraps.hide()
         self._lay_out()
         self.earlier.clicked.connect(self._step_back)
         self.later.clicked.connect(self._step_on)
@@ -250,8 +250,15 @@ class DifferenceView(QWidget):
         more = self.tr("hide") if page.shows_all else self.tr("show")
         words = self.tr("1 unchanged") if unchanged == 1 else self.tr("{0} unchanged")
         self.same.setText(f"{words.format(unchanged)}: {more}")
-        self.legend.set_moved(any(each.moved_in or each.moved_out for each in functions))
+        self._show_legend(any(each.moved_in or each.moved_out for each in functions))
         self._show_labels()
+
+    def _show_legend(self, moved: bool) -> None:
+        marks = [self.tr("+ added"), self.tr("− removed"), self.tr("~ changed")]
+        if moved:
+            marks.append(self.tr("↪ moved between functions"))
+        keys = self.tr("F8 next change   F10 next step")
+        self.footer.figure.set_whole(f"{'   '.join(marks)}   ·   {keys}")
 
     def _sentence(self) -> str:
         record, line = self.page.record, self._stepping.line
@@ -328,7 +335,7 @@ class DifferenceView(QWidget):
             bar.setProperty("edge", "bottom")
             bar.setProperty("ground", "panel")
             bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        parts = (header, self.sentence, row, labels, (self.pages, 1), self.legend)
+        parts = (header, self.sentence, row, labels, (self.pages, 1), self.footer)
         column_of(self, *parts)
 
 
@@ -337,45 +344,3 @@ def _chip(function: FunctionDifference) -> Chip:
     role = ROLES[function.status] or "unsure"
     counts = function_counts(function) if function.status == "changed" else []
     return Chip(function.name, mark, role, tuple(counts))
-
-
-class Legend(QWidget):
-    """The meaning of the colours of lines, and keys."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._moved = False
-        self.setFixedHeight(26)
-        theme.notifier().changed.connect(self.update)
-
-    def set_moved(self, moved: bool) -> None:
-        """Explain the mark of lines that moved, or not."""
-        self._moved = moved
-        self.update()
-
-    # Qt
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = theme.current()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.panel))
-        painter.fillRect(0, 0, self.width(), 1, QColor(colours.line))
-        painter.setFont(ui_font(12))
-        left = 12
-        marks = [
-            (self.tr("added"), colours.right, "+"),
-            (self.tr("removed"), colours.wrong, "−"),
-            (self.tr("changed"), colours.unsure, "~"),
-        ]
-        if self._moved:
-            marks.append((self.tr("moved between functions"), colours.quiet, "↪"))
-        for words, colour, sign in marks:
-            painter.setPen(QColor(colour))
-            painter.drawText(left, 17, sign)
-            painter.setPen(QColor(colours.quiet))
-            painter.drawText(left + 16, 17, words)
-            left += 36 + painter.fontMetrics().horizontalAdvance(words)
-        keys = self.tr("F8 next change   ·   F10 next step   ·   T one column or two")
-        width = painter.fontMetrics().horizontalAdvance(keys)
-        if left + width + 24 < self.width():
-            painter.drawText(self.width() - width - 12, 17, keys)
