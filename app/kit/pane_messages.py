@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from lowerscope.app.kit.buttons import IconButton, push_button
@@ -27,7 +28,7 @@ class EmptyState(QWidget):
         for label in (self._title, self._hint):
             label.setAlignment(Qt.AlignmentFlag.AlignCenter)
             label.setWordWrap(True)
-        layout = column_of(self, stretch(2), self._title, self._hint, 8, margins=24, spacing=4)
+        layout = column_of(self, stretch(2), self._title, self._hint, 8, margins=_AROUND, spacing=4)
         row = row_of(None, stretch(0), self._actions, stretch(0), spacing=None)
         layout.addLayout(row)
         layout.addStretch(3)
@@ -55,6 +56,20 @@ class EmptyState(QWidget):
         self._actions.addWidget(button)
         return button
 
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        layout = self.layout()
+        if layout is not None:
+            # A low pane needs its height for the text.
+            across, down = (_AROUND, _AROUND) if self.height() >= _LOW else (8, 2)
+            layout.setContentsMargins(across, down, across, down)
+
+
+_AROUND = 24
+_LOW = 130
+"""Height below which there is no margin around the text."""
 
 _ROLES = ("info", "wrong")
 

@@ -82,7 +82,7 @@ FOLD = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 def test_everything_that_can_have_the_focus_has_a_name(window: MainWindow) -> None:
     panes = window.panes
     for pane, pages in (
-        (panes.fx, ("graph", "table", "code", "source")),
+        (panes.fx, ("graph", "table", "code")),
         (panes.relax, ("graph", "script", "builder")),
         (panes.tensorir, ("script", "numpy", "te", "functions")),
     ):

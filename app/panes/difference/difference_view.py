@@ -1,4 +1,4 @@
-"""What a step did: a sentence, the functions that it changed, and the text before and after it."""
+"""The difference of a step: a sentence, the functions that it changed, and both texts."""
 
 from __future__ import annotations
 
