@@ -435,7 +435,7 @@ class Stepping(QObject):
         if len(stops) < 2 and not until:
             return
         here = self._here()
-        if here is None or here >= max(stops[-1], *until):
+        if here is None or here >= max((stops[-1], *until)):
             self.first()
         self._until = frozenset(until)
         self._timer.start()
