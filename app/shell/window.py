@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -173,6 +174,9 @@ class MainWindow(QMainWindow):
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
+        form = self.settings.code_form(asdict(document.code_form))
+        document.set(code_form=replace(document.code_form, **form))
+        document.on(("code_form",), self._store_code_form)
         self.preferences = PreferenceStore(self.settings, features, self.sandbox, commands)
         self.inputs_form = InputsForm(document, self)
         self.opening = Opening(document, self.trusting, self.inputs_form.ask, self)
@@ -363,6 +367,9 @@ class MainWindow(QMainWindow):
         self.mode_bar.show()
 
     # Commands: see app/shell/menus.py. Those about sources are in app/panes/sessions/opening.py.
+
+    def _store_code_form(self) -> None:
+        self.settings.set_code_form(asdict(self.document.code_form))
 
     def open_source(self, spec: str) -> None:
         """Open ``sample:NAME``, a file with a model, a session, or the archive of one."""

@@ -242,6 +242,17 @@ class DifferenceQuery(Query[DifferenceRecord], frozen=True):
         return _built(self.old.moment, self.new.moment)
 
 
+class CodeDifferenceQuery(Query[DifferenceRecord], frozen=True):
+    """The difference of the code of a TensorIR function, compiled by itself on either side."""
+
+    old: ComparedModule
+    new: ComparedModule
+    name: str
+    view: Literal["llvm", "asm"] = "llvm"
+    runs_on = "worker"
+    doing = "compiling a function before and after a step"
+
+
 class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
     """The difference of the data flow of a Relax function, laid out for fonts of these metrics."""
 

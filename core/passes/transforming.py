@@ -242,11 +242,7 @@ class _BuiltOnce:
         return built
 
 
-def _as_set(*given: Any) -> Any:
-    return _build.get()(*given)
-
-
-tvm.register_global_func(_BUILD, _as_set, override=True)
+tvm.register_global_func(_BUILD, lambda *given: _build.get()(*given), override=True)
 
 
 @dataclass(frozen=True)

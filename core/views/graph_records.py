@@ -24,6 +24,7 @@ from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
+from lowerscope.core.views.graph.families import family_of
 from lowerscope.core.views.graph.fx_graph import Values, fx_graph, label_of, operator_name
 from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph.relax_graph import FusedGroup, groups_in, relax_graph
@@ -53,6 +54,7 @@ def fx_nodes(
     for node in graph_module.graph.nodes:
         value = values.get(node.name)
         lowering = lowered.get(node.name)
+        label = str(label_of(node, graph_module, values))
         records.append(
             FxNode(
                 id=f"fx:{node.name}",
@@ -64,7 +66,8 @@ def fx_nodes(
                 shape=None if value is None else value.shape,
                 dtype="" if value is None else value.dtype,
                 type="" if value is None else value.text,
-                label=str(label_of(node, graph_module, values)),
+                label=label,
+                family=family_of(label.partition(" · ")[0]) if node.op.startswith("call") else "",
                 module=modules.get(node.name, ""),
                 line=lines.get(node.name),
                 strategy="" if lowering is None else lowering.strategy,

@@ -380,8 +380,13 @@ class CodeView(QWidget):
         self._mark_anew()
 
     def text(self) -> str:
-        """Return the printed text."""
+        """Return the printed text, with a line for each heading."""
         return self.editor.text()
+
+    def printed(self) -> str:
+        """Return the printed text without headings."""
+        last = len(self.editor.lines()) - 1
+        return self.editor.text_between((0, 0), (last, len(self.editor.lines()[last])))
 
     # Lines of the printed text, from 1
 

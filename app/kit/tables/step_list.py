@@ -135,12 +135,18 @@ class StepList(PaintedTree):
         if key in self._items:
             self.setCurrentItem(self._items[key])
 
-    def set_marked(self, key: str) -> None:
-        """Mark the row of the current step; none for ``""``."""
+    def set_marked(self, key: str, *, select: bool = True) -> None:
+        """Mark the row of the current step; none for ``""``.
+
+        Args:
+            select: Whether to select it as well, unless another row than the last one is selected.
+        """
         if key != self._marked:
+            follows = select and self.current_key() in ("", self._marked)
             self._marked = key
             if key in self._items:
-                self.setCurrentItem(self._items[key])
+                if follows:
+                    self.setCurrentItem(self._items[key])
                 self.scrollToItem(self._items[key])
             self.viewport().update()
 

@@ -29,12 +29,6 @@ def names_of(entities: tuple[str, ...], most: int = 4) -> str:
     return f"{names} and {len(entities) - most} more" if len(entities) > most else names
 
 
-def families_of(snapshot: Snapshot) -> dict[str, str]:
-    """Return the operator family of each FX node, by its id."""
-    graph = snapshot.fx_graph
-    return {} if graph is None else {box.id: box.family for box in graph.boxes}
-
-
 def find_node(snapshot: Snapshot, entity: str) -> FxNode | None:
     """Return the FX node with an id."""
     return snapshot.nodes.get(entity)

@@ -51,7 +51,7 @@ class DetailsView(Pane):
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()
         self._function = ""
-        close = IconButton("close", self.tr("Close (I)"))
+        close = IconButton("close", self.tr("Close the inspector"))
         close.clicked.connect(self.close_wanted)
         self.add_corner(close)
         self.lowering = SegmentedSwitch(self.tr("Lowering of this node"))

@@ -15,7 +15,7 @@ from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
 from lowerscope.app.kit.theme import family_colour
-from lowerscope.app.panes.common.descriptions import families_of, names_of
+from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.formatting import bytes_text, duration_text, shape_text, share_text
 from lowerscope.core.model.graph import FAMILY_NAMES
@@ -30,7 +30,7 @@ def selected_with(call: CallRun) -> tuple[str, ...]:
 
 def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
     """Return the calls of a run as spans, with the memory allocated during each."""
-    live, families = record.memory.live, families_of(snapshot)
+    live = record.memory.live
     whole = sum(each.milliseconds for each in record.calls) or 1.0
     return tuple(
         Span(
@@ -38,12 +38,18 @@ def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
             length=call.milliseconds,
             title=call.function,
             tooltip="\n".join(_call_lines(call, index, whole, live)),
-            # A fused function has the family of the first, which is that of the heaviest as a rule.
-            family=next(filter(None, map(families.get, call.nodes)), ""),
+            family=_family_of(snapshot, call),
             amount=live[index] if index < len(live) else 0.0,
         )
         for index, call in enumerate(record.calls)
     )
+
+
+def _family_of(snapshot: Snapshot, call: CallRun) -> str:
+    """Return the family of a call; of a fused one, that of its heaviest operator."""
+    nodes = (snapshot.nodes.get(each) for each in call.nodes)
+    found = {"" if node is None else node.family for node in nodes}
+    return next((family for family in FAMILY_NAMES if family in found), "")
 
 
 def _call_lines(call: CallRun, index: int, whole: float, live: Sequence[int]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
 from lowerscope.app.kit.theme import family_colour
-from lowerscope.app.panes.common.descriptions import families_of, names_of
+from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.common.dlpack_text import hand_over_text
 from lowerscope.app.panes.run.differences import is_inherited, select_next, starting, starts_here
 from lowerscope.app.panes.run.runs import Runs
@@ -70,7 +70,7 @@ KINDS: Mapping[str, Callable[[NodeRun], bool]] = {
 
 def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
     """Return the rows of the nodes that compute something, keyed by node id."""
-    inside, scale, families = _compared_at(record), _Scale(record), families_of(snapshot)
+    inside, scale = _compared_at(record), _Scale(record)
     colours = {family: family_colour(theme.current(), family) for family in FAMILY_NAMES}
     return tuple(
         _row(
@@ -80,7 +80,7 @@ def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
             record,
             scale,
             inside.get(node.id, ()),
-            colours[families.get(node.id, "")],
+            colours[node.family],
         )
         for number, (node, run) in enumerate(compared_nodes(snapshot, record), start=1)
     )
@@ -134,7 +134,7 @@ def _row(
         (
             Cell(str(number), "quiet", value=number),
             Cell(node.title, bold=is_first, tooltip=node.label),
-            Cell(operator_of(node), "quiet", tooltip=about, square=colour),
+            Cell(node.operator, "quiet", tooltip=about, square=colour),
             _error_cell(run, scale),
             _alone_cell(run),
             _time_cell(run.milliseconds),
@@ -144,11 +144,6 @@ def _row(
         ),
         wrong=is_first,
     )
-
-
-def operator_of(node: FxNode) -> str:
-    """Return a node's operator: the class of its module, or the name of its function."""
-    return node.label.partition(" · ")[0] or node.target
 
 
 def _error_cell(run: NodeRun, scale: _Scale) -> Cell:

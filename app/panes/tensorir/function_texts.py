@@ -51,6 +51,7 @@ class FunctionTexts(QWidget):
         self._moment: Moment | None = None
         self._texts: dict[str, TextRecord] = {}
         self._names: tuple[str, ...] = ()  # Functions of the last request, and of `_texts`.
+        self._shown_first = ""  # Name of the first function that is shown.
         self._watch = queries.watch(
             self, self._query, self._take_texts, self._take_problem, set_busy
         )
@@ -77,6 +78,7 @@ class FunctionTexts(QWidget):
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show an empty page with a reason."""
         self._headings, self._names, self._texts = (), (), {}
+        self._shown_first = ""
         self._watch.update()
         if title:
             self.script.code.set_empty(title, hint)
@@ -98,24 +100,22 @@ class FunctionTexts(QWidget):
         self.script.show_text(None)
 
     def _show(self) -> None:
-        before = self.script.record
         headings = [
             replace(each, is_open=each.is_open and each.key in self._texts)
             for each in self._headings
         ]
-        record, lines = _joined(headings, self._texts)
+        record, lines = joined(headings, self._texts)
         whole = tuple(f"tir:{each.key}" for each in headings)
-        # Functions that stay are at another step, or another one was opened.
-        stays = before is not None and any(
-            span.entity in whole for span in before.spans if "/" not in span.entity
-        )
+        # With the same function first, another one was opened, or all are at another step.
+        first = headings[0].key if headings else ""
+        stays, self._shown_first = bool(first) and first == self._shown_first, first
         self.script.show_text(record, whole, headings=lines, stay=stays)
 
     def _click(self, name: str, is_action: bool) -> None:
         (self.acted if is_action else self.toggled).emit(name)
 
 
-def _joined(
+def joined(
     headings: Sequence[Heading], texts: Mapping[str, TextRecord]
 ) -> tuple[TextRecord, dict[int, Heading]]:
     """Return the texts of functions as one, and its lines that are headings, from 0."""

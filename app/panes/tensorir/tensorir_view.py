@@ -152,7 +152,7 @@ class TensorIRView(Pane):
         """Move the switch between functions above the visible text, and show the footer."""
         if page in self.compiled:
             self.compiled[page].column.insertWidget(0, self._strip)
-        self.footer.setVisible(page in self.texts)
+        self.footer.setVisible(page in self.texts and self._document.snapshot is not None)
         self.footer.set_script(page == "script")
         self._show_selection()
 
@@ -179,6 +179,7 @@ class TensorIRView(Pane):
         )
         self._say(*words)
         self.by_rules.setEnabled(snapshot is not None)
+        self.footer.setVisible(self.current() in self.texts and snapshot is not None)
         if snapshot is None:
             self.functions.set_empty(*words)
             self.functions.set_rows(())
