@@ -29,7 +29,7 @@ def _begin(bench: Bench) -> None:
 def numbers(bench: Bench) -> ScheduleView:
     """Go to the figures."""
     bench.window.commands.action("numbers").trigger()
-    assert bench.view.figures.table.hasFocus()
+    assert bench.window.focusWidget() is bench.view.figures.table
     return bench.view
 
 

@@ -264,6 +264,16 @@ class TreeTable(PaintedTree):
             self.setCurrentItem(item)
         self.menu_wanted.emit(self.viewport().mapToGlobal(place))
 
+    # Qt
+
+    def event(self, event: QEvent) -> bool:
+        # Space selects a row, with Ctrl one more: the window may use it for another command.
+        override = event.type() == QEvent.Type.ShortcutOverride
+        if override and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Space:
+            event.accept()
+            return True
+        return super().event(event)
+
     # Painting
 
     def drawBranches(self, painter: QPainter, rect: QRect, index: Index) -> None:

@@ -9,7 +9,6 @@ from math import prod
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QIntValidator, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QApplication,
     QCheckBox,
     QComboBox,
     QFormLayout,
@@ -606,7 +605,7 @@ class ScheduleForm(QWidget):
         self._show_state()
 
     def _fill(self, draft: Draft | None) -> None:
-        if self._rows.isAncestorOf(QApplication.focusWidget() or self):
+        if self._rows.isAncestorOf(self.window().focusWidget() or self):
             # Keep the focus in the form when the focused row is removed.
             self.back.setFocus()
         while self._form.rowCount():

@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QStackedWidget, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
@@ -262,7 +262,7 @@ class ScheduleView(Pane):
         if drafted:
             stack.setCurrentWidget(self.form)
         elif stack.currentWidget() is not other:
-            had_focus = self.form.isAncestorOf(QApplication.focusWidget() or self)
+            had_focus = self.form.isAncestorOf(self.window().focusWidget() or self)
             stack.setCurrentWidget(other)
             if had_focus:
                 self.tree.setFocus()
@@ -285,7 +285,7 @@ class ScheduleView(Pane):
 
     def _leave_moves(self) -> None:
         """Move the focus back to the loops; a form takes it from there."""
-        if self.moves.isAncestorOf(QApplication.focusWidget() or self):
+        if self.moves.isAncestorOf(self.window().focusWidget() or self):
             self.tree.setFocus()
 
     def open_menu(self, place: QPoint) -> None:
