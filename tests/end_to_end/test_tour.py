@@ -17,7 +17,7 @@ from lowerscope.core.model.run_records import Measuring
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton
-KEY = re.compile(r"\b((?:(?:Ctrl|Alt|Shift)\+)+\w+|F\d)\b")
+KEY = re.compile(r"\b((?:(?:Ctrl|Alt|Shift)\+)+\w+|F\d+)\b")
 SECTIONS = ("Translate", "Passes", "Build", "Run")
 
 NOT_PRESSED = {"Ctrl+O"}

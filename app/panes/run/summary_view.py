@@ -260,6 +260,8 @@ class SummaryView(QScrollArea):
 
     def _show(self) -> None:
         record, outdated = self._runs.newest, self._runs.outdated
+        if self._faults.failed is not None:
+            outdated = self.tr("The figures are of the last run that ended well.")
         self.notice.setText(outdated)
         self.notice.setVisible(bool(outdated))
         if record is None:

@@ -308,7 +308,8 @@ class TensorMatrix(QWidget):
         )
         if not beside:
             self.what.set_current("values")
-        worst = record.not_finite_at if record.not_finite else record.max_abs_at
+        largest = record.worst[0].index if record.worst else ()
+        worst = record.not_finite_at if record.not_finite else largest
         if worst:
             self.slices.set_index(worst[:-2])
             self._put_cursor(worst)

@@ -13,7 +13,9 @@ from lowerscope.core.model.graph import DEFAULT, FITS, WHOLE, GraphRecord
 from lowerscope.core.model.queries import GraphQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
-from tests.benchmarks.graph_layout import laid_out, network
+from lowerscope.core.views.graph.boxes import graph_record
+from lowerscope.core.views.graph.hierarchy import Modules, Opening
+from tests.benchmarks.views import transformer
 
 SAMPLES = ("fashion_mlp", "conv_net", "depthwise_net", "transformer_block", "resnet18")
 GENERATED = {
@@ -29,8 +31,10 @@ READABLE = 9.0
 def graph_of(name: str, level: str) -> GraphRecord:
     """A sample with some or all modules expanded, or a generated graph of so many nodes."""
     if name in GENERATED:
-        count, modules = GENERATED[name]
-        return laid_out(network(count, split=True), modules=modules)
+        count, has_modules = GENERATED[name]
+        made = transformer(count)
+        modules = Modules(made.paths, {}, Opening(None, WHOLE)) if has_modules else None
+        return graph_record(made.boxes, made.flows, DEFAULT, lambda: None, modules=modules)
     recipe = Recipe(source=Source(spec=f"sample:{name}"), lowering="te")
     fits = WHOLE if level == "expanded" else FITS
     kind = "relax" if level == "relax" else "fx"

@@ -109,7 +109,7 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     window = opened.window
     alt = Qt.KeyboardModifier.AltModifier
     assert not window.back.isEnabled()
-    opened.click("timeline")
+    opened.click("steps")
     assert opened.heading() == "Steps"
     window.page.verticalScrollBar().setValue(60)
     window.show_page("relax")
