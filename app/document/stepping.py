@@ -293,15 +293,6 @@ class Stepping(QObject):
         """Return whether a step of the timeline is visible; the filter applies to passes."""
         return self._section in APART or self._filter.takes(line)
 
-    def passed_over(self, section: Section) -> tuple[int, int]:
-        """Return how many of the slider's steps are skipped, and how many there are.
-
-        All counts of unchanged steps use this. Steps that failed or were not applied do not count.
-        """
-        made = [line for line in self.dots(section) if line.status == "done"]
-        passed = [] if section in APART else [each for each in made if not self._filter.takes(each)]
-        return len(passed), len(made)
-
     def _stops(self, section: Section, *, other: bool = False) -> list[int]:
         """Return the numbers of the visible steps, and 0 for before the first.
 

@@ -1,11 +1,11 @@
-"""Texts of a step: for the timeline, the pipeline, and the headers of panes."""
+"""Texts of a step: for the list of steps, and the headers of panes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.stepping import HEAVY, StepLine, Stepping
+from lowerscope.app.document.stepping import StepLine, Stepping
 from lowerscope.core.model.formatting import duration_text, share_text
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.snapshot import Snapshot
@@ -53,15 +53,6 @@ def call_text(call: CallRun, calls: Sequence[CallRun]) -> str:
     whole = sum(each.milliseconds for each in calls)
     share = f" · {share_text(call.milliseconds / whole)}" if whole else ""
     return f"{duration_text(call.milliseconds)}{share}"
-
-
-def run_text(calls: Sequence[CallRun]) -> str:
-    """Return a legend for the dots of a run, and the number of the VM's other calls."""
-    if not calls:
-        return ""
-    own = sum(call.own for call in calls)
-    folded = f" · {own} calls for memory and shapes folded" if own else ""
-    return f"big dots take {HEAVY:.0%} of the time{folded}"
 
 
 def moment_text(stepping: Stepping) -> str:
