@@ -22,6 +22,9 @@ from lowerscope.core.model.graph import Box, Region
 DETAIL_SCALE = 0.8
 """Below this scale boxes have header and name alone, at a readable size."""
 
+CHEVRON_SCALE = 0.45
+"""Below this scale headers, and the chevrons in them, are too small to be drawn and clicked."""
+
 BLOCK_SCALE = 0.385
 """Below this scale blocks stand for boxes that are too small, and for modules with boxes of their
 own: the bar of a module has no room for a title."""

@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.kit.canvas.detail import BLOCK_SCALE, DETAIL_SCALE
+from lowerscope.app.kit.canvas.detail import BLOCK_SCALE, CHEVRON_SCALE
 from lowerscope.app.kit.canvas.drawing import CanvasDrawing
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex, Way, described
 from lowerscope.app.kit.canvas.graph_painting import Marks
@@ -312,7 +312,7 @@ class GraphCanvas(CanvasDrawing):
         return self._index.port_at(self.view.to_graph(place)) if is_drawn else None
 
     def _is_chevron(self, place: QPointF) -> bool:
-        is_drawn = self.view.zoom >= DETAIL_SCALE
+        is_drawn = self.view.zoom >= CHEVRON_SCALE
         return is_drawn and self._index.chevron_at(self.view.to_graph(place))
 
     def _hover(self, name: str, port: Port | None = None) -> None:

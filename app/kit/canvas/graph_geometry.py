@@ -249,10 +249,11 @@ def title_bar(frame: QRectF) -> QRectF:
     return QRectF(frame.left(), frame.top(), frame.width(), TITLE_BAR)
 
 
-def chevron(place: QRectF) -> QRectF:
+def chevron(place: QRectF, scale: float = 1.0) -> QRectF:
     """Return the area of the chevron in a group, or in the title bar of a frame."""
-    bar = min(place.height(), TITLE_BAR)
-    return QRectF(place.left() + _CHEVRON_LEFT, place.top() + bar / 2 - 8, CHEVRON, 16)
+    middle = place.top() + min(place.height(), TITLE_BAR * scale) / 2
+    side = CHEVRON * scale
+    return QRectF(place.left() + _CHEVRON_LEFT * scale, middle - side / 2, side, side)
 
 
 def described(

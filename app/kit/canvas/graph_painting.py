@@ -28,7 +28,13 @@ from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.colouring import Colours
-from lowerscope.app.kit.canvas.detail import BLOCK_SCALE, DETAIL_SCALE, Block, Detail
+from lowerscope.app.kit.canvas.detail import (
+    BLOCK_SCALE,
+    CHEVRON_SCALE,
+    DETAIL_SCALE,
+    Block,
+    Detail,
+)
 from lowerscope.app.kit.canvas.graph_geometry import (
     LABEL_PIXELS,
     EdgePaths,
@@ -176,9 +182,9 @@ def _paint_module(
     painter.drawRoundedRect(outline, radius, radius)
     painter.drawLine(bar.bottomLeft() + QPointF(1, -0.5), bar.bottomRight() + QPointF(-1, -0.5))
     left = bar.left() + PADDING * scale
-    if scale >= DETAIL_SCALE:
-        paint_chevron(painter, chevron(bar), is_open=True)
-        left = chevron(bar).right() + 4
+    if scale >= CHEVRON_SCALE:
+        paint_chevron(painter, chevron(bar, scale), is_open=True)
+        left = chevron(bar, scale).right() + 4 * scale
     _paint_title(painter, region.title, bar, left, scale)
 
 
@@ -403,9 +409,9 @@ class NodePainter:
     ) -> None:
         kind = type_of(_SMALL * scale, _LEAST_SMALL)
         left, right = bar.left() + PADDING * max(scale, 0.5) - 1, bar.right() - 5 * scale
-        if node.kind in GROUPS and scale >= DETAIL_SCALE:
-            paint_chevron(painter, chevron(bar), is_open=False)
-            left = chevron(bar).right() + 2
+        if node.kind in GROUPS and scale >= CHEVRON_SCALE:
+            paint_chevron(painter, chevron(bar, scale), is_open=False)
+            left = chevron(bar, scale).right() + 2
         if node.badge:
             width = self._paint_badge(painter, node, bar, right, scale)
             right -= width + 4 * scale

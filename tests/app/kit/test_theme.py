@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.theme import DARK, LIGHT, Theme
+from lowerscope.core.model.graph import FAMILY_NAMES
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,10 @@ def test_words_can_be_read(look: Theme) -> None:
         assert contrast(words, look.node) >= 4.5, words
     for ground in (look.heat_ground, look.error_ground):
         assert contrast(look.text, ground) >= 4.5, ground
+    for family in FAMILY_NAMES:
+        ink = theme.family_colour(look, family)
+        for share, words in ((0.15, ink), (0.3, look.text)):
+            assert contrast(words, theme.mixed(look.panel, ink, share)) >= 4.5, (family, share)
     assert contrast(look.on_accent, look.accent) >= 4.5
     # What is disabled, and the outline of a box to tick.
     assert contrast(look.faint, look.panel) >= 2.9
