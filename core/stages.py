@@ -40,6 +40,7 @@ from lowerscope.core.model.recipe import (
     Extension,
     Override,
     Recipe,
+    Step,
     TracerName,
     applies_schedules,
     applies_tuned,
@@ -111,6 +112,29 @@ def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
 
 
 T = TypeVar("T")
+
+
+class _StepProgress:
+    """Progress of the steps of a recipe, of which the first `skipped` were applied before."""
+
+    def __init__(self, progress: Progress, steps: Sequence[Step], skipped: int) -> None:
+        self._progress = progress
+        self._steps = [step.name for step in steps if step.on]
+        self._place = sum(step.on for step in steps[:skipped]) - 1
+
+    def begins(self, text: str) -> None:
+        """Report the next step, by its text; the empty text is the end."""
+        self._progress.at_part(text)
+        if text:
+            self._place += 1
+            self._report(f"Applying {self._steps[self._place]}", 0.0)
+
+    def at_function(self, name: str, index: int, count: int) -> None:
+        """Report a function within the current step."""
+        self._report(f"Scheduling {name}", index / count)
+
+    def _report(self, text: str, share: float) -> None:
+        self._progress.report(text, min(1.0, (self._place + share) / len(self._steps)))
 
 
 class Stages:
@@ -513,7 +537,7 @@ class Stages:
         Raises `LowerscopeError` if parameters are to be bound, and there are none.
         """
         module, steps = self.module, steps_before_schedules(self.recipe)
-        target, passes = self.target, self.passes
+        target, passes, recipe_steps = self.target, self.passes, self.recipe.steps
         if binds_params(self.recipe) and self.loaded.module is not None and not self.parameters:
             raise LowerscopeError(
                 "there is nothing to bind: no argument of main has a value from a file",
@@ -522,7 +546,7 @@ class Stages:
             )
 
         def make() -> TransformedModel:
-            self._progress.report("Applying passes")
+            told = _StepProgress(self._progress, recipe_steps, 0)
             with self.loaded.environment():
                 return transform(
                     module,
@@ -531,7 +555,7 @@ class Stages:
                     self.parameters,
                     passes,
                     target,
-                    begins=self._progress.at_part,
+                    begins=told.begins,
                 )
 
         return self.keep("passes", self.unscheduled_key, make)
@@ -576,10 +600,12 @@ class Stages:
         start, target, passes = self.unscheduled, self.target, self.passes
 
         def make() -> TransformedModel:
-            self._progress.report("Applying schedules")
+            told = _StepProgress(self._progress, recipe.steps, len(steps_before_schedules(recipe)))
             check = self._progress.check
             schedules = recipe.schedules if applies_schedules(recipe) else ()
-            scheduled = WholeModel(schedules, self._replays, target, check, self._at_primitive)
+            scheduled = WholeModel(
+                schedules, self._replays, target, check, self._at_primitive, told.at_function
+            )
             with self.loaded.environment():
                 made = transform(
                     start.module,
@@ -592,7 +618,7 @@ class Stages:
                     schedule=scheduled.apply,
                     rules=scheduled.apply_rules,
                     tuned=partial(scheduled.apply_tuned, self.tuned),
-                    begins=self._progress.at_part,
+                    begins=told.begins,
                 )
             applied = tuple(scheduled.applied)
             notes = (*made.notes, *scheduled.notes())
@@ -728,7 +754,7 @@ KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 
 _ANSWERING = (
     "build.targets",
-    "export.answer",
+    "export.folder",
     "export.rule_files",
     "remote.running",
     "run.compare.agreement",
@@ -743,6 +769,7 @@ _ANSWERING = (
     "views.module_difference",
     "views.snapshot_records",
     "views.source_text",
+    "views.touching_steps",
     "views.translation",
     "views.workbench",
 )

@@ -179,12 +179,6 @@ def take_schedule(application: QApplication, window: MainWindow, folder: Path) -
     bench = schedule_walk.begin(window, "native")
     for _ in schedule_walk.walk(bench, look):
         schedule_walk.measured(bench)
-    window.commands.action("numbers").trigger()
-    # What was kept of this machine may be of a busy hour; the best counts.
-    measurements = window.features.measurements
-    measurements.measure_peaks()
-    wait_until(application, lambda: measurements.peaks is not None and measurements.doing is None)
-    look("numbers")
 
 
 def wait_until(application: QApplication, condition: Callable[[], bool]) -> None:

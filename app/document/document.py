@@ -62,6 +62,7 @@ class CodeForm:
     compact: bool = True  # Shortened; otherwise as printed.
     wraps: bool = True  # Long lines are wrapped.
     types: bool = False  # The types of bindings are in their lines, and not at the right edge.
+    follows: bool = True  # TensorIR shows the functions of the selection.
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,18 @@ class Settings:
         """Store the font size of code."""
         self._store.setValue("code-pixels", str(pixels))
 
+    def code_form(self, usual: dict[str, bool]) -> dict[str, bool]:
+        """Return the switches of the form of code, by name."""
+        value = self._store.value("code-form", None)
+        if not isinstance(value, str):
+            return usual
+        on = value.split()
+        return {name: name in on for name in usual}
+
+    def set_code_form(self, form: dict[str, bool]) -> None:
+        """Store the switches of the form of code."""
+        self._store.setValue("code-form", " ".join(name for name, on in form.items() if on))
+
     def scale(self) -> int:
         """Return the scale of the window in per cent; 0 to follow the system."""
         value = str(self._store.value("scale", "0"))

@@ -183,7 +183,6 @@ ORDER: tuple[Section, ...] = ("translate", "passes", "build", "run")
 """Sections of the list of steps, from the top."""
 
 
-
 class Stepping(QObject):
     """The current step, and the lists it is part of.
 
@@ -402,15 +401,22 @@ class Stepping(QObject):
         return here.index if self._failed is None else self._failed.number
 
     def to_break(self, way: int) -> None:
-        """Go to the next call that is a breakpoint (the previous one for -1), or to the end."""
-        lines = self.lines("run")
+        """Go to the next step with a breakpoint (the previous one for -1), or to the end.
+
+        Without breakpoints in the current section, the calls of the run are gone through.
+        """
+        section = self._section
+        lines = self.dots(section)
+        if not any(self.stops_at(line) for line in lines):
+            section, lines = "run", self.lines("run")
         if not lines:
             return
         self.pause()
-        here = self.run_index or 0
-        found = [line.number for line in lines if line.is_break and way * (line.number - here) > 0]
-        index = (min if way > 0 else max)(found, default=len(lines) if way > 0 else 0)
-        self.go(Moment(section="run", index=index))
+        here = self._index_in(section) or 0
+        stops = [line.number for line in lines if line.is_break or self.stops_at(line)]
+        found = [number for number in stops if way * (number - here) > 0]
+        index = (min if way > 0 else max)(found, default=lines[-1].number if way > 0 else 0)
+        self.go(Moment(section=section, index=index))
 
     # Playing
 
@@ -429,7 +435,7 @@ class Stepping(QObject):
         if len(stops) < 2 and not until:
             return
         here = self._here()
-        if here is None or here >= max(stops[-1], *until):
+        if here is None or here >= max((stops[-1], *until)):
             self.first()
         self._until = frozenset(until)
         self._timer.start()

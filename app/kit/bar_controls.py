@@ -523,9 +523,13 @@ def _ground(shade: str) -> QColor:
     share = 0.22 if colours.dark else 0.13
     mixed = (
         share * one + (1 - share) * other
-        for one, other in zip(front.getRgbF()[:3], back.getRgbF()[:3], strict=True)
+        for one, other in zip(_channels(front), _channels(back), strict=True)
     )
     return QColor.fromRgbF(*mixed)
+
+
+def _channels(colour: QColor) -> tuple[float, float, float]:
+    return colour.redF(), colour.greenF(), colour.blueF()
 
 
 _TAB_LINE = 3

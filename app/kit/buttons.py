@@ -246,6 +246,11 @@ class IconButton(QToolButton):
         theme.notifier().changed.connect(self._draw)
         self._draw()
 
+    def set_icon(self, name: str) -> None:
+        """Show another icon."""
+        self._icon = name
+        self._draw()
+
     def _draw(self) -> None:
         if self._icon:
             self.setIcon(icon(self._icon))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QTimer, Signal, SignalInstance
+from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -38,6 +38,19 @@ def keys_of(command: Command) -> str:
         )
         if each
     )
+
+
+def choose_from(
+    menu: QMenu, place: QPoint, actions: Mapping[QAction, Callable[[], object]]
+) -> None:
+    """Open a menu at a screen position, and run the chosen action once the menu is gone.
+
+    An action may replace what the menu is about.
+    """
+    chosen = menu.exec(place)
+    menu.deleteLater()
+    if chosen in actions:
+        actions[chosen]()
 
 
 def plain(text: str) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CodeCommands(QObject):
-    """Finds, folds, unfolds and colours in the current text."""
+    """Finds, folds, copies and colours in the current text, and sets the form of all."""
 
     def __init__(
         self,
@@ -54,7 +57,38 @@ class CodeCommands(QObject):
                 "Ctrl+Shift+L",
                 checked=lambda: colouring.on,
             ),
+            *(
+                Command(key, title, partial(self._switch, name), checked=partial(self._is_on, name))
+                for key, title, name in (
+                    ("compact", tr("&Compact script"), "compact"),
+                    ("wrap-lines", tr("&Wrap long lines"), "wraps"),
+                    ("show-types", tr("T&ypes of bindings"), "types"),
+                    ("follow-selection", tr("TensorIR follows the &selection"), "follows"),
+                )
+            ),
+            Command("copy-script", tr("Co&py the text as printed"), self._copy, enabled=self._has),
+            Command("go-to-source", tr("&Go to the source"), self._show_source, enabled=self._has),
         )
+
+    def _switch(self, name: str) -> None:
+        form = self._document.code_form
+        self._document.set(code_form=replace(form, **{name: not getattr(form, name)}))
+
+    def _is_on(self, name: str) -> bool:
+        return bool(getattr(self._document.code_form, name))
+
+    def _has(self) -> bool:
+        return self._document.is_open()
+
+    def _copy(self) -> None:
+        if (text := self.text()) is not None:
+            QGuiApplication.clipboard().setText(text.printed())
+
+    def _show_source(self) -> None:
+        panes = self._panes()
+        if panes is not None:
+            panes.bring("fx")
+            panes.fx.show_source()
 
     def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
         if self._document.snapshot is None:

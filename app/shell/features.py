@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.node_steps import NodeSteps
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps
@@ -57,6 +58,7 @@ class Features(QObject):
         self.colouring = Colouring(document)
         self.inputs = Inputs(document, queries, self.runs.run)
         self.run_steps = RunSteps(document, self.stepping, self._failure)
+        self.node_steps = NodeSteps(document, queries, self.stepping, self.run_steps)
         self.at_work = AtWork(document, children)
         Hanging(document, children.engine)
         self.recovering.replayed.connect(queries.retry)

@@ -16,7 +16,10 @@ from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 
 if TYPE_CHECKING:
-    from lowerscope.app.shell.window import MainWindow
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.document.stepping import Stepping
+    from lowerscope.app.shell.panes import Panes
+    from lowerscope.app.shell.tool_bar import ToolBar
 
 SAMPLE = "sample:fashion_mlp"
 
@@ -36,20 +39,36 @@ class GuidedTour(QObject):
     """Walks through the stops; a stop is left once the user has done what it says, or by a button.
 
     Args:
-        window: The main window.
+        window: The main window, which the bubbles lie over.
+        search: The search of all commands.
+        open_source: Opens a source.
     """
 
     ended = Signal()
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(
+        self,
+        window: QWidget,
+        document: Document,
+        stepping: Stepping,
+        panes: Panes,
+        bar: ToolBar,
+        search: QWidget,
+        open_source: Callable[[str], None],
+    ) -> None:
         super().__init__(window)
         self._window = window
+        self._document = document
+        self._stepping = stepping
+        self._panes = panes
+        self._bar = bar
+        self._search = search
+        self._open_source = open_source
         self._place = -1
         self._was_done = False
         self._stops: tuple[Stop, ...] = ()
         self.bubble: Bubble | None = None
-        window.document.changed.connect(self._follow)
-        stepping = window.features.stepping
+        document.changed.connect(self._follow)
         for moved in (stepping.moment_changed, stepping.schedule_moved, stepping.run_moved):
             moved.connect(self._follow)
 
@@ -66,34 +85,33 @@ class GuidedTour(QObject):
     def start(self) -> None:
         """Open the sample, and begin once it is there."""
         self.end()
-        window = self._window
-        self.bubble = Bubble(window, window.panes)
+        panes = self._panes
+        self.bubble = Bubble(self._window, panes)
         self.bubble.back.clicked.connect(self._back)
         self.bubble.next.clicked.connect(self._next)
         self.bubble.closed.connect(self.end)
         self.bubble.painted.connect(self._point)
-        window.panes.mode_changed.connect(self._follow)
-        window.panes.arranged.connect(self._point)
+        panes.mode_changed.connect(self._follow)
+        panes.arranged.connect(self._point)
         self._stops = self._made()
-        recipe = window.document.wanted
+        recipe = self._document.wanted
         if recipe is None or recipe.source.spec != SAMPLE:
-            window.open_source(SAMPLE)
+            self._open_source(SAMPLE)
         self._follow()
 
     def end(self) -> None:
         """Close the bubble."""
         if self.bubble is None:
             return
-        panes = self._window.panes
-        panes.mode_changed.disconnect(self._follow)
-        panes.arranged.disconnect(self._point)
+        self._panes.mode_changed.disconnect(self._follow)
+        self._panes.arranged.disconnect(self._point)
         self.bubble.remove()
         self.bubble, self._place = None, -1
         self.ended.emit()
 
     def _made(self) -> tuple[Stop, ...]:
-        tr, window, document = self.tr, self._window, self._window.document
-        bar, panes, stepping = window.tool_bar, window.panes, window.features.stepping
+        tr, document, search = self.tr, self._document, self._search
+        bar, panes, stepping = self._bar, self._panes, self._stepping
 
         def whole(widget: QWidget) -> Callable[[], tuple[QWidget, QRect]]:
             return lambda: (widget, widget.rect())
@@ -113,7 +131,7 @@ class GuidedTour(QObject):
             return bar.modes, bar.modes.segment_rect("step").toAlignedRect()
 
         def chip() -> tuple[QWidget, QRect]:
-            shown = bar.step if bar.step.isVisible() else window.corner.search
+            shown = bar.step if bar.step.isVisible() else search
             return shown, shown.rect()
 
         def is_te() -> bool:
@@ -155,7 +173,7 @@ class GuidedTour(QObject):
                 ),
                 tr("Choose Step, or press Ctrl+2."),
                 tab,
-                lambda: window.mode == "step",
+                lambda: panes.mode == "step",
             ),
             Stop(
                 "step",
@@ -177,7 +195,7 @@ class GuidedTour(QObject):
         )
 
     def _is_open(self) -> bool:
-        recipe = self._window.document.recipe
+        recipe = self._document.recipe
         return recipe is not None and recipe.source.spec == SAMPLE
 
     def _follow(self) -> None:
@@ -205,9 +223,9 @@ class GuidedTour(QObject):
     def _show(self, place: int) -> None:
         assert self.bubble is not None
         self._place, stop = place, self._stops[place]
-        if self._window.mode != stop.mode:
+        if self._panes.mode != stop.mode:
             self._was_done = True
-            self._window.set_mode(stop.mode)
+            self._panes.set_mode(stop.mode)
         self._was_done = stop.is_done()
         self.bubble.show_stop(stop, place, len(self._stops))
         self._point()

@@ -83,7 +83,7 @@ class CourseFiles(QWidget):
 
     def write_files(self, folder: Path) -> None:
         """Write the page's files to a folder; existing ones are kept."""
-        from lowerscope.core.files.course_files import write_course
+        from lowerscope.core.cli.main import write_course
 
         try:
             if not folder.exists():

@@ -31,6 +31,7 @@ from lowerscope.app.panes.run.commands import (
 from lowerscope.app.panes.schedule.commands import NumberCommands
 from lowerscope.app.panes.sessions.commands import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
+from lowerscope.app.panes.steps.fusion_dialog import explaining
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
@@ -212,10 +213,17 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             enabled=window.inputs_form.can_edit,
         ),
         *changing_inputs(window, features.inputs),
-        *passes(document, features.stepping, window.pipeline, window.extensions.choose_passes),
+        *passes(
+            document,
+            features.stepping,
+            window.pipeline,
+            features.node_steps,
+            window.extensions.choose_passes,
+        ),
         *window.schedules.commands(),
         *window.tune.commands(),
         *NumberCommands(window.schedules, features.measurements).commands(),
+        explaining(window, document, features.queries),
         *CompareCommands(
             window, document, features.pins, lambda: window.panes.show_difference()
         ).commands(),
@@ -311,7 +319,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "nothing is in progress": ("stop",),
     "run first (F5)": ("measure-again", "variants", "export-report", "colours-time"),
     "there is no breakpoint": ("next-break", "previous-break", "clear-breaks"),
-    "select a node or a line first": ("toggle-break",),
+    "select a node or a line first": ("toggle-break", "play-until"),
     "another mode has this pane": (*("pane-model", "pane-details", "pane-pipeline"),),
     "go back to the model first (File)": (
         *("maximise-pane", "pane-window", "drawer", "reset-layout"),
@@ -403,6 +411,13 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "",
         "translation",
         "node-map",
+        "go-to-source",
+        "",
+        "compact",
+        "wrap-lines",
+        "show-types",
+        "follow-selection",
+        "copy-script",
         "",
         "open-rule",
         "write-rule",
@@ -415,14 +430,14 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     "step": (
         "next-step",
         "previous-step",
-        "first-step",
-        "last-step",
         "play",
+        "play-until",
         "leave-steps",
         "",
         "difference",
         "next-change",
         "previous-change",
+        "why-fused",
         (
             "&Compare",
             (
@@ -464,8 +479,11 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "Steps &of",
+            "&Go to",
             (
+                "first-step",
+                "last-step",
+                "",
                 "section-translate",
                 "section-passes",
                 "section-build",
@@ -477,7 +495,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (
             "&Breakpoints",
-            ("toggle-break", "next-break", "previous-break", "clear-breaks"),
+            ("toggle-break", "break-pass", "next-break", "previous-break", "clear-breaks"),
         ),
     ),
     "schedule": (
@@ -611,9 +629,13 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
     "schedule": (
         Button("undo", "undo"),
         Button("redo", "redo"),
+        None,
         Button("schedule-moves", "search", "Primitives"),
-        Button("new-variant", "plus", "Variant"),
         Button("measure-function", "measure", "Measure"),
+        Button("new-variant", "plus", "Variant"),
+        Button("by-rule", "auto", "By rule"),
+        Button("tune", "tune", "Tune"),
+        Button("apply-to-model", "check", "Apply"),
     ),
     "run": (
         Button("measure-again", "measure", "Measure"),

@@ -35,7 +35,7 @@ MODES = (
         "explore",
         "Explore",
         "What became what: one node from its Python line to FX, Relax and TensorIR",
-        (("model", 210), ("fx", 260), ("relax", 360), ("tensorir", 390), ("details", 220)),
+        (("model", 210), ("fx", 240), ("relax", 352), ("tensorir", 378), ("details", 260)),
         ("model", "details"),
     ),
     Mode(
@@ -61,7 +61,7 @@ MODES = (
 
 BY_KEY = {mode.key: mode for mode in MODES}
 
-LEAST = {"model": 120, "details": 180, "pipeline": 240, "schedule": 420}
+LEAST = {"model": 120, "details": 244, "pipeline": 240, "schedule": 420}
 """Minimum widths of panes; of all others, `LEAST_WIDTH`. Contents never change them."""
 
 LEAST_WIDTH = 150
@@ -88,6 +88,7 @@ class ModeArea(Split):
         self._mode = MODES[0]
         self._widths: dict[str, dict[str, int]] = {}  # By mode, then by pane; as the user set them.
         self._closed: set[str] = set()
+        self._empty: set[str] = set()  # Panes that have no place while they have no content.
         self._maximised = ""
         self._windows: dict[str, PaneWindow] = {}
         self._laid_out = 0  # Width that the panes were laid out for.
@@ -148,6 +149,13 @@ class ModeArea(Split):
         (self._closed.add if closed else self._closed.discard)(name)
         self._maximised = ""
         self._show()
+
+    def set_empty(self, name: str, empty: bool) -> None:
+        """Set whether a pane has no content; it has no place then."""
+        if empty != (name in self._empty):
+            self._note_widths()
+            (self._empty.add if empty else self._empty.discard)(name)
+            self._show()
 
     def maximise(self, name: str) -> None:
         """Give one pane the whole window; the empty name restores the others."""
@@ -232,7 +240,7 @@ class ModeArea(Split):
         if self._maximised:
             return [self._maximised]
         names = (name for name, _ in self._mode.panes if name not in self._windows)
-        return [name for name in names if name not in self._closed]
+        return [name for name in names if name not in self._closed | self._empty]
 
     def _show(self) -> None:
         """Show the panes of the mode, each with its width."""

@@ -247,6 +247,14 @@ def _go_to_line(view: CodeView, number: int) -> None:
     view.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
+def _shortened(where: str) -> str:
+    """Return a location that leaves the title its room."""
+    return where if len(where) <= MOST_OF_PLACE else f"{where[:MOST_OF_PLACE].rstrip()}…"
+
+
+MOST_OF_PLACE = 56
+"""Maximum number of characters of a location."""
+
 SIZE = (720, 480)
 
 
@@ -310,10 +318,13 @@ class Palette(Finder):
     def _filter(self, text: str) -> None:
         self._shown = self._entries.find(text)
         self.rows.clear()
-        items = [QTreeWidgetItem([each.title, each.where, each.keys]) for each in self._shown]
+        items = [
+            QTreeWidgetItem([each.title, _shortened(each.where), each.keys]) for each in self._shown
+        ]
         for item, entry in zip(items, self._shown, strict=True):
             item.setDisabled(not entry.enabled)
             item.setToolTip(0, entry.title)
+            item.setToolTip(1, entry.where)
             for column in (1, 2):
                 item.setForeground(column, QColor(theme.current().quiet))
         self.rows.addTopLevelItems(items)

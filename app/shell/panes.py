@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.help_key import set_page
+from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.difference.difference_view import DifferenceView
@@ -16,7 +17,7 @@ from lowerscope.app.panes.inputs.inputs_page import InputsPage
 from lowerscope.app.panes.log.log_view import LogView
 from lowerscope.app.panes.log.problems_view import ProblemsView
 from lowerscope.app.panes.model.details_view import DetailsView
-from lowerscope.app.panes.model.model_view import ModelView
+from lowerscope.app.panes.model.model_view import ModelView, OutlineStrip
 from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.app.panes.relax.relax_view import RelaxView
 from lowerscope.app.panes.relax.translation_page import TranslationPage
@@ -116,6 +117,10 @@ class Panes(QWidget):
             "details": self.details,
         }
         self.area = ModeArea(self.by_name)
+        self.strip = OutlineStrip()
+        self.strip.clicked.connect(self._open_outline)
+        self.model.close_wanted.connect(self._open_outline)
+        self.arranged.connect(self._show_strip)
         self._lay_out()
         for name, pane in (*self.by_name.items(), ("drawer", self.drawer)):
             # Each page of these has its own help page.
@@ -130,6 +135,9 @@ class Panes(QWidget):
         self._before_schedule = "explore"
         self.set_mode("explore")
         features.stepping.list_changed.connect(self._follow_section)
+        features.document.on(("selection", "snapshot"), self._show_details)
+        self._show_details()
+        self.details.close_wanted.connect(self._close_details)
         features.document.on(("problems",), self._show_problems)
         features.document.on(("snapshot",), self._show_problems)
         features.pins.wanted.connect(self.show_difference)
@@ -138,6 +146,8 @@ class Panes(QWidget):
         self._show_problems()
 
     def _lay_out(self) -> None:
+        above = QWidget()
+        row_of(above, self.strip, (self.area, 1))
         self.drawer.setMinimumHeight(LEAST_DRAWER)
         self.drawer.setProperty("ground", "panel")
         self.drawer.setProperty("edge", "top")
@@ -147,7 +157,7 @@ class Panes(QWidget):
         close.clicked.connect(self.close_drawer)
         self.drawer.add_corner(close)
         self.drawer.hide()
-        self.rows = Split(Qt.Orientation.Vertical, self.area, self.drawer, shares=(1, 0))
+        self.rows = Split(Qt.Orientation.Vertical, above, self.drawer, shares=(1, 0))
         self.rows.setHandleWidth(1)
         self.rows.splitterMoved.connect(self._note_drawer)
         self.area.splitterMoved.connect(self.arranged)
@@ -192,6 +202,10 @@ class Panes(QWidget):
         ):
             pane.add_page(key, title, page)
             set_page(page, {"call": "details", "memory": "time"}.get(key, key))
+        self.tensorir.schedule_wanted.connect(self._schedule)
+        self.details.schedule_wanted.connect(self._schedule)
+        self.details.compare_wanted.connect(self.show_tensor)
+        self.details.source_wanted.connect(self.fx.show_source)
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.node_wanted.connect(self._show_node)
@@ -219,6 +233,27 @@ class Panes(QWidget):
         self._show_changes()
         self.mode_changed.emit()
         self.arranged.emit()
+
+    def _show_details(self) -> None:
+        """Give the inspector its place while something is selected."""
+        self.area.set_empty("details", not self.details.has_content)
+
+    def _open_outline(self) -> None:
+        """Open the outline, or close it."""
+        self.switch_closed("model")
+
+    def _show_strip(self) -> None:
+        """Show the strip of the outline where that is closed."""
+        belongs = "model" in dict(self.area.mode.panes) and not self.area.maximised
+        self.strip.setVisible(belongs and "model" in self.area.closed)
+
+    def _close_details(self) -> None:
+        self.area.set_closed("details", True)
+        self._arrange()
+
+    def _schedule(self, function: str) -> None:
+        self._document.select((function,))
+        self.set_mode("schedule")
 
     def _follow_section(self) -> None:
         """Show the mode of the section that became current."""
@@ -335,6 +370,7 @@ class Panes(QWidget):
         """Close the outline in a narrow window, where the code needs its room."""
         if self.window().width() < NARROW:
             self.area.set_closed("model", True)
+            self.arranged.emit()
 
     def layout_of_panes(self) -> WindowLayout:
         """Return the mode, and the sizes of the panes."""

@@ -99,12 +99,19 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
             ),
         ),
         (
-            tr("Workbench"),
+            tr("Loops of the schedule"),
             (
-                (tr("Moves for the loop or block, in the tree"), "S"),
+                (tr("Primitives of the selection"), "Return"),
+                (tr("Split, reorder"), "S  ·  R"),
+                (tr("Parallel, vectorize, unroll"), "P  ·  V  ·  U"),
+            ),
+        ),
+        (
+            tr("History of the schedule"),
+            (
                 (tr("Edit the step; switch it off or on"), "Return  ·  Space"),
                 (tr("Insert before the step; delete it"), "Insert  ·  Del"),
-                (tr("Move the step"), "Ctrl+Up  ·  Ctrl+Down"),
+                (tr("Move the step"), "Ctrl+Left  ·  Ctrl+Right"),
             ),
         ),
         (

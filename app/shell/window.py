@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ class MainWindow(QMainWindow):
     help: Help
     menus: Menus
     mode_bar: ModeBar
-    corner: MenuCorner
+    menu_corner: MenuCorner
     tool_bar: ToolBar
     banner: Toast
     status: StatusBar
@@ -90,7 +91,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
         self.settings = Settings()  # Persistent settings.
-        middle = QWidget(self)
+        self._middle = middle = QWidget(self)
         self.setCentralWidget(middle)
         self.pages = QStackedWidget(middle)
         self.welcome = WelcomePage(self.pages)  # The page without a document.
@@ -173,6 +174,9 @@ class MainWindow(QMainWindow):
         self.sessions = Sessions(
             document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
+        form = self.settings.code_form(asdict(document.code_form))
+        document.set(code_form=replace(document.code_form, **form))
+        document.on(("code_form",), self._store_code_form)
         self.preferences = PreferenceStore(self.settings, features, self.sandbox, commands)
         self.inputs_form = InputsForm(document, self)
         self.opening = Opening(document, self.trusting, self.inputs_form.ask, self)
@@ -220,7 +224,6 @@ class MainWindow(QMainWindow):
         from lowerscope.app.shell.status_bar import StatusBar
         from lowerscope.app.shell.tool_bar import ToolBar
 
-        middle = self.centralWidget()
         self.preferences.start()
         show_focus()
         tell_roles()
@@ -235,7 +238,7 @@ class MainWindow(QMainWindow):
         self.mode_bar.hide()
         search = SearchField(self.tr("Commands, nodes, functions, lines"), "Ctrl+K")
         search.clicked.connect(self.show_palette)
-        self.corner = MenuCorner(self.menuBar(), self.mode_bar, search)
+        self.menu_corner = MenuCorner(self.menuBar(), self.mode_bar, search)
         self.tool_bar = ToolBar(
             self.document, self.features.stepping, self.features.runs, self.features.faults
         )
@@ -244,7 +247,7 @@ class MainWindow(QMainWindow):
         of_model.addMenu(recent)
         self.tool_bar.set_menus(of_model, self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
-        self.banner = Toast(middle)
+        self.banner = Toast(self._middle)
         self._column.insertWidget(0, self.tool_bar)
         self.menus.show_mode(self.mode)
         self.status = StatusBar(
@@ -364,6 +367,9 @@ class MainWindow(QMainWindow):
         self.mode_bar.show()
 
     # Commands: see app/shell/menus.py. Those about sources are in app/panes/sessions/opening.py.
+
+    def _store_code_form(self) -> None:
+        self.settings.set_code_form(asdict(self.document.code_form))
 
     def open_source(self, spec: str) -> None:
         """Open ``sample:NAME``, a file with a model, a session, or the archive of one."""
@@ -485,7 +491,7 @@ class MainWindow(QMainWindow):
     def _show_mode(self) -> None:
         self.tool_bar.show_mode(self.mode)
         self.menus.show_mode(self.mode)
-        self.corner.show_mode(self.mode)
+        self.menu_corner.show_mode(self.mode)
 
     def _show_tuning(self) -> None:
         self.show_panes()
@@ -500,7 +506,16 @@ class MainWindow(QMainWindow):
         from lowerscope.app.shell.guided_tour import GuidedTour
 
         if self.tour is None:
-            self.tour = GuidedTour(self)
+            self.tour = GuidedTour(
+                self,
+                self.document,
+                self.features.stepping,
+                self.panes,
+                self.tool_bar,
+                self.menu_corner.search,
+                self.open_source,
+            )
+        self.show_panes()
         self.tour.start()
 
     def show_welcome(self) -> None:

@@ -11,6 +11,7 @@ import argparse
 import atexit
 import contextlib
 import os
+import pickle
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
-from lowerscope.core.cli.passes import add_passes_options, check_passes, passes, recipe_of_catalogue
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
@@ -32,13 +32,20 @@ from lowerscope.core.cli.recipe_options import (
 )
 from lowerscope.core.cli.run import add_compare_options, add_run_options, compare, recipes_of, run
 from lowerscope.core.cli.schedule import add_schedule_options, schedule
-from lowerscope.core.cli.show import add_show_options, show
+from lowerscope.core.cli.show import (
+    add_passes_options,
+    add_show_options,
+    check_passes,
+    passes,
+    recipe_of_catalogue,
+    show,
+)
 from lowerscope.core.cli.tune import add_tune_options, tune
 from lowerscope.core.cli.why import add_why_options, why
 from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
 from lowerscope.core.files.console import ERROR, MATCH, say
-from lowerscope.core.files.paths import cache_folder, check_not_read, user_path
+from lowerscope.core.files.paths import cache_folder, cannot_write, check_not_read, user_path
 from lowerscope.core.files.sources import samples, source_kind, source_path
 from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json
@@ -50,6 +57,7 @@ from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule_records import CHECK_THREAD
 from lowerscope.core.sandbox import bubblewrap
+from lowerscope.resources import HELP, SAMPLES
 
 if TYPE_CHECKING:
     from lowerscope.core.export.folder import Painter
@@ -316,10 +324,52 @@ def _samples(options: argparse.Namespace) -> tuple[int, str]:
     return MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
 
 
-def _course(options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.files.course_files import write_course
-    from lowerscope.resources import HELP
+PARAMETERS = "mlp_params.pkl"
+"""The trained perceptron in the course's own format: a pickle of ``w0``, ``b0``, ``w1``, ``b1``."""
 
+PICTURE = "boot.png"
+"""A picture of the last class, not in the training data."""
+
+_NAMES = {
+    "w0": "linear0.weight",
+    "b0": "linear0.bias",
+    "w1": "linear1.weight",
+    "b1": "linear1.bias",
+}
+
+
+def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
+    """Write the files of `resources/help/course` to a folder, with parameters and a picture.
+
+    Raises a `LowerscopeError` if a file exists and `force` is not given, or the folder cannot be
+    written.
+    """
+    import numpy as np
+    from PIL import Image
+
+    sources = sorted((HELP / "course").glob("*.py"))
+    names = (*(source.name for source in sources), PARAMETERS, PICTURE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if not force and (folder / name).exists():
+                raise LowerscopeError(
+                    "the file is there already",
+                    where=str(folder / name),
+                    todo="Choose another folder, or add --force to overwrite it",
+                )
+        for source in sources:
+            (folder / source.name).write_bytes(source.read_bytes())
+        with np.load(SAMPLES / "fashion_mlp.npz") as trained:
+            arrays = {name: trained[title] for name, title in _NAMES.items()}
+            (folder / PARAMETERS).write_bytes(pickle.dumps(arrays))
+            Image.fromarray(trained["pictures"][-1]).save(folder / PICTURE)
+    except OSError as error:
+        raise cannot_write(error, error.filename or folder) from error
+    return tuple(folder / name for name in names)
+
+
+def _course(options: argparse.Namespace) -> tuple[int, str]:
     paths = write_course(Path(options.output), force=options.force)
     page = f"The page that goes with them: {HELP / 'course.md'}"
     return MATCH, "\n".join((*map(str, paths), page))

@@ -1,19 +1,33 @@
-"""The command ``show``: prints a stage between the model and the machine code."""
+"""The commands ``show`` (a stage) and ``passes`` (the steps, and the module after one)."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lowerscope.core.cli.recipe_options import SOURCE_HELP, OneLineParser, add_recipe_options
-from lowerscope.core.files.console import MATCH
-from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.queries import SaveValuesQuery
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.files.console import ERROR, MATCH
+from lowerscope.core.files.pipelines_and_schedules import parse_step
+from lowerscope.core.model.encoding import to_json
+from lowerscope.core.model.formatting import duration_text
+from lowerscope.core.model.module_steps import ComparedModule, Moment, PassRecord
+from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.queries import (
+    BuildStepsQuery,
+    CatalogueQuery,
+    DifferenceQuery,
+    SaveValuesQuery,
+)
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.snapshot import PassType
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline
+
 
 WHOLE = {
     "fx": "FX graph",
@@ -109,3 +123,196 @@ def _check_shown(options: argparse.Namespace) -> None:
         raise LowerscopeError(
             "the values are written as a .npy file", where=f"--save {options.save}"
         )
+
+
+_NAMES = 4
+"""Most changed functions that are named in a row of the table."""
+
+
+def add_passes_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope passes``."""
+    parser.add_argument("source", nargs="?", help=SOURCE_HELP)
+    parser.flag("--catalogue", "list the passes that there are, for any source")
+    parser.text(
+        "--step",
+        "N",
+        "print the module after step N, or N.M inside of it; 0 is before the first",
+        default=None,
+    )
+    parser.text("--function", "NAME", "with --step: only this function")
+    parser.flag(
+        "--diff", "with --step: print what the step changed, function by function, as diff -u does"
+    )
+    parser.flag(
+        "--build", "the passes of TVM's own build, after those of the pipeline: it compiles"
+    )
+    parser.flag("--nested", "list the passes that others call, too")
+    parser.flag("--json", "print records as JSON")
+    add_recipe_options(parser)
+
+
+def recipe_of_catalogue(options: argparse.Namespace) -> Recipe:
+    """Return a recipe of the files of passes only, which needs no source."""
+    return Recipe(source=Source(spec=options.source or ""), extensions=options.extensions)
+
+
+def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the exit code, 2 if a step could not be applied, and the text to print.
+
+    Raises a `LowerscopeError` if options conflict, or there is no such step or function.
+    """
+    if options.function and options.step is None:
+        raise LowerscopeError(
+            "it has no meaning here", where="--function", todo="It goes with --step N"
+        )
+    if options.diff and options.step in (None, "0"):
+        raise LowerscopeError(
+            "it has no meaning here", where="--diff", todo="It goes with --step N, from 1"
+        )
+    if options.catalogue:
+        types = pipeline.answer(CatalogueQuery(recipe))
+        return MATCH, to_json(types) if options.json else "\n".join(
+            line for each in types for line in _catalogued(each)
+        )
+    if options.diff:
+        return MATCH, _difference(pipeline, recipe, options)
+    if options.step is not None:
+        return MATCH, _module_at(pipeline, recipe, options)
+    records = _records(pipeline, recipe, options)
+    listed = (
+        records if options.nested or options.json else [each for each in records if not each.depth]
+    )
+    problem = pipeline.stages(recipe).transformed.problem
+    if options.json:
+        return MATCH if problem is None else ERROR, to_json(listed)
+    table = _table(listed, records)
+    if problem is None:
+        return MATCH, table
+    # The row has no room for the remedy.
+    return ERROR, f"{table}\n\n{problem.line()}"
+
+
+def check_passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> None:
+    """Check that the passes named by ``--pass`` exist, before anything is opened.
+
+    Raises a `LowerscopeError` if one does not.
+    """
+    given = getattr(options, "steps", ())
+    if not given:
+        return
+    from lowerscope.core.passes.catalogue import find
+
+    passes = pipeline.stages(recipe).passes
+    for text in given:
+        find(parse_step(text).name, passes, f"--pass {text}")
+
+
+def _records(
+    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace
+) -> tuple[PassRecord, ...]:
+    if options.build:
+        return pipeline.answer(BuildStepsQuery(recipe))
+    from lowerscope.core.passes.recording import pass_records
+
+    return pass_records(pipeline.stages(recipe).transformed.runs)
+
+
+def _moment(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> Moment:
+    moment = moment_of(options.step, _records(pipeline, recipe, options))
+    return msgspec.structs.replace(moment, section="build") if options.build else moment
+
+
+def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
+    from lowerscope.core.ir.script import function_text, module_text
+
+    module = pipeline.stages(recipe).module_at(_moment(pipeline, recipe, options))
+    record = function_text(module, options.function) if options.function else module_text(module)
+    return to_json(record) if options.json else record.text.rstrip("\n")
+
+
+def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
+    from lowerscope.core.model.line_difference import unified_text
+
+    moment = _moment(pipeline, recipe, options)
+    old, new = (
+        ComparedModule(recipe=recipe, moment=moment, before=before) for before in (True, False)
+    )
+    record = pipeline.answer(DifferenceQuery(old, new))
+    if options.function:
+        chosen = tuple(each for each in record.functions if each.name == options.function)
+        if not chosen:
+            names = tuple(each.name for each in record.functions)
+            raise LowerscopeError(
+                f"neither side has a function {options.function!r}",
+                where="--function",
+                todo=f"Choose one of {listed(names)}",
+                choices=names,
+            )
+        record = msgspec.structs.replace(record, functions=chosen)
+    return to_json(record) if options.json else unified_text(record)
+
+
+def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
+    """Return the moment after the pass with a number in the list, such as ``4`` or ``3.17``.
+
+    Raises a `LowerscopeError` if there is none.
+    """
+    if label == "0":
+        return Moment(section="passes", index=0)
+    number = next((each.number for each in records if each.label == label), None)
+    if number is None:
+        last = sum(not each.depth for each in records)
+        raise LowerscopeError(
+            f"there is no step {label}", where="--step", todo=f"Choose one from 0 to {last}"
+        )
+    return Moment(section="passes", index=number)
+
+
+def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
+    """Return a line for each pass: number, name, time, and changes."""
+    if not listed:
+        return "There are no passes."
+    names = [f"{'  ' * each.depth}{each.name}" for each in listed]
+    width = max(map(len, names))
+    digits = max(len(each.label) for each in listed)
+    inside = len(records) - len(listed)
+    lines = [
+        f"{each.label:>{digits}}  {name:<{width}}  {_outcome(each)}".rstrip()
+        for each, name in zip(listed, names, strict=True)
+    ]
+    lines += (
+        f"step {each.label} ({each.name}) leaves out {function}"
+        for each in listed
+        for function in each.left_out
+    )
+    if inside:
+        lines.append(f"and {inside} passes inside of these, which --nested lists")
+    return "\n".join(lines)
+
+
+def _outcome(record: PassRecord) -> str:
+    if record.status == "failed":
+        return f"failed: {record.error}"
+    if record.status != "done":
+        return record.status
+    time = f"{duration_text(record.milliseconds):>9}"
+    count = len(record.changed)
+    if not count:
+        return f"{time}  no change"
+    named = ", ".join(record.changed[:_NAMES])
+    more = ", …" if count > _NAMES else ""
+    return f"{time}  {count} function{'s' if count > 1 else ''} changed: {named}{more}"
+
+
+def _catalogued(record: PassType) -> Iterator[str]:
+    yield f"{record.name}  {record.summary}".rstrip()
+    if record.hindrance:
+        yield f"    cannot be a step: {record.hindrance}"
+    for option in record.options:
+        default = (
+            "required"
+            if option.required
+            else f"default {msgspec.json.encode(option.default).decode()}"
+        )
+        choices = f", one of {', '.join(option.choices)}" if option.choices else ""
+        yield f"    {option.name}: {option.kind}, {default}{choices}"

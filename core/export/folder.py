@@ -15,13 +15,9 @@ import msgspec
 from lowerscope.core.export.files import (
     File,
     arrays_file,
+    builder_files,
     check_absent,
     copied_file,
-    text_file,
-    write_files,
-)
-from lowerscope.core.export.module_files import (
-    builder_files,
     function_files,
     parameter_files,
     patch_files,
@@ -29,6 +25,8 @@ from lowerscope.core.export.module_files import (
     schedule_files,
     script_files,
     step_files,
+    text_file,
+    write_files,
 )
 from lowerscope.core.export.reproducing import (
     ARRAYS,
@@ -63,7 +61,7 @@ from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.graph import DEFAULT, WHOLE, GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress, Silent
-from lowerscope.core.model.queries import ExportQuery, RunQuery
+from lowerscope.core.model.queries import ExportQuery, RunQuery, answers
 from lowerscope.core.model.recipe import Recipe, WindowLayout, applies_tuned
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.schedule import (
@@ -180,20 +178,21 @@ def _not_compared(
         yield _NOT_COMPARED.format(" and ".join(names))
 
 
-def export_record(pipeline: Pipeline, params: ExportQuery, progress: Progress) -> ExportRecord:
+@answers(ExportQuery)
+def export_record(query: ExportQuery, pipeline: Pipeline, job: Progress) -> ExportRecord:
     """Write the files requested by the window: see `export`."""
     return export(
         pipeline,
-        params.recipe,
-        user_path(params.folder),
+        query.recipe,
+        user_path(query.folder),
         force=False,
-        replacing=params.replacing,
-        painted=params.painted,
-        wanted=params.wanted,
-        pictures=Pictures(kinds=params.kinds, level=params.level),
-        progress=progress,
-        record=params.record,
-        layout=params.layout,
+        replacing=query.replacing,
+        painted=query.painted,
+        wanted=query.wanted,
+        pictures=Pictures(kinds=query.kinds, level=query.level),
+        progress=job,
+        record=query.record,
+        layout=query.layout,
     )
 
 

@@ -23,7 +23,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -127,7 +126,6 @@ def private_file(parcel: Parcel) -> Iterator[tuple[str, str]]:
 
     Raises `OSError` if it cannot be written.
     """
-    _remove_left_over()
     folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
     try:
         token = secrets.token_hex(_TOKEN_BYTES)
@@ -139,17 +137,6 @@ def private_file(parcel: Parcel) -> Iterator[tuple[str, str]]:
         yield path, token
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_left_over() -> None:
-    """Remove files left by processes that were killed."""
-    import psutil
-
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
-        number = folder.name.removeprefix(FOLDER).partition("-")[0]
-        gone = number.isdecimal() and not psutil.pid_exists(int(number))
-        if gone and folder.lstat().st_uid == os.getuid() and not folder.is_symlink():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 # In the window

@@ -349,9 +349,20 @@ def inner_expressions(expression: Any) -> Iterator[Any]:
         yield from expression.indices
 
 
-def loads_in(expression: Any) -> Iterator[Any]:
+def loads_in(expression: Any) -> list[Any]:
     """Return the elements of buffers that an expression reads."""
-    return (each for each in nodes_in(expression) if isinstance(each, ir.TensorLoad))
+    return collected(expression, ir.TensorLoad)
+
+
+def divides_by_data(function: Any) -> bool:
+    """Return whether a function divides an integer by a value that it loads."""
+    return any(
+        "float" not in dtype_of(each.a) and loads_in(each.b)
+        for each in collected(function.body, _DIVISIONS)
+    )
+
+
+_DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
 
 def collected(body: Any, kinds: Any) -> list[Any]:

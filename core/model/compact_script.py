@@ -203,15 +203,12 @@ def _arguments(text: str) -> Iterator[str]:
 
 def _frame(lines: Sequence[str]) -> Iterator[int]:
     """Yield the lines that every script has: imports, the remark on metadata, the root block."""
-    if lines[0].startswith(_IMPORT):
-        for number, line in enumerate(lines):
-            if line and not line.startswith(_IMPORT):
-                break
-            yield number
+    in_head = False
     for number, line in enumerate(lines):
-        if line.lstrip() == _ROOT:
+        in_head = line.startswith(_IMPORT) or (in_head and not line)
+        if in_head or line.lstrip() == _ROOT:
             yield number
     last = len(lines) - 1
-    while last > 0 and (not lines[last].strip() or lines[last].startswith(_REMARK)):
+    while last > 0 and (not lines[last] or lines[last].startswith(_REMARK)):
         yield last
         last -= 1

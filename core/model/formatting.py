@@ -102,6 +102,11 @@ def figure_text(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 block``, ``1,024 blocks``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def shape_text(shape: Iterable[object] | None, scalar: str = "scalar") -> str:
     """Return a shape: ``1×784``, ``(n + 1)×4``; `scalar` for no dimensions, empty for no shape."""
     if shape is None:

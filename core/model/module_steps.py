@@ -6,6 +6,7 @@ plain, frozen and serialisable.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -163,6 +164,9 @@ class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
     # The constants that have other values: the lines do not show these. A function in which nothing
     # else differs is ``"changed"`` all the same, and all of its lines are the same.
     constants: tuple[ConstantDifference, ...] = ()
+    # old_names, new_names: names of the constants in either text, by their printed form
+    old_names: Mapping[str, str] = {}
+    new_names: Mapping[str, str] = {}
 
 
 class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -166,6 +166,22 @@ class TextQuery(Query[TextRecord], frozen=True):
         return "worker" if self.view in ("bytecode", "llvm", "asm") else _built(self.moment)
 
 
+class FunctionTextsQuery(Query[tuple[TextRecord, ...]], frozen=True):
+    """The texts of several TensorIR functions; the reason as a comment where there is none."""
+
+    recipe: Recipe
+    names: tuple[str, ...]
+    view: View = "script"  # ``"script"``, ``"numpy"`` or ``"te"``.
+    moment: Moment | None = None
+    cached_first = True
+    lane = "light"
+    doing = "printing functions"
+
+    @property
+    def child(self) -> Role:
+        return _built(self.moment)
+
+
 class CatalogueQuery(Query[tuple[PassType, ...]], frozen=True):
     """The passes that steps of a recipe can name: TVM's, and those of its files."""
 
@@ -224,6 +240,17 @@ class DifferenceQuery(Query[DifferenceRecord], frozen=True):
     def child(self) -> Role:
         """The worker for modules of the build."""
         return _built(self.old.moment, self.new.moment)
+
+
+class CodeDifferenceQuery(Query[DifferenceRecord], frozen=True):
+    """The difference of the code of a TensorIR function, compiled by itself on either side."""
+
+    old: ComparedModule
+    new: ComparedModule
+    name: str
+    view: Literal["llvm", "asm"] = "llvm"
+    runs_on = "worker"
+    doing = "compiling a function before and after a step"
 
 
 class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
@@ -299,6 +326,14 @@ class BuildStepsQuery(Query[tuple[PassRecord, ...]], frozen=True):
     recipe: Recipe
     runs_on = "worker"
     doing = "compiling the model"
+
+
+class TouchingStepsQuery(Query[tuple[int, ...]], frozen=True):
+    """The numbers of the passes that change something of some FX nodes or bindings."""
+
+    recipe: Recipe
+    entities: tuple[str, ...]
+    doing = "looking for the steps that change a node"
 
 
 # --- schedules -----------------------------------------------------------------------------------

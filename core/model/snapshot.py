@@ -178,8 +178,9 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     # ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module`` or
     # ``output``.
     opcode: str
-    # target, args, kwargs: as ``Graph.print_tabular`` prints them
+    # A path, an operator, or the qualified name of a function: ``torch.softmax``.
     target: str
+    # args, kwargs: as ``Graph.print_tabular`` prints them
     args: str
     kwargs: str
     # shape, dtype: of a tensor; ``None`` and empty for other values. ``type`` describes both, or
@@ -188,6 +189,7 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     type: str
     label: str  # short description: ``Linear · 784 → 128``
+    family: str = ""  # family of its operator, a key of `FAMILY_NAMES`
     module: str = ""  # dotted path of the module that the node comes from
     line: SourceLine | None = None  # its line in the user's file
     strategy: str = ""  # strategy of its lowering; empty for nodes that make no code
@@ -210,6 +212,11 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
         """The name in the source, where torch.fx can only write ``___`` for that."""
         named = self.opcode in ("placeholder", "get_attr", "call_module")
         return self.target if named and not self.target.isascii() else self.name
+
+    @property
+    def operator(self) -> str:
+        """The operator: ``Linear``; of a function its name."""
+        return self.label.partition(" · ")[0]
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,11 +15,11 @@ import msgspec
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize
 
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.relax import Bindings
+from lowerscope.core.ir.tensorir import divides_by_data
 from lowerscope.core.model.module_steps import BindingEffect
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.model.recipe import Step, step_text
@@ -232,7 +232,7 @@ class _BuiltOnce:
         for known, under, built in alike:
             if under.same_as(context) and tvm_ffi.structural_equal(known, function):
                 return built
-        if _may_divide_by_zero(function):
+        if divides_by_data(function):
             # It would be called at once, and kill the process. The pass then leaves the call
             # unfolded, and the run reports which call divides by zero.
             raise RuntimeError("an integer is divided by what may be zero")
@@ -242,26 +242,7 @@ class _BuiltOnce:
         return built
 
 
-_DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
-
-
-def _may_divide_by_zero(function: Any) -> bool:
-    """Return whether a function divides integers by a value that it loads."""
-    loads: list[Any] = []
-
-    def look_at(division: Any) -> None:
-        if "float" not in str(division.a.ty.dtype):
-            tvm_ffi.structural_walk(division.b, (TensorLoad, loads.append))
-
-    tvm_ffi.structural_walk(function.body, (_DIVISIONS, look_at))
-    return bool(loads)
-
-
-def _as_set(*given: Any) -> Any:
-    return _build.get()(*given)
-
-
-tvm.register_global_func(_BUILD, _as_set, override=True)
+tvm.register_global_func(_BUILD, lambda *given: _build.get()(*given), override=True)
 
 
 @dataclass(frozen=True)

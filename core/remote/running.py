@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import tvm
 
-from lowerscope.core.build.build import external_functions, is_registered
+from lowerscope.core.build.build import external_functions, is_registered, planned_memory
 from lowerscope.core.build.targets import (
     lacks,
     make_target,
@@ -49,7 +49,6 @@ from lowerscope.core.run.implementations import (
     reference_of,
 )
 from lowerscope.core.run.kept_run import LastRun
-from lowerscope.core.run.memory_plan import planned_memory
 from lowerscope.core.run.runs import (
     QUICKLY,
     SizedRun,

@@ -15,7 +15,7 @@ import tvm
 from tvm import s_tir, tirx
 
 from lowerscope.core.build.targets import use_threads
-from lowerscope.core.ir.tensorir import Parameter, statements_in
+from lowerscope.core.ir.tensorir import Parameter, collected
 from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
@@ -283,20 +283,13 @@ def _coarsest(parameters: Sequence[Parameter]) -> float:
 def terms_of(function: Any) -> int:
     """Return how many terms are summed up, over all reductions one after the other."""
     total = 0
-
-    def walk(statement: Any) -> None:
-        nonlocal total
-        if isinstance(statement, s_tir.SBlock):
-            extents = [
-                int(getattr(axis.dom.extent, "value", 1))
-                for axis in statement.iter_vars
-                if axis.iter_type == tirx.IterVar.CommReduce
-            ]
-            total += math.prod(extents) if extents else 0
-        for inner in statements_in(statement):
-            walk(inner)
-
-    walk(function.body)
+    for block in collected(function.body, s_tir.SBlock):
+        extents = [
+            int(getattr(axis.dom.extent, "value", 1))
+            for axis in block.iter_vars
+            if axis.iter_type == tirx.IterVar.CommReduce
+        ]
+        total += math.prod(extents) if extents else 0
     return max(total, 1)
 
 

@@ -14,7 +14,7 @@ import tvm_ffi
 from torch.utils._python_dispatch import TorchDispatchMode
 from tvm import IRModule, ir
 
-from lowerscope.core.build.build import BuiltModel
+from lowerscope.core.build.build import BuiltModel, planned_memory
 from lowerscope.core.build.targets import check_runs_here
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import binding_ids, callee_of
@@ -57,7 +57,6 @@ from lowerscope.core.run.implementations import (
     reference_of,
 )
 from lowerscope.core.run.kept_run import KeptRun
-from lowerscope.core.run.memory_plan import planned_memory
 from lowerscope.core.run.node_runs import REPEATS as WATCHED
 from lowerscope.core.run.node_runs import NodeRuns, node_runs
 from lowerscope.core.sandbox.running_call import NO_CALL, place_of

@@ -21,11 +21,11 @@ from lowerscope.core.ir.relax import bound_in, callee_of, relax_functions
 from lowerscope.core.ir.tensorir import (
     ARITHMETIC,
     Parameter,
+    divides_by_data,
     dtype_of,
     expressions_in,
     known,
     loads_in,
-    nodes_in,
     operator_name,
     parameters_of,
     statements_in,
@@ -54,26 +54,6 @@ def largest_index(function: Any) -> int | None:
     # The first that does not fit, less one; 0 is not tried.
     sizes = range(1, _MOST + 1)
     return bisect.bisect_left(sizes, True, key=lambda high: not _fits(function, high))
-
-
-def divides_by_inputs(function: Any) -> bool:
-    """Return whether an integer is divided by a value that is known at run time alone."""
-
-    def divides(expression: Any) -> bool:
-        return (
-            type(expression) in _DIVISIONS
-            and "int" in dtype_of(expression)
-            and any(True for _ in loads_in(expression.b))
-        )
-
-    def walk(statement: Any) -> bool:
-        nodes = (node for each in expressions_in(statement) for node in nodes_in(each))
-        return any(map(divides, nodes)) or any(map(walk, statements_in(statement)))
-
-    return walk(function.body)
-
-
-_DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
 
 def _fits(function: Any, high: int | None) -> bool:
@@ -119,7 +99,7 @@ class _Walk:
 
     def _check(self, buffer: Any, indices: Any) -> None:
         for index, extent in zip(indices, buffer.ty.shape, strict=True):
-            if not any(True for _ in loads_in(index)):
+            if not loads_in(index):
                 continue
             self.any = True
             low, high = self.of(index)
@@ -524,7 +504,7 @@ def draw(
     generator = torch.Generator().manual_seed(seed)
     index = largest_index(function)
     low, high = (0, index) if index is not None else (-_SMALL, _SMALL)
-    if index is None and divides_by_inputs(function):
+    if index is None and divides_by_data(function):
         low = 1
     return tuple(
         None if each.role == "output" else _draw_one(each, generator, (low, high), positive)

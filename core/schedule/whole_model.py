@@ -107,6 +107,8 @@ class WholeModel:
     """Application of schedules in the steps of one recipe, each to a function once.
 
     `applied`: of each module, in order: the schedules of its functions.
+    `at_function`: called with each function that a rule or tuning is looked up for, its index, and
+        their count.
     """
 
     def __init__(
@@ -116,8 +118,10 @@ class WholeModel:
         target: tvm.target.Target,
         check: Callable[[], None],
         begins: Begins = lambda schedule, primitive: None,
+        at_function: Callable[[str, int, int], None] = lambda name, index, count: None,
     ) -> None:
         self._begins = begins
+        self._at_function = at_function
         self._schedules = [each for each in schedules if each.on]
         self._replays = replays
         self._target = target
@@ -197,8 +201,9 @@ class WholeModel:
         functions = Functions(module)
         by_hand = {name for name, _ in self._done}
         changed: dict[str, tuple[Replayed, Schedule]] = {}
-        for name, structure in functions.structures.items():
+        for index, (name, structure) in enumerate(functions.structures.items()):
             self._check()
+            self._at_function(name, index, len(functions.structures))
             if name in by_hand or schedule_for(self._schedules, name, structure) is not None:
                 continue
             function = functions.by_name[name]

@@ -9,7 +9,7 @@ import json
 import linecache
 import sys
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
@@ -358,9 +358,6 @@ def _only_known(arrays: dict[str, Any], known: set[str], params: str) -> dict[st
     return arrays
 
 
-_CHILDREN = ("block", "init", "body", "then_case", "else_case")
-
-
 def is_prim_func(value: object) -> bool:
     """Return whether `value` is a TensorIR function, without importing TVM."""
     tvm = sys.modules.get("tvm")
@@ -478,31 +475,22 @@ def _plain(name: str) -> str:
 
 def _written(function: Any) -> list[Any]:
     """Return the buffers that a function stores to, each once; a subregion counts as its buffer."""
-    whole: dict[Any, Any] = {}
+    import tvm_ffi
+    from tvm import s_tir, tirx
+
+    stored: list[Any] = []
+    blocks: list[Any] = []
+    tvm_ffi.structural_walk(
+        function.body, ((tirx.BufferStore, stored.append), (s_tir.SBlock, blocks.append))
+    )
+    matches = [match for block in blocks for match in block.match_buffers]
+    whole = {match.buffer: match.source.source for match in matches}
     found: dict[Any, None] = {}
-    for buffer in _stores(function.body, whole):
+    for buffer in (each.buffer for each in stored):
         while buffer in whole:
             buffer = whole[buffer]
         found[buffer] = None
     return list(found)
-
-
-def _stores(statement: Any, whole: dict[Any, Any]) -> Iterator[Any]:
-    from tvm import s_tir, tirx
-
-    if isinstance(statement, tirx.BufferStore):
-        yield statement.buffer
-    if isinstance(statement, tirx.SeqStmt):
-        for child in statement.seq:
-            yield from _stores(child, whole)
-        return
-    if isinstance(statement, s_tir.SBlock):
-        for match in statement.match_buffers:
-            whole[match.buffer] = match.source.source
-    for field in _CHILDREN:
-        child = getattr(statement, field, None)
-        if isinstance(child, tirx.Stmt):
-            yield from _stores(child, whole)
 
 
 BUILDERS = (

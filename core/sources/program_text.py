@@ -9,13 +9,16 @@ wherever torch writes it.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import json
 import keyword
 import math
 import re
+import typing
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -505,7 +508,7 @@ def _is_input(node: ast.AST) -> bool:
 
 
 READER = (8, 20)
-"""Version of the schema that torch reads and these tables follow."""
+"""Version of the schema that torch reads, and for whose texts the grammars are."""
 WRITERS = frozenset((8, minor) for minor in range(21))
 """Accepted versions of files; a minor version adds fields, which have a default."""
 
@@ -516,9 +519,9 @@ Rule = Callable[[Any], Iterator[str]]
 def suspects(document: object) -> Iterator[str]:
     """Yield a short description of each suspect part of a model's JSON.
 
-    The tables have the names of the classes in ``torch/_export/serde/schema.py`` and their fields,
-    and a rule for each. A document with anything else in it counts as code: another version,
-    another field, another type, or text outside its field's grammar.
+    The classes in ``torch/_export/serde/schema.py`` say which fields there are, and of which types;
+    texts have a grammar for each field. A document with anything else in it counts as code: another
+    version, another field, another type, or text outside its field's grammar.
     """
     from torch._export.serde.schema import SCHEMA_VERSION
 
@@ -633,12 +636,12 @@ def _fields(known: Mapping[str, Rule], value: object) -> Iterator[str]:
 
 
 def _record(name: str) -> Rule:
-    return lambda value: _fields(RECORDS[name], value)
+    return lambda value: _fields(rules()[name], value)
 
 
 def _union(name: str) -> Rule:
     def rule(value: object) -> Iterator[str]:
-        yield from _fields(UNIONS[name], value)
+        yield from _fields(rules()[name], value)
         if isinstance(value, dict) and len(value) != 1:
             yield from _other("the entry", value)
 
@@ -693,21 +696,10 @@ def _from_node(value: object) -> bool:
 _name = _text(identifier, "the name")
 _argument_name = _text(argument_name, "the name")
 _attribute = _text(attribute, "the name")
-_module_path = _text(lambda text: not text or attribute(text), "the name")
 _plain = _text(plain, "the text")
 _free = _text(free_text, "the text")
 _expression = _text(harmless_expression, "the expression")
-_guard = _text(harmless_guard, "the guard")
-_in_spec = _text(lambda text: tree(text, calling=True), "the description")
-_out_spec = _text(lambda text: tree(text, calling=False), "the description")
 _custom = _json(free_json, "the metadata")
-_device_type = _text(
-    frozenset({"cpu", "cuda", "meta", "mps", "xpu", "hpu", "mtia"}).__contains__, "the device"
-)
-_dialect = _text(frozenset({"ATEN", "TRAINING"}).__contains__, "the verifier")
-_torch_version = _text(
-    lambda text: re.fullmatch(r"[<=]{0,2}\d[\w.+\-]{0,60}", text) is not None, "the version"
-)
 
 
 def _target(value: object) -> Iterator[str]:
@@ -715,177 +707,107 @@ def _target(value: object) -> Iterator[str]:
         yield value[:60] if isinstance(value, str) and value.isprintable() else _shown(value)
 
 
-_METADATA: dict[str, Rule] = {
-    "stack_trace": _free,
-    "nn_module_stack": _free,
-    "torch_fn": _free,
-    "source_fn_stack": _text(sources, "the metadata"),
-    "custom": _custom,
-    "from_node": _json(_from_node, "the metadata"),
+_TEXTS: dict[str, Rule] = {
+    **dict.fromkeys(
+        (
+            *("name", "as_name", "user_input_name", "forward_arg_names", "field_names"),
+            *("tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values"),
+            *("custom_obj_values", "opset_version"),
+        ),
+        _name,
+    ),
+    **dict.fromkeys(
+        ("parameter_name", "buffer_name", "tensor_constant_name", "treespec_namedtuple_fields"),
+        _attribute,
+    ),
+    **dict.fromkeys(("as_string", "as_strings", "as_string_to_argument"), _free),
+    # Torch writes these between quotes, not with `repr`.
+    **dict.fromkeys(
+        (
+            *("Value.as_string", "Value.as_strings", "Value.as_string_to_argument"),
+            "ConstantValue.as_string",
+        ),
+        _plain,
+    ),
+    **dict.fromkeys(("expr_str", "range_constraints"), _expression),
+    **dict.fromkeys(("target", "as_operator"), _target),
+    "NamedArgument.name": _argument_name,
+    "type": _text(
+        frozenset({"cpu", "cuda", "meta", "mps", "xpu", "hpu", "mtia"}).__contains__, "the device"
+    ),
+    "in_spec": _text(lambda text: tree(text, calling=True), "the description"),
+    "out_spec": _text(lambda text: tree(text, calling=False), "the description"),
+    "fqn": _text(lambda text: not text or attribute(text), "the name"),
+    "verifiers": _text(frozenset({"ATEN", "TRAINING"}).__contains__, "the verifier"),
+    "torch_version": _text(
+        lambda text: re.fullmatch(r"[<=]{0,2}\d[\w.+\-]{0,60}", text) is not None, "the version"
+    ),
+    "guards_code": _text(harmless_guard, "the guard"),
 }
+"""The rules for texts, and for the keys of tables, by field, or by class and field."""
 
-
-def _arguments(text: Rule, graph: Rule) -> dict[str, Rule]:
-    """Return the fields of an argument whose strings have the rule `text`."""
-    tensor, tensors = _record("TensorArgument"), _array(_record("TensorArgument"))
-    fields = {
-        "as_none": _boolean,
-        "as_tensor": tensor,
-        "as_tensors": tensors,
-        "as_int": _integer,
-        "as_ints": _array(_integer),
-        "as_float": _numeral,
-        "as_floats": _array(_numeral),
-        "as_string": text,
-        "as_strings": _array(text),
-        "as_sym_int": _union("SymIntArgument"),
-        "as_sym_ints": _array(_union("SymIntArgument")),
-        "as_scalar_type": _integer,
-        "as_memory_format": _integer,
-        "as_layout": _integer,
-        "as_device": _record("Device"),
-        "as_bool": _boolean,
-        "as_bools": _array(_boolean),
-        "as_sym_bool": _union("SymBoolArgument"),
-        "as_sym_bools": _array(_union("SymBoolArgument")),
-        "as_graph": graph,
-        "as_optional_tensors": _array(_union("OptionalTensorArgument")),
-        "as_custom_obj": _own_class,
-        "as_operator": _target,
-        "as_sym_float": _union("SymFloatArgument"),
-        "as_sym_floats": _array(_union("SymFloatArgument")),
-        "as_optional_tensor": _union("OptionalTensorArgument"),
-        "as_complex": _record("ComplexValue"),
-        "as_nested_tensors": _array(tensors),
-        "as_int_lists": _array(_array(_integer)),
-        "as_float_lists": _array(_array(_numeral)),
-    }
-    return fields | {"as_string_to_argument": _table(text, lambda value: _fields(fields, value))}
-
-
-_value = _union("Value")
-"""An argument whose text torch writes between quotes, not with `repr`: an input or output."""
-
-UNIONS: dict[str, dict[str, Rule]] = {
-    "SymExprHint": {"as_int": _integer, "as_bool": _boolean, "as_float": _numeral},
-    "SymInt": {"as_expr": _record("SymExpr"), "as_int": _integer},
-    "SymFloat": {"as_expr": _record("SymExpr"), "as_float": _numeral},
-    "SymBool": {"as_expr": _record("SymExpr"), "as_bool": _boolean},
-    "SymIntArgument": {"as_name": _name, "as_int": _integer},
-    "SymFloatArgument": {"as_name": _name, "as_float": _numeral},
-    "SymBoolArgument": {"as_name": _name, "as_bool": _boolean},
-    "OptionalTensorArgument": {"as_tensor": _record("TensorArgument"), "as_none": _boolean},
-    "Argument": _arguments(_free, _record("GraphArgument")),
-    "Value": _arguments(_plain, _record("GraphArgument")),
-    "ConstantValue": {
-        "as_none": _boolean,
-        "as_int": _integer,
-        "as_float": _numeral,
-        "as_string": _plain,
-        "as_bool": _boolean,
-    },
-    "InputSpec": {
-        "user_input": _record("UserInputSpec"),
-        "parameter": _record("InputToParameterSpec"),
-        "buffer": _record("InputToBufferSpec"),
-        "tensor_constant": _record("InputToTensorConstantSpec"),
-        "custom_obj": _own_class,
-        "token": _record("InputTokenSpec"),
-        "constant_input": _record("InputToConstantInputSpec"),
-    },
-    "OutputSpec": {
-        "user_output": _record("UserOutputSpec"),
-        "loss_output": _record("LossOutputSpec"),
-        "buffer_mutation": _record("BufferMutationSpec"),
-        "gradient_to_parameter": _record("GradientToParameterSpec"),
-        "gradient_to_user_input": _record("GradientToUserInputSpec"),
-        "user_input_mutation": _record("UserInputMutationSpec"),
-        "token": _record("OutputTokenSpec"),
-        "parameter_mutation": _record("ParameterMutationSpec"),
-    },
-}
-
-_tensor = _record("TensorArgument")
-
-RECORDS: dict[str, dict[str, Rule]] = {
-    "Device": {"type": _device_type, "index": _maybe(_integer)},
-    "SymExpr": {"expr_str": _expression, "hint": _maybe(_union("SymExprHint"))},
-    "TensorMeta": {
-        "dtype": _integer,
-        "sizes": _array(_union("SymInt")),
-        "requires_grad": _boolean,
-        "device": _record("Device"),
-        "strides": _array(_union("SymInt")),
-        "storage_offset": _union("SymInt"),
-        "layout": _integer,
-    },
-    "TensorArgument": {"name": _name},
-    "TokenArgument": {"name": _name},
-    "GraphArgument": {"name": _name, "graph": _record("Graph")},
-    "ComplexValue": {"real": _numeral, "imag": _numeral},
-    "NamedArgument": {"name": _argument_name, "arg": _union("Argument"), "kind": _maybe(_integer)},
+_METADATA: dict[str, dict[str, Rule]] = {
     "Node": {
-        "target": _target,
-        "inputs": _array(_record("NamedArgument")),
-        "outputs": _array(_union("Argument")),
-        "metadata": lambda value: _fields(_METADATA, value),
-        "is_hop_single_tensor_return": _maybe(_boolean),
-        "name": _maybe(_name),
+        "stack_trace": _free,
+        "nn_module_stack": _free,
+        "torch_fn": _free,
+        "source_fn_stack": _text(sources, "the metadata"),
+        "custom": _custom,
+        "from_node": _json(_from_node, "the metadata"),
     },
-    "Graph": {
-        "inputs": _array(_value),
-        "outputs": _array(_value),
-        "nodes": _array(_record("Node")),
-        "tensor_values": _table(_name, _record("TensorMeta")),
-        "sym_int_values": _table(_name, _union("SymInt")),
-        "sym_bool_values": _table(_name, _union("SymBool")),
-        "is_single_tensor_return": _boolean,
-        "custom_obj_values": _table(_name, _own_class),
-        "sym_float_values": _table(_name, _union("SymFloat")),
-    },
-    "UserInputSpec": {"arg": _value},
-    "InputToConstantInputSpec": {"name": _name, "value": _union("ConstantValue")},
-    "InputToParameterSpec": {"arg": _tensor, "parameter_name": _attribute},
-    "InputToBufferSpec": {"arg": _tensor, "buffer_name": _attribute, "persistent": _boolean},
-    "InputToTensorConstantSpec": {"arg": _tensor, "tensor_constant_name": _attribute},
-    "InputTokenSpec": {"arg": _record("TokenArgument")},
-    "UserOutputSpec": {"arg": _value},
-    "LossOutputSpec": {"arg": _tensor},
-    "BufferMutationSpec": {"arg": _tensor, "buffer_name": _attribute},
-    "ParameterMutationSpec": {"arg": _tensor, "parameter_name": _attribute},
-    "GradientToParameterSpec": {"arg": _tensor, "parameter_name": _attribute},
-    "GradientToUserInputSpec": {"arg": _tensor, "user_input_name": _name},
-    "UserInputMutationSpec": {"arg": _tensor, "user_input_name": _name},
-    "OutputTokenSpec": {"arg": _record("TokenArgument")},
-    "GraphSignature": {
-        "input_specs": _array(_union("InputSpec")),
-        "output_specs": _array(_union("OutputSpec")),
-    },
-    "RangeConstraint": {"min_val": _maybe(_integer), "max_val": _maybe(_integer)},
-    "ModuleCallSignature": {
-        "inputs": _array(_value),
-        "outputs": _array(_value),
-        "in_spec": _in_spec,
-        "out_spec": _out_spec,
-        "forward_arg_names": _maybe(_array(_name)),
-    },
-    "ModuleCallEntry": {"fqn": _module_path, "signature": _maybe(_record("ModuleCallSignature"))},
-    "NamedTupleDef": {"field_names": _array(_name)},
-    "GraphModule": {
-        "graph": _record("Graph"),
-        "signature": _record("GraphSignature"),
-        "module_call_graph": _array(_record("ModuleCallEntry")),
-        "metadata": lambda value: _fields({"custom": _custom}, value),
-        "treespec_namedtuple_fields": _table(_attribute, _record("NamedTupleDef")),
-    },
-    "SchemaVersion": {"major": _integer, "minor": _integer},
-    "ExportedProgram": {
-        "graph_module": _record("GraphModule"),
-        "opset_version": _table(_name, _integer),
-        "range_constraints": _table(_expression, _record("RangeConstraint")),
-        "schema_version": _record("SchemaVersion"),
-        "verifiers": _array(_dialect),
-        "torch_version": _torch_version,
-        "guards_code": _array(_guard),
-    },
+    "GraphModule": {"custom": _custom},
 }
+"""The rules for the fields of ``metadata``, by class."""
+
+_OWN_CLASSES = ("CustomObjArgument", "InputToCustomObjSpec")
+"""Classes of torch's schema for objects of classes of their own."""
+
+_OF_VALUES = ("Value", "Graph", "UserInputSpec", "UserOutputSpec", "ModuleCallSignature")
+"""Classes whose arguments are inputs and outputs, and their strings between quotes: values."""
+
+
+@functools.cache
+def rules() -> Mapping[str, Mapping[str, Rule]]:
+    """Return the rule for each field of a model's JSON, by class and field of torch's schema.
+
+    ``Value`` is an ``Argument`` that is an input or an output.
+    """
+    from torch._export.serde import schema
+
+    classes = {name: each for name, each in vars(schema).items() if dataclasses.is_dataclass(each)}
+    return {
+        name: {
+            field.name: _rule_of(typing.get_type_hints(each)[field.name], name, field.name)
+            for field in dataclasses.fields(each)
+        }
+        for name, each in (*classes.items(), ("Value", schema.Argument))
+    }
+
+
+def text_rule(owner: str, field: str) -> Rule | None:
+    """Return the rule for the texts of a field; ``None`` if none is known."""
+    return _TEXTS.get(f"{owner}.{field}") or _TEXTS.get(field)
+
+
+def _rule_of(kind: Any, owner: str, field: str) -> Rule:
+    """Return the rule for values of a type of torch's schema, in a field."""
+    from torch._export.serde.union import _Union
+
+    text = text_rule(owner, field) or partial(_other, "the text")
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if field == "metadata":
+        return lambda value: _fields(_METADATA[owner], value)
+    if origin is list:
+        return _array(_rule_of(inner[0], owner, field))
+    if origin is dict:
+        return _table(text, _rule_of(inner[1], owner, field))
+    if inner:
+        return _maybe(_rule_of(inner[0], owner, field))
+    if kind in (str, bool, float):
+        return {str: text, bool: _boolean, float: _numeral}[kind]
+    if issubclass(kind, int):
+        return _integer
+    if kind.__name__ in _OWN_CLASSES:
+        return _own_class
+    name = "Value" if kind.__name__ == "Argument" and owner in _OF_VALUES else kind.__name__
+    return _union(name) if issubclass(kind, _Union) else _record(name)

@@ -294,10 +294,6 @@ def _multi_dot(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return functools.reduce(torch.matmul, tensors)
 
 
-def _chain_matmul(*matrices: torch.Tensor) -> torch.Tensor:
-    return _multi_dot(matrices)
-
-
 def _lstm(input: torch.Tensor, states: Any, *options: Any) -> tuple[torch.Tensor, ...]:
     return *_recurrent(input, states[0], *options), torch.empty_like(states[1])
 
@@ -316,7 +312,7 @@ _FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     torch.take_along_dim: _take_along_dim,
     torch.Tensor.take_along_dim: _take_along_dim,
     torch.linalg.multi_dot: _multi_dot,
-    torch.chain_matmul: _chain_matmul,
+    torch.chain_matmul: lambda *matrices: _multi_dot(matrices),
     torch.lstm: _lstm,
     torch.gru: _recurrent,
     torch.rnn_tanh: _recurrent,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import tvm
 from tvm import tirx
@@ -116,6 +116,23 @@ def _library(modules: Iterable[Any]) -> Library:
     for text in texts:
         functions.update(functions_of(text))
     return Library("\n".join(texts), functions)
+
+
+def code_alone(
+    stages: Stages, key: str, name: str, function: tirx.PrimFunc, view: Literal["llvm", "asm"]
+) -> str:
+    """Return the LLVM IR or the assembly of a function that is compiled by itself.
+
+    `key`: of all that it was made from.
+
+    Raises `LowerscopeError` if TVM cannot compile it.
+    """
+    library = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
+    piece = piece_of(library.functions, name)
+    if view == "llvm":
+        return "\n".join(line.text for each in piece for line in each.lines)
+    lines = assembly_of(library.text, library.functions, piece)
+    return "\n".join(line.text for line in lines)
 
 
 def bytecode_text(stages: Stages, name: str) -> TextRecord:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from torch import fx
+from torch.fx.node import _get_qualified_name
+from torch.nn import functional
 from tvm import IRModule
 
 from lowerscope.core.files.memo import key_of
@@ -21,7 +24,8 @@ from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
-from lowerscope.core.views.graph.fx_graph import Values, fx_graph, label_of
+from lowerscope.core.views.graph.families import family_of
+from lowerscope.core.views.graph.fx_graph import Values, fx_graph, label_of, operator_name
 from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph.relax_graph import FusedGroup, groups_in, relax_graph
 
@@ -39,8 +43,9 @@ def fx_nodes(
 ) -> tuple[FxNode, ...]:
     """Return a record of each node, in order.
 
-    Target and arguments are written as ``Graph.print_tabular`` writes them, but for the addresses
-    in memory, which differ from run to run.
+    Arguments are written as ``Graph.print_tabular`` writes them, but for the addresses in memory,
+    which differ from run to run; so are targets, but for functions, which have their qualified
+    names.
 
     `values`, `lines`, `modules`, `lowered`: the value of each node, its line and dotted module path
         of origin, and its lowering, by node name; nodes may be missing.
@@ -49,18 +54,20 @@ def fx_nodes(
     for node in graph_module.graph.nodes:
         value = values.get(node.name)
         lowering = lowered.get(node.name)
+        label = str(label_of(node, graph_module, values))
         records.append(
             FxNode(
                 id=f"fx:{node.name}",
                 name=node.name,
                 opcode=node.op,
-                target=_ADDRESS.sub("", str(node.target)),
+                target=target_name(node.target),
                 args=_ADDRESS.sub("", str(node.args)),
                 kwargs=_ADDRESS.sub("", str(node.kwargs)),
                 shape=None if value is None else value.shape,
                 dtype="" if value is None else value.dtype,
                 type="" if value is None else value.text,
-                label=str(label_of(node, graph_module, values)),
+                label=label,
+                family=family_of(label.partition(" · ")[0]) if node.op.startswith("call") else "",
                 module=modules.get(node.name, ""),
                 line=lines.get(node.name),
                 strategy="" if lowering is None else lowering.strategy,
@@ -74,6 +81,21 @@ def fx_nodes(
             )
         )
     return tuple(records)
+
+
+def target_name(target: Any) -> str:
+    """Return the target of a node: a path, an operator, or the qualified name of a function."""
+    if isinstance(target, str) or hasattr(target, "_schema"):
+        return str(target)
+    name = operator_name(target)
+    if getattr(functional, name, None) is target:
+        # Some are built in, and have the name of a module of torch's own.
+        return f"torch.nn.functional.{name}"
+    try:
+        # The module of ``torch.softmax``, a method of a class without a name, is searched for.
+        return str(_get_qualified_name(target)).removeprefix("_")
+    except (RuntimeError, AttributeError):
+        return name
 
 
 def _parts(node: str, parts: Sequence[PartLowering]) -> tuple[FxPart, ...]:

@@ -16,6 +16,8 @@ from tvm import relax, tirx
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
 from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
+from lowerscope.core.ir.script import function_text
+from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.line_difference import FunctionText, function_differences
 from lowerscope.core.model.module_steps import (
@@ -27,8 +29,14 @@ from lowerscope.core.model.module_steps import (
     Moment,
     Section,
 )
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
+from lowerscope.core.model.queries import (
+    CodeDifferenceQuery,
+    DifferenceQuery,
+    GraphDifferenceQuery,
+    answers,
+)
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import Span, TextRecord
@@ -41,10 +49,11 @@ from lowerscope.core.passes.recording import (
 )
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.views.codegen_text import code_alone
 from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
 from lowerscope.core.views.graph.relax_graph import function_graph
 from lowerscope.core.views.graph_records import with_ends
-from lowerscope.core.views.moved_lines import with_moved_lines
+from lowerscope.core.views.moved_lines import sources_of, with_moved_lines
 from lowerscope.core.views.step_sentences import Effect, code, general_words, listed, step_sentence
 
 
@@ -63,6 +72,7 @@ def module_difference(
         return match_bindings(before, after, new.transformed.walked)
 
     functions = _differences(old, new, before, after)
+    functions = tuple(_named(each, old, new, before, after) for each in functions)
     if old.lower_key == new.lower_key:
         functions = with_moved_lines(before, after, functions, matches)
     return DifferenceRecord(
@@ -71,6 +81,43 @@ def module_difference(
         functions=functions,
         sentence=_sentence(new, sides, Effect(before, after, functions, matches)),
     )
+
+
+def _named(
+    function: FunctionDifference,
+    old: Stages,
+    new: Stages,
+    before: tvm.IRModule,
+    after: tvm.IRModule,
+) -> FunctionDifference:
+    """Add the names of the constants of a Relax function that differs."""
+    if function.status == "same":
+        return function
+    return msgspec.structs.replace(
+        function,
+        old_names=_constant_names(old, before, function.name),
+        new_names=_constant_names(new, after, function.name),
+    )
+
+
+def _constant_names(stages: Stages, module: tvm.IRModule, name: str) -> Mapping[str, str]:
+    """Return the names of the constants in the script of a Relax function, cached."""
+    function = dict(relax_functions(module)).get(name)
+    if function is None:
+        return {}
+
+    def make() -> tuple[Any, Mapping[str, str]]:
+        known = {elements_of(each): title for title, each in stages.parameters.items()}
+        known |= _names(stages)
+
+        def name_of(constant: Any) -> str:
+            return known.get(elements_of(constant.value), "")
+
+        # Keep the function with them, so that its address is not reused.
+        return function, function_text(module, name, name_of=name_of).constants
+
+    key = key_of("names of constants", function.__chandle__(), name, stages.load_key)
+    return stages.keep("names of constants", key, make)[1]
 
 
 def _sentence(stages: Stages, sides: tuple[ComparedModule, ComparedModule], effect: Effect) -> str:
@@ -200,6 +247,48 @@ def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> Dif
     """Return the difference of two modules: see `module_difference`."""
     old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
     return module_difference(old, new, (query.old, query.new))
+
+
+@answers(CodeDifferenceQuery)
+def code_difference(
+    query: CodeDifferenceQuery, pipeline: Pipeline, job: Progress
+) -> DifferenceRecord:
+    """Compare the code of a TensorIR function before and after a step, compiled by itself.
+
+    A function that took the place of one other is compared with that.
+
+    Raises a `LowerscopeError` if there is no such function, or TVM cannot compile it.
+    """
+    sides = query.old, query.new
+    old, new = (pipeline.stages(each.recipe, job) for each in sides)
+    before, after = side_module(old, sides[0]), side_module(new, sides[1])
+    names = [query.name, query.name]
+    if query.name not in prim_funcs_of(before):
+        sources = sources_of(before, after, match_bindings(before, after)).get(query.name, [])
+        names[0] = sources[0] if len(sources) == 1 else query.name
+    texts: list[dict[str, FunctionText]] = []
+    for stages, module, name in ((old, before, names[0]), (new, after, names[1])):
+        function = prim_funcs_of(module).get(name)
+        if function is None:
+            texts.append({})
+            continue
+        job.report(f"Compiling {name}")
+        script = stages.script_of(function, name)
+        key = key_of("alone at a step", script, name, str(stages.target))
+        code = code_alone(stages, key, name, function, query.view)
+        texts.append({query.name: FunctionText("", code)})
+    if not any(texts):
+        raise LowerscopeError(
+            f"there is no TensorIR function {query.name} on either side",
+            todo="Choose a TensorIR function that the step changed",
+        )
+    labels = labels_of(old, new, sides)
+    return DifferenceRecord(
+        old_label=labels[0],
+        new_label=labels[1],
+        functions=function_differences(*texts),
+        language=query.view,
+    )
 
 
 @answers(GraphDifferenceQuery, _are_cached)

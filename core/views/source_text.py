@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import TextQuery, answers
+from lowerscope.core.model.queries import FunctionTextsQuery, TextQuery, answers
 from lowerscope.core.model.snapshot import Span, TextRecord, View
 from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.run.compare.tensor_values import constants_by_name
@@ -136,6 +136,31 @@ def text(query: TextQuery, pipeline: Pipeline, job: Progress) -> TextRecord:
         lambda: write_text(stages, view, name, moment),
         lambda text: 2 * len(text.text),
     )
+
+
+def _are_cached(query: FunctionTextsQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return all(_is_cached(each, pipeline, job) for each in _single(query))
+
+
+@answers(FunctionTextsQuery, _are_cached)
+def function_texts(
+    query: FunctionTextsQuery, pipeline: Pipeline, job: Progress
+) -> tuple[TextRecord, ...]:
+    """Return the texts of several functions, as `text` does."""
+    return tuple(_text_or_reason(each, pipeline, job) for each in _single(query))
+
+
+def _single(query: FunctionTextsQuery) -> Iterator[TextQuery]:
+    for name in query.names:
+        yield TextQuery(query.recipe, name, query.view, query.moment)
+
+
+def _text_or_reason(query: TextQuery, pipeline: Pipeline, job: Progress) -> TextRecord:
+    try:
+        return text(query, pipeline, job)
+    except LowerscopeError as error:
+        # The other functions are shown all the same.
+        return TextRecord(text=f"# {error.problem.headline}", language="python")
 
 
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:

@@ -39,6 +39,7 @@ from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
 from lowerscope.app.panes.sessions.archives import UnpackDialog
 from lowerscope.app.panes.sessions.opening import EntryDialog
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
+from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
 from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
 from lowerscope.app.shell.about import AboutDialog
@@ -67,6 +68,7 @@ DIALOGS: dict[str, Make] = {
         window,
     ),
     "extensions": lambda window: ExtensionsDialog(window.document, window),
+    "fusion": lambda window: FusionDialog(window.document, window.features.queries, "", "", window),
     "inputs": lambda window: InputsDialog(["x", "y"], (), (), 0, parent=window),
     "measuring": lambda window: MeasuringDialog(window.document, window.features.runs, window),
     "palette": lambda window: Palette(window.palette_entries(), window.features.queries, window),
@@ -123,8 +125,15 @@ def test_there_is_no_other_dialog() -> None:
         if each.__module__.startswith(("lowerscope.app.panes", "lowerscope.app.shell"))
     }
     assert {each.__name__ for each in here} == {
-        *("AboutDialog", "EntryDialog", "ExportDialog", "ExtensionsDialog", "InputsDialog"),
-        *("MeasuringDialog", "NoSandboxDialog", "Palette", "PassDialog", "RemoteDialog"),
+        *("AboutDialog", "EntryDialog", "ExportDialog", "ExtensionsDialog", "FusionDialog"),
+        *(
+            "InputsDialog",
+            "MeasuringDialog",
+            "NoSandboxDialog",
+            "Palette",
+            "PassDialog",
+            "RemoteDialog",
+        ),
         *("RulesDialog", "RunCodeDialog", "SettingsDialog", "ShortcutsPage", "TargetDialog"),
         *("TolerancesDialog", "TuneDialog", "UnpackDialog"),
     }

@@ -22,8 +22,17 @@ _KEY = re.compile(
     r"\b((?:(?:Ctrl|Alt|Shift)\+)+(?!(?:Ctrl|Alt|Shift)\b)(?:[A-Z]\b|[A-Z]\w+|\d|[.,])|F[1-9]\b)"
 )
 
-OF_WIDGETS = {"Ctrl+C", "Shift+Enter", "Shift+Tab", "Ctrl+Space", "Alt+V", "Alt+R"}
-"""Keys of no command and no pane: of fields and trees, of the terminal, of the menu bar."""
+OF_WIDGETS = {
+    "Alt+Left",
+    "Alt+Right",
+    "Ctrl+C",
+    "Shift+Enter",
+    "Shift+Tab",
+    "Ctrl+Space",
+    "Alt+V",
+    "Alt+R",
+}
+"""Keys of no command and no pane: of fields, trees and help, of the terminal, of the menu bar."""
 
 
 @pytest.fixture

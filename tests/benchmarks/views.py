@@ -18,7 +18,7 @@ from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.panes.difference.difference_page import diff_part
 from lowerscope.app.panes.run.nodes_table import NodesTable
-from lowerscope.core.model.graph import DEFAULT, Box, Edge, GraphRecord
+from lowerscope.core.model.graph import DEFAULT, FAMILY_NAMES, Box, Edge, GraphRecord
 from lowerscope.core.model.line_difference import changed_words, function_differences
 from lowerscope.core.model.run_records import CallRun, NodeRun, RunRecord
 from lowerscope.core.model.snapshot import FxNode, ModelRecord, Snapshot, TextRecord
@@ -42,21 +42,26 @@ FRAME = {10_000: 12.0, 50_000: 16.0}
 
 def layered(count: int) -> GraphRecord:
     """Return a graph in layers of 60 nodes, each of which feeds two below it."""
-    across, wide, high = 60, 210.0, 84.0
+    across, wide, box = 60, 210.0, 91.0
+    high = box + 48
+    families = tuple(FAMILY_NAMES)
+    rows = (("weight", "64×64×3×3"), ("stride 2", ""))
     nodes, edges = [], []
     for number in range(count):
         row, column = divmod(number, across)
         x, y = 24 + column * wide, 24 + row * high
         strategy = ("te", "high-level", "library", "")[number % 4]
-        title, more = f"layer{row}_{column}_conv", "Conv2d · w 64×64×3×3, stride 2"
-        nodes.append(Box(f"n{number}", title, more, "call", strategy, x, y, 180, 36))
+        title, family = f"layer{row}_{column}_conv", families[number % len(families)]
+        name, place = f"n{number}", (x, y, 180, box)
+        nodes.append(Box(name, title, "call", strategy, *place, "Conv2d", rows, family))
         for beside in (0, 1):
             target = number + across + beside
             if target < count and column + beside < across:
                 x1 = x + beside * wide + 90
-                points = ((x + 90, y + 36), (x + 90, y + 44), (x1, y + 76), (x1, y + high))
+                below = y + box
+                points = ((x + 90, below), (x + 90, below + 8), (x1, below + 40), (x1, y + high))
                 label = "" if beside else "1×64×56×56"
-                at = None if beside else (x + 97, y + 60)
+                at = None if beside else (x + 97, below + 24)
                 edges.append(Edge(f"n{number}", f"n{target}", label, points, label_at=at))
     size = 48 + across * wide, 48 + math.ceil(count / across) * high
     return GraphRecord(tuple(nodes), tuple(edges), *size)
@@ -126,7 +131,8 @@ class Sketch:
 
     def add(self, name: str, path: str, *sources: str, kind: str = "call") -> str:
         entity = f"fx:{name}_{len(self.boxes)}"
-        self.boxes.append(BoxText(entity, f"{name}_{len(self.boxes)}", f"{name} · 64", kind, "te"))
+        title, rows = f"{name}_{len(self.boxes)}", (("64", ""),)
+        self.boxes.append(BoxText(entity, title, kind, "te", name, rows))
         self.paths.append(path)
         self.flows += [Flow(source, entity, "1×128×768") for source in sources]
         return entity

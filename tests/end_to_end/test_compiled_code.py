@@ -62,14 +62,12 @@ def compiled(qtbot: QtBot, page: CompiledPage, there: str) -> list[str]:
 
 
 def marked_in(code: CodeView) -> list[str]:
-    lines = code.text().splitlines()
+    lines = code.editor.lines()
     return [text for number, text in enumerate(lines) if code.editor.is_selected(number)]
 
 
 def page_of(window: MainWindow, key: str) -> CompiledPage:
-    page = window.panes.tensorir.texts[key]
-    assert isinstance(page, CompiledPage)
-    return page
+    return window.panes.tensorir.compiled[key]
 
 
 def test_lines_of_assembly_and_bytecode_lead_to_loops_and_nodes_and_back(
@@ -105,7 +103,7 @@ def test_lines_of_assembly_and_bytecode_lead_to_loops_and_nodes_and_back(
     click_tab(qtbot, pane, "script")
     block = next(
         number
-        for number, line in enumerate(script.text().splitlines(), 1)
+        for number, line in enumerate(script.editor.lines(), 1)
         if 'T.sblock("T_matmul_NT")' in line
     )
     click_line(qtbot, script, block)

@@ -82,7 +82,6 @@ def test_source_lines_nodes_functions_and_loops(
     window = open_window(str(model), lowering="te", tracer="fx")
     panes, document = window.panes, window.document
     source = panes.fx.source
-    panes.fx.set_current("source")
     code = source.text.script.code
     qtbot.waitUntil(lambda: "class Net" in code.text(), timeout=PATIENCE)
     assert [source.files.itemText(i) for i in range(source.files.count())] == [
@@ -109,20 +108,8 @@ def test_source_lines_nodes_functions_and_loops(
     assert set(relu) < set(document.selection.chosen)
     assert len(document.selection.chosen) == 4
 
-    # A function that is called twice says so, and goes to each call.
     document.select((relu[0],))
     qtbot.waitUntil(lambda: "def te_relu" in tensorir.text(), timeout=PATIENCE)
-    callers = panes.tensorir.callers
-    assert callers.isVisible()
-    assert len(callers.buttons) == 2
-    for place, node in enumerate(relu):
-        # The buttons are made anew with each selection.
-        button = callers.buttons[place]
-        name = button.text()
-        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-        assert document.selection.chosen == (f"relax:main/{name}",)
-        assert node in document.selection.linked
-    assert "def te_relu" in tensorir.text()
 
     # A loop is marked with exactly its lines, and its function's nodes elsewhere.
     document.select(())
@@ -133,8 +120,8 @@ def test_source_lines_nodes_functions_and_loops(
     assert document.selection.chosen[0].startswith("tir:te_relu/")
     assert marked(code) == ["return torch.relu(self.linear(x))"]
     relax = marked(panes.relax.script.code)
-    assert len(relax) == 2
-    assert all("cls.te_relu" in line for line in relax)
+    assert sum("cls.te_relu" in line for line in relax) == 2
+    assert not any("cls." in line and "te_relu" not in line for line in relax)
 
 
 def test_nodes_of_a_fused_function_have_lines_of_their_own(
@@ -188,7 +175,7 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     assert add != relu
     assert colour(f"def {name}(") == ""
     panes.tensorir.set_current("llvm")
-    llvm = panes.tensorir.texts["llvm"].script
+    llvm = panes.tensorir.compiled["llvm"].script
     qtbot.waitUntil(lambda: "define" in llvm.code.text(), timeout=PATIENCE)
     # What was compiled for the text is listed to the metal.
     qtbot.waitUntil(lambda: bool(window.features.stepping.lines("build")), timeout=PATIENCE)

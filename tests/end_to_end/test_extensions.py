@@ -84,12 +84,10 @@ def test_a_rule_is_written_for_a_node_edited_and_read_again(
     assert node_of(window, "linear1").rule.startswith("my_linear, my_rules.py:")
     # Details say which rule it was, and open its file.
     window.document.select(("fx:relu",))
-    table = window.panes.details.table
-    (rule,) = (row.cells[1].text for row in table.rows() if row.key == "rule")
-    assert rule.startswith("my_relu, my_rules.py:")
+    assert window.panes.details.facts()["rule"].startswith("my_relu, my_rules.py:")
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
-    table.row_activated.emit("rule")
+    window.panes.details.rule_wanted.emit()
     assert opened == [str(path)]
     assert QGuiApplication.clipboard().text().startswith(f"{path}:")
     run_and_wait(qtbot, window)

@@ -64,9 +64,9 @@ def go_back(qtbot: QtBot, window: MainWindow) -> None:
 def test_the_call_that_crashes_is_named(qtbot: QtBot, worked: MainWindow, tmp_path: Path) -> None:
     run_faulty(qtbot, worked, tmp_path, CRASHES)
     assert "crashed with SIGSEGV while running, in call 4 of 7" in wait_for_problem(qtbot, worked)
-    # The timeline ends at the call that did it.
+    # The list ends at the call that did it.
     worked.features.stepping.set_section("run")
-    failed = [dot.tooltip for dot in worked.panes.timeline.slider.dots() if dot.state == "wrong"]
+    failed = [dot.tooltip for dot in worked.panes.pipeline.slider.dots() if dot.state == "wrong"]
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
     qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
     assert worked.document.selection.of_kind("fx") == ("fx:relu",)

@@ -193,9 +193,9 @@ def test_a_fused_function_is_looked_into_and_compared(
     window.features.stepping.go(moment_of(window, "FuseOps"))
     window.commands.action("difference").trigger()
     qtbot.waitUntil(lambda: view.new_label.whole().endswith("FuseOps"), timeout=PATIENCE)
-    view.columns.setFocus()
-    qtbot.keyClick(view.columns, Qt.Key.Key_Right)
-    qtbot.keyClick(view.columns, Qt.Key.Key_Right)
+    view.kinds.setFocus()
+    qtbot.keyClick(view.kinds, Qt.Key.Key_Right)
+    qtbot.keyClick(view.kinds, Qt.Key.Key_Right)
     page = view.graph
     qtbot.waitUntil(lambda: page.record is not None, timeout=PATIENCE)
     assert page.record is not None

@@ -75,7 +75,7 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
                 assert page_by_f1(qtbot, window) == wanted, (name, key)
             assert help_pages.is_page(wanted)
 
-    # At the workbench, on the timeline, and in the bars.
+    # At the workbench, and in the bars.
     window.commands.action("workbench").trigger()
     schedule = panes.schedule
     window.document.select((window.features.scheduling.functions[0].id,))
@@ -84,8 +84,8 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
         part.setFocus(Qt.FocusReason.TabFocusReason)
         assert page_by_f1(qtbot, window) == wanted
     panes.set_mode("step")
-    focus_inside(qtbot, panes.timeline)
-    assert page_by_f1(qtbot, window) == "timeline"
+    focus_inside(qtbot, panes.pipeline)
+    assert page_by_f1(qtbot, window) == "pipeline"
     focus_inside(qtbot, window.tool_bar)
     assert page_by_f1(qtbot, window) == "window"
     # At the welcome page, the tour is what helps.

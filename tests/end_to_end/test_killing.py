@@ -96,7 +96,7 @@ def test_what_two_engines_died_of_is_switched_off(
     assert f"step {place + 1}, FuseTIR: it is switched off, and kept" in deadly.banner.message()
     assert sum("was killed" in text for text in said) == 2
     rows = [row for row in deadly.panes.pipeline.list.rows() if row.title == "FuseTIR"]
-    assert [(row.on, row.changed) for row in rows] == [(False, "switched off")]
+    assert [(row.on, row.words) for row in rows] == [(False, "switched off")]
     # What is mended is switched on again, and all of it is undone.
     (tmp_path / "deadly").write_text("")
     deadly.panes.pipeline.select_place(place)

@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.code_editor import x_of
 from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.panes.tensorir.tensorir_view import OFFERED
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import InputSpec
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
@@ -149,12 +150,15 @@ def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
     assert any("dense" in text for text in marked)
     assert not any("te_relu" in text for text in marked)
 
-    # The switch between the functions of a node stands above each of the texts.
-    switch = panes.tensorir.siblings
-    assert [segment.key for segment in switch.segments()] == ["dense", "add"]
-    place = switch.segment_rect("add").center().toPoint()
-    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton, pos=place)
-    qtbot.waitUntil(lambda: "def te_add" in te.script.code.text(), timeout=PATIENCE)
+    # The functions of a node are below one another; Enter on the heading of one closes it.
+    assert set(panes.tensorir.open_functions()) == {"dense", "add"}
+    assert "def te_add" in te.script.code.text()
+    editor = te.script.code.editor
+    headings = ((n, editor.heading(n)) for n in range(len(editor.lines())))
+    editor.go_to(next(n for n, each in headings if each is not None and each.key == "add"))
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "def te_add" not in te.script.code.text(), timeout=PATIENCE)
+    assert "def te_dense" in te.script.code.text()
     document.select(())
     document.change(msgspec.structs.replace(document.recipe, lowering="high-level"))
     wait_for_records(qtbot, window)
@@ -196,12 +200,9 @@ def test_a_file_of_the_users_own_through_the_export_tracer(
     calls = [node for node in snapshot.fx if node.opcode == "call_function"]
     assert {node.line.file for node in calls if node.line} == {str(path)}
     assert {node.module for node in calls} >= {"embedding", "lstm", "linear"}
-    # The LSTM calls more functions than there is room for: some are offered, the rest is counted.
+    # The LSTM calls more functions than are opened by themselves: the others are rows.
     tensorir = window.panes.tensorir
     window.document.select((max(calls, key=lambda node: len(node.parts)).id,))
-    assert tensorir.others.isVisible()
-    offered = [each.key for each in tensorir.siblings.segments()]
-    assert tensorir.siblings.current() in offered
-    assert f"and {len(linked(window, 'tir')) - len(offered)} more" == tensorir.others.text()
-    tensorir.others.click()
-    assert tensorir.current() == "functions"
+    opened = set(tensorir.open_functions())
+    assert len(opened) == OFFERED
+    assert opened < {each.removeprefix("tir:") for each in linked(window, "tir")}

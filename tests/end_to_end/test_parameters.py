@@ -23,14 +23,6 @@ from tests.end_to_end.driving import (
 ARGUMENT = "linear0_weight: R.Tensor((128, 784)"
 
 
-def facts(window: MainWindow) -> dict[str, str]:
-    table = window.panes.details.table
-    model = table.model()
-    return {
-        model.index(row, 0).data(): model.index(row, 1).data() for row in range(model.rowCount())
-    }
-
-
 def test_parameters_become_inputs_are_shown_saved_and_bound_again(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
@@ -66,10 +58,10 @@ def test_parameters_become_inputs_are_shown_saved_and_bound_again(
     array = np.load(tmp_path / "w.npy").astype(np.float64)
     assert array.shape == (128, 784)
     assert values.histogram.counts() == tuple(np.histogram(array, 48)[0])
-    shown = facts(window)
+    shown = window.panes.details.facts()
     assert shown["range"] == f"{array.min():.6g} … {array.max():.6g}"
     assert shown["mean"] == f"{array.mean():.6g}, std {array.std():.6g}"
-    assert shown["parameter"] == "128×784 float32 · 401 kB"
+    assert (shown["shape"], shown["size"]) == ("128×784 float32", "401 kB")
     zeros = int((array == 0).sum())
     assert shown["values"] == f"100,352: 0 NaN, 0 infinite, {zeros} zero"
     assert shown["first"].startswith(f"{array[0, 0]:.6g}, ")
@@ -77,7 +69,8 @@ def test_parameters_become_inputs_are_shown_saved_and_bound_again(
     # The argument of main that it became says the same; a node says nothing of values.
     window.document.select(("relax:main/linear1_bias",))
     qtbot.waitUntil(
-        lambda: facts(window).get("values", "").startswith("10: 0 NaN"), timeout=PATIENCE
+        lambda: window.panes.details.facts().get("values", "").startswith("10: 0 NaN"),
+        timeout=PATIENCE,
     )
     window.document.select(("fx:relu",))
     assert not values.isVisible()
@@ -121,7 +114,7 @@ def test_parameters_are_loaded_and_what_is_dropped_finds_its_place(
     assert "Parameters of mine.npz" in sections(window)
     window.document.select(("param:linear1.bias",))
     shown = f"{arrays['b1'].min():.6g} … {arrays['b1'].max():.6g}"
-    qtbot.waitUntil(lambda: facts(window).get("range") == shown, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: window.panes.details.facts().get("range") == shown, timeout=PATIENCE)
 
     # A pickle that is dropped is loaded as well; one that does not fit leaves what was there.
     for count, name in ((10, "fits.pkl"), (9, "other.pkl")):

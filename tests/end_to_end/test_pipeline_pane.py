@@ -55,10 +55,9 @@ def test_steps_are_switched_moved_duplicated_and_removed(
         (str(number), step.name) for number, step in enumerate(FUSE, 1)
     ]
     assert window.tool_bar.pipeline.text() == "Pipeline Fuse"
-    # Double click goes to a step, Enter as well; the row of it is marked.
+    # A click goes to a step, Enter as well; the row of it is marked.
     place = pipeline.list.row_rect(heads[3].key).center().toPoint()
     qtbot.mouseClick(pipeline.list.viewport(), LEFT, pos=place)
-    qtbot.mouseDClick(pipeline.list.viewport(), LEFT, pos=place)
     qtbot.waitUntil(lambda: pipeline.list.marked() == heads[3].key)
     assert stepping.line is not None
     assert stepping.line.title == "FuseOps"
@@ -72,7 +71,7 @@ def test_steps_are_switched_moved_duplicated_and_removed(
     qtbot.mouseClick(pipeline.list.viewport(), LEFT, pos=box)
     wait_for_records(qtbot, window)
     row = next(row for row in pipeline.list.rows() if row.title == "FoldConstant")
-    assert (row.on, row.changed) == (False, "switched off")
+    assert (row.on, row.words) == (False, "switched off")
     assert window.tool_bar.pipeline.text() == "Pipeline 4 steps of your own"
     qtbot.keyClick(pipeline.list, Qt.Key.Key_Space)
     wait_for_records(qtbot, window)
@@ -176,32 +175,31 @@ def test_a_pass_is_added_from_the_catalogue_with_options(
     wait_for_records(qtbot, window)
     assert names(window) == ["LegalizeOps", "FuseOps", "own.KeepAsItIs"]
     row = next(each for each in window.panes.pipeline.list.rows() if each.place == 2)
-    assert row.changed == "–"
+    assert row.words == "nothing changed"
 
 
 def test_the_passes_of_the_build_are_listed_below(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", steps=FUSE)
     pipeline, stepping = window.panes.pipeline, window.features.stepping
-    # Passes inside of a step unfold into the timeline.
-    slider = window.panes.timeline.slider
+    # Passes inside of a step unfold into the slider.
+    slider = pipeline.slider
     before = len(slider.dots())
     key = next(row.key for row in pipeline.list.rows() if row.title == "FuseTIR")
     select(qtbot, window, key)
     qtbot.keyClick(pipeline.list, Qt.Key.Key_Right)
     qtbot.waitUntil(lambda: len(slider.dots()) > before)
     inside = [row for row in pipeline.list.rows() if row.parent == key]
-    assert inside[0].number == "5.1"
+    assert inside[0].number == "1"
 
-    segment = window.panes.timeline.sections.segment_rect("build").center().toPoint()
-    qtbot.mouseClick(window.panes.timeline.sections, LEFT, pos=segment)
+    pipeline.list.toggle_fold("section:build")
     qtbot.waitUntil(lambda: len(stepping.lines("build")) >= 40, timeout=PATIENCE)
-    metal = pipeline.list.row("section:build")
-    assert metal is not None
-    assert metal.changed == f"{len(stepping.lines('build'))} passes"
-    unchanged = metal.time.removesuffix(" unchanged")
-    assert int(unchanged) > 0
-    assert window.panes.timeline.hidden.text().startswith(f"{unchanged} of ")
-    qtbot.keyClick(window.panes.timeline.slider, Qt.Key.Key_End)
+    made = [line for line in stepping.dots("build") if line.status == "done"]
+    build = pipeline.list.row("section:build")
+    assert build is not None
+    changing = sum(bool(line.changed) for line in made)
+    assert build.words.startswith(f"{changing} of {len(made)} change · ")
+    stepping.go(Moment(section="build", index=1))
+    qtbot.keyClick(slider, Qt.Key.Key_End)
     relax = window.panes.relax
     last = stepping.dots("build")[-1]
     assert last.depth >= 1

@@ -18,12 +18,17 @@ pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=Tr
 LEFT = Qt.MouseButton.LeftButton
 
 
-def click_section(qtbot: QtBot, window: MainWindow, key: str = "run") -> None:
-    """Click a section of the timeline."""
-    window.set_mode("step")
-    sections = window.panes.timeline.sections
-    qtbot.mouseClick(sections, LEFT, pos=sections.segment_rect(key).center().toPoint())
-    assert window.features.stepping.section == key
+def words(window: MainWindow) -> str:
+    """Return what the header of the section Run says."""
+    row = window.panes.pipeline.list.row("section:run")
+    assert row is not None
+    return row.words
+
+
+def current(window: MainWindow) -> str:
+    """Return number and name of the current step."""
+    line = window.features.stepping.line
+    return "" if line is None else f"{line.label} {line.title}"
 
 
 def marked_lines(window: MainWindow) -> list[str]:
@@ -38,20 +43,21 @@ def marked_lines(window: MainWindow) -> list[str]:
 def ran(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
     """A window on a model, run, with the section Run."""
     window = open_window("sample:fashion_mlp", lowering="te")
-    click_section(qtbot, window)
-    timeline = window.panes.timeline
-    assert timeline.facts.whole() == "not run yet: Run (F5)"
-    assert not timeline.slider.dots()
-    assert not timeline.on.isEnabled()
+    window.set_mode("step")
+    window.features.stepping.set_section("run")
+    steps = window.panes.pipeline
+    assert words(window) == "not run: F5"
+    assert not steps.slider.dots()
+    assert not steps.on.isEnabled()
     run_and_wait(qtbot, window)
-    assert timeline.facts.whole() == "5 calls; ▸ goes through them"
+    assert words(window).startswith("5 calls · ")
     window.set_mode("explore")
     return window
 
 
 def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
-    timeline, document = ran.panes.timeline, ran.document
-    dots = timeline.slider.dots()
+    steps, document = ran.panes.pipeline, ran.document
+    dots = steps.slider.dots()
     assert [dot.tooltip.split(" · ")[0] for dot in dots[1:]] == [
         "1 dense",
         "2 add",
@@ -60,55 +66,51 @@ def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
         "5 add1",
     ]
     assert dots[1].big
-    assert "calls for memory and shapes folded" in timeline.hidden.text()
 
-    qtbot.mouseClick(timeline.on, LEFT)
-    assert timeline.title.text() == "1 dense"
-    assert timeline.facts.whole().endswith("linear0")
+    qtbot.mouseClick(steps.on, LEFT)
+    assert current(ran) == "1 dense"
     assert document.selection.chosen == ("relax:main/lv",)
     assert {"fx:linear0", "tir:dense"} <= document.selection.linked
-    (line,) = marked_lines(ran)
-    assert line.startswith("lv")
-    assert "cls.dense," in line
+    lines = marked_lines(ran)
+    assert lines[0].startswith("lv = ")
+    assert "dense" in "".join(lines)
     qtbot.waitUntil(lambda: "def dense(" in ran.panes.tensorir.script.code.text(), timeout=PATIENCE)
 
-    qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
-    qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
-    assert timeline.title.text() == "3 te_relu"
+    qtbot.keyClick(steps.slider, Qt.Key.Key_Right)
+    qtbot.keyClick(steps.slider, Qt.Key.Key_Right)
+    assert current(ran) == "3 te_relu"
     assert document.selection.chosen == ("relax:main/lv2",)
     qtbot.waitUntil(
         lambda: "def te_relu(" in ran.panes.tensorir.script.code.text(), timeout=PATIENCE
     )
     # The module is looked at as a whole, and each call is that of a run of it.
     assert ran.features.stepping.moment is None
-    qtbot.mouseClick(timeline.slider, LEFT, pos=timeline.slider.dot_centre(5).toPoint())
-    assert timeline.title.text() == "5 add1"
+    qtbot.mouseClick(steps.slider, LEFT, pos=steps.slider.dot_centre(5).toPoint())
+    assert current(ran) == "5 add1"
     ran.commands.action("leave-steps").trigger()
-    assert timeline.title.text() == ""
-
-    click_section(qtbot, ran, "passes")
-    click_section(qtbot, ran)
-    assert timeline.facts.whole() == "5 calls; ▸ goes through them"
+    assert current(ran) == ""
 
 
 @pytest.mark.x
 def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
-    timeline, stepping = ran.panes.timeline, ran.features.stepping
+    steps, stepping = ran.panes.pipeline, ran.features.stepping
     fx = ran.panes.fx.graph
     choose(fx, "fx:relu", "Breakpoint at its calls")
     assert ran.features.run_steps.breaks == {"fx:relu"}
     assert fx.canvas.marks().flags == {"fx:relu"}
-    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [3]
-    assert "relu" in timeline.slider.dots()[3].tooltip
+    assert [dot.key for dot in steps.slider.dots() if dot.is_break] == [3]
+    assert "relu" in steps.slider.dots()[3].tooltip
 
-    qtbot.mouseClick(timeline.play, LEFT)
+    qtbot.mouseClick(steps.play, LEFT)
     assert stepping.playing
     qtbot.waitUntil(lambda: not stepping.playing, timeout=PATIENCE)
-    assert timeline.title.text() == "3 te_relu"
-    assert timeline.facts.whole().endswith("● break")
-    qtbot.mouseClick(timeline.play, LEFT)
+    assert current(ran) == "3 te_relu"
+    row = steps.list.row(steps.list.marked())
+    assert row is not None
+    assert row.is_break
+    qtbot.mouseClick(steps.play, LEFT)
     qtbot.waitUntil(lambda: not stepping.playing, timeout=PATIENCE)
-    assert timeline.title.text() == "5 add1"
+    assert current(ran) == "5 add1"
 
     # By key: on the last layer, with B where the focus is, and from one break to the next.
     fx.canvas.setFocus()
@@ -116,13 +118,13 @@ def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
     qtbot.keyClick(fx.canvas, Qt.Key.Key_B)
     assert fx.canvas.marks().flags == {"fx:relu", "fx:linear1"}
     ran.commands.action("previous-break").trigger()
-    assert timeline.title.text() == "4 dense1"
+    assert current(ran) == "4 dense1"
     ran.commands.action("previous-break").trigger()
-    assert timeline.title.text() == "3 te_relu"
+    assert current(ran) == "3 te_relu"
     ran.commands.action("previous-break").trigger()
-    assert timeline.title.text() == "before the first step"
+    assert stepping.run_index == 0
     ran.commands.action("next-break").trigger()
-    assert timeline.title.text() == "3 te_relu"
+    assert current(ran) == "3 te_relu"
     # In the Relax graph, a break is of a binding alone; its node has the disc as well.
     relax = ran.panes.relax.graph
     ran.panes.relax.set_current("graph")
@@ -131,6 +133,6 @@ def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
     choose(relax, "relax:main/lv1", "Breakpoint at its calls")
     assert "relax:main/lv1" in relax.canvas.marks().flags
     assert fx.canvas.marks().flags == {"fx:relu", "fx:linear1", "fx:linear0"}
-    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [2, 3, 4, 5]
+    assert [dot.key for dot in steps.slider.dots() if dot.is_break] == [2, 3, 4, 5]
     choose(relax, "relax:main/lv1", "Breakpoint at its calls")
-    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [3, 4, 5]
+    assert [dot.key for dot in steps.slider.dots() if dot.is_break] == [3, 4, 5]

@@ -120,7 +120,7 @@ def test_lines_steps_graphs_and_differences_say_what_they_are(
     # Steps, and their lines.
     window.set_mode("step")
     panes, stepping = window.panes, window.features.stepping
-    slider = panes.timeline.slider
+    slider = panes.pipeline.slider
     names = [run.name for run in window.document.snapshot.passes]
     stepping.go(Moment(section="passes", index=names.index("LegalizeOps") + 1))
     window.commands.action("next-step").trigger()
@@ -129,7 +129,7 @@ def test_lines_steps_graphs_and_differences_say_what_they_are(
     assert record.title in seen(slider).text(DESCRIPTION)
     assert seen(slider).valueInterface().currentValue() == slider.value()
     rows = [each.text(NAME) for each in below(seen(panes.pipeline.list))]
-    assert "AnnotateTIROpPattern" in rows
+    assert any("AnnotateTIROpPattern" in each for each in rows)
     window.set_mode("explore")
     window.features.stepping.go(Moment(section="passes", index=names.index("FuseTIR") + 1))
     editor = panes.relax.script.stepped.script.code.editor
@@ -146,11 +146,8 @@ def test_lines_steps_graphs_and_differences_say_what_they_are(
     assert seen(canvas).text(DESCRIPTION).startswith("relu, ")
     window.commands.action("difference").trigger()
     page = panes.difference.page
-    qtbot.waitUntil(lambda: bool(page.functions.rows()), timeout=PATIENCE)
-    cells = [each.text(NAME) for each in below(seen(page.functions))]
-    place = cells.index("main")
-    assert cells[place - 1] == "changed"
-    assert "removed" in cells[place + 1]
+    qtbot.waitUntil(lambda: page.is_current, timeout=PATIENCE)
+    assert seen(panes.difference.sentence).text(DESCRIPTION).startswith("All passes together ")
     side = page.diff.new
     side.setFocus()
     window.commands.action("next-change").trigger()

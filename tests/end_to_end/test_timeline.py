@@ -28,16 +28,18 @@ def wait_for_text(qtbot: QtBot, window: MainWindow, part: str, *, there: bool = 
 
 def test_the_panes_follow_the_steps(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", steps=TWICE)
-    timeline, relax, tensorir = window.panes.timeline, window.panes.relax, window.panes.tensorir
+    steps, relax, tensorir = window.panes.pipeline, window.panes.relax, window.panes.tensorir
     stepping = window.features.stepping
-    assert timeline.hidden.text() == "1 of 2 unchanged, hidden as small dots"
+    fold = next(row for row in steps.list.rows() if row.kind == "fold")
+    assert (fold.number, fold.title) == ("2", "1 unchanged")
     assert "R.matmul(" in relax.script.code.text()
 
-    qtbot.mouseClick(timeline.on, LEFT)
+    qtbot.mouseClick(steps.on, LEFT)
     wait_for_text(qtbot, window, "R.matmul(", there=False)
     assert "cls.matmul" in relax.script.code.text()
-    assert timeline.title.text() == "1 LegalizeOps"
-    assert timeline.facts.whole().endswith("8 functions changed")
+    row = steps.list.row(steps.list.marked())
+    assert row is not None
+    assert (row.title, row.words) == ("LegalizeOps", "8 functions +7 ~1")
     assert relax.context() == "after 1 LegalizeOps"
     code = relax.script.stepped.script.code
     lines = code.editor.lines()
@@ -49,20 +51,22 @@ def test_the_panes_follow_the_steps(qtbot: QtBot, open_window: OpenWindow) -> No
     qtbot.waitUntil(lambda: "def matmul" in tensorir.script.code.text(), timeout=PATIENCE)
 
     # The second time, there is nothing left to do: it is passed over, unless it is clicked.
-    qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
+    qtbot.keyClick(steps.slider, Qt.Key.Key_Right)
     assert stepping.moment == Moment(section="passes", index=1)
-    place = timeline.slider.dot_centre(2).toPoint()
-    qtbot.mouseClick(timeline.slider, LEFT, pos=place)
+    place = steps.slider.dot_centre(2).toPoint()
+    qtbot.mouseClick(steps.slider, LEFT, pos=place)
     assert stepping.moment == Moment(section="passes", index=2)
-    assert timeline.facts.whole().endswith("nothing changed")
+    row = steps.list.row(steps.list.marked())
+    assert row is not None
+    assert row.words == "nothing changed"
     qtbot.waitUntil(
         lambda: not any(code.editor.marks.is_changed(n) for n in changed), timeout=PATIENCE
     )
 
     # Scrubbing shows what is under the mouse.
-    qtbot.mousePress(timeline.slider, LEFT, pos=place)
-    qtbot.mouseMove(timeline.slider, timeline.slider.dot_centre(0).toPoint())
-    qtbot.mouseRelease(timeline.slider, LEFT, pos=timeline.slider.dot_centre(0).toPoint())
+    qtbot.mousePress(steps.slider, LEFT, pos=place)
+    qtbot.mouseMove(steps.slider, steps.slider.dot_centre(0).toPoint())
+    qtbot.mouseRelease(steps.slider, LEFT, pos=steps.slider.dot_centre(0).toPoint())
     assert stepping.moment == Moment(section="passes", index=0)
     wait_for_text(qtbot, window, "R.matmul(")
     assert relax.context() == "before 1 LegalizeOps"
@@ -72,12 +76,12 @@ def test_the_panes_follow_the_steps(qtbot: QtBot, open_window: OpenWindow) -> No
 
     window.commands.action("leave-steps").trigger()
     assert relax.context() == "8 bindings"
-    assert timeline.title.text() == ""
+    assert steps.list.marked() == ""
     qtbot.waitUntil(lambda: "def matmul" in tensorir.script.code.text(), timeout=PATIENCE)
     assert not window.commands.action("leave-steps").isEnabled()
 
     # By itself, up to the last step.
-    qtbot.mouseClick(timeline.play, LEFT)
+    qtbot.mouseClick(steps.play, LEFT)
     assert stepping.playing
     qtbot.waitUntil(lambda: not stepping.playing, timeout=PATIENCE)
     assert stepping.moment == Moment(section="passes", index=1)

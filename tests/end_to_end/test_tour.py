@@ -17,8 +17,8 @@ from lowerscope.core.model.run_records import Measuring
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton
-KEY = re.compile(r"\b((?:(?:Ctrl|Alt|Shift)\+)+\w+|F\d)\b")
-SECTIONS = ("Translate", "Passes", "To the metal", "Run")
+KEY = re.compile(r"\b((?:(?:Ctrl|Alt|Shift)\+)+\w+|F\d+)\b")
+SECTIONS = ("Translate", "Passes", "Build", "Run")
 
 NOT_PRESSED = {"Ctrl+O"}
 """It opens the system's dialog."""
@@ -44,8 +44,8 @@ class Tour:
         self.qtbot.waitUntil(lambda: bool(condition()), timeout=PATIENCE)
 
     def functions(self) -> set[str]:
-        """Return the functions that TensorIR offers for the selection."""
-        return {each.key for each in self.window.panes.tensorir.siblings.segments()}
+        """Return the functions that are open in TensorIR."""
+        return set(self.window.panes.tensorir.open_functions())
 
     def click_line(self, code: CodeView, part: str) -> None:
         """Click the first line that has a part."""
@@ -72,14 +72,14 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
     qtbot.mouseClick(canvas.viewport(), LEFT, pos=canvas.node_rect("fx:linear0").center().toPoint())
     assert document.selection.chosen == ("fx:linear0",)
     script = panes.relax.script.code
-    assert [text.partition(" = R.")[2].partition("(")[0] for text in marked(script)] == [
+    calls = [text.partition(" = R.")[2] for text in marked(script) if " = R." in text]
+    assert [call.partition("(")[0] for call in calls] == [
         "permute_dims",
         "matmul",
         "add",
     ]
     tour.wait(lambda: tour.functions() == {"transpose", "matmul", "add"})
-    rows = {row.cells[0].text: row.cells[1].text for row in panes.details.table.rows()}
-    assert re.match(r"fashion_mlp\.py:\d+", rows["source"])
+    assert re.match(r"fashion_mlp\.py:\d+", panes.details.facts()["source"])
     tour.click_line(script, "R.nn.relu")
     assert document.selection.of_kind("fx") == ("fx:relu",)
 
@@ -119,15 +119,15 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
 
     # 6: step by step.
     tour.press("Ctrl+2")
-    sections = panes.timeline.sections.segments()
-    assert [each.label for each in sections if each.key != "schedule"] == list(SECTIONS)
+    rows = panes.pipeline.list.rows()
+    assert [row.title for row in rows if row.kind == "section"] == list(SECTIONS)
     window.features.stepping.set_section("passes")
-    tour.press("Alt+Right")
+    tour.press("F10")
     assert window.features.stepping.moment == Moment(section="passes", index=1)
-    assert panes.timeline.title.text() == "1 LegalizeOps"
-    tour.press("Alt+Left")
+    assert panes.difference.title.whole().startswith("1 LegalizeOps")
+    tour.press("F7")
     assert window.features.stepping.moment == Moment(section="passes", index=0)
-    tour.press("F8")
+    tour.press("Ctrl+Space")
     tour.wait(lambda: not window.features.stepping.playing)
     window.commands.action("leave-steps").trigger()
 

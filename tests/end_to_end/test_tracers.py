@@ -53,8 +53,7 @@ def test_a_node_in_parts_and_the_tracers(
     selection = window.document.selection
     assert set(selection.of_kind("relax")) == set(part.bindings)
     assert set(part.bindings) < set(node.bindings)
-    details = [row.cells for row in window.panes.details.table.rows()]
-    assert [cells[0].text for cells in details[:2]] == ["part of", "target"]
+    assert list(window.panes.details.facts())[:2] == ["node", "target"]
 
     # The binding leads back to its part.
     window.document.select(part.bindings[:1])

@@ -120,7 +120,7 @@ def test_the_translation_of_a_node(
     stepping.go(Moment(section="translate", index=2))
     wait_for_title(qtbot, page, "linear0 · TE", 2)
     assert window.document.selection.chosen == ("fx:linear0",)
-    qtbot.keyClick(window.panes.timeline.slider, Qt.Key.Key_Right)
+    qtbot.keyClick(window.panes.pipeline.slider, Qt.Key.Key_Right)
     wait_for_title(qtbot, page, "relu · TE", 3)
     window.commands.action("leave-steps").trigger()
     window.document.select(("fx:linear0",))

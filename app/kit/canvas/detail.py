@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 
-from PySide6.QtCore import QCoreApplication, QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF
 
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex, Places, region_rect
 from lowerscope.core.model.graph import Box, Region
@@ -31,9 +32,18 @@ _HIGH, _WIDE = 12.0, 36.0
 _ALONE = 120.0
 """Greatest width in pixels of a narrow block with nothing beside it."""
 
+BESIDE = _ALONE
+"""Width in pixels that blocks may extend beyond the graph."""
+
 _LETTER = 7.0
 
-_MOST_WORDS = 8
+_RUN_WIDTH = 64.0
+"""Least width in pixels of neighbours in a block."""
+
+_PARTS = 4
+"""Least number of names that a narrow module with modules inside is high, to show these."""
+
+_MOST_WORDS = 4
 _STEPS = 2
 """Number of levels for each doubling of the scale."""
 
@@ -103,9 +113,9 @@ class Detail:
     """The levels of detail of a graph, made when they are first shown."""
 
     def __init__(self, index: GraphIndex) -> None:
-        self._index = index
         self._levels: dict[float, Level] = {}
         self._whole = Level(index)
+        self._tree = _Tree(index)
 
     def at(self, zoom: float) -> Level:
         """Return the level for a scale."""
@@ -115,7 +125,7 @@ class Detail:
         step = math.floor(math.log2(zoom / BLOCK_SCALE) * _STEPS)
         scale = BLOCK_SCALE * 2.0 ** (step / _STEPS)
         if scale not in self._levels:
-            self._levels[scale] = _Folding(self._index, scale).level()
+            self._levels[scale] = _Folding(self._tree, scale).level()
         return self._levels[scale]
 
 
@@ -124,164 +134,202 @@ def _key(region: Region) -> str:
     return region.id or region.title
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Item:
-    """A box, or an expanded module as a whole."""
+    """A box or an expanded module as a whole, or a layer or band of these."""
 
-    rect: QRectF
-    title: str
-    boxes: tuple[str, ...]
-    frame: str = ""
-    family: str = ""
-
-
-@dataclass
-class _Band:
-    """Items of one or more layers, and its extent."""
-
-    items: list[_Item]
+    left: float
     top: float
+    right: float
     bottom: float
-    layers: int = 1
+    box: Box | None = None
+    region: Region | None = None
+    parts: list[_Item] = field(default_factory=list)
 
-    def add(self, item: _Item) -> None:
-        self.items.append(item)
-        self.top = min(self.top, item.rect.top())
-        self.bottom = max(self.bottom, item.rect.bottom())
+    def add(self, other: _Item) -> None:
+        """Add a part."""
+        self.left, self.top = min(self.left, other.left), min(self.top, other.top)
+        self.right, self.bottom = max(self.right, other.right), max(self.bottom, other.bottom)
+        self.parts += other.parts or [other]
+
+    @property
+    def title(self) -> str:
+        """Name of the box or module."""
+        of = self.box or self.region
+        return "" if of is None else of.title.partition(" · ")[0] if self.region else of.title
+
+
+def _group(item: _Item) -> _Item:
+    """Return a group of one item, to which others can be added."""
+    return _Item(item.left, item.top, item.right, item.bottom, parts=item.parts or [item])
+
+
+def _item(rect: QRectF, box: Box | None = None, region: Region | None = None) -> _Item:
+    return _Item(rect.left(), rect.top(), rect.right(), rect.bottom(), box, region)
+
+
+class _Tree:
+    """The boxes and frames directly in each frame, by its key; ``""`` for those in none."""
+
+    def __init__(self, index: GraphIndex) -> None:
+        self.index = index
+        self.boxes: dict[str, list[_Item]] = {}
+        self.frames: dict[str, list[_Item]] = {}
+        graph = index.graph
+        keys = {_key(region) for region in graph.regions}
+        for box in graph.boxes:
+            item = _item(index.rects[box.id], box=box)
+            self.boxes.setdefault(box.group if box.group in keys else "", []).append(item)
+        for region in graph.regions:
+            around = region.group if region.group != _key(region) else ""
+            item = _item(region_rect(region), region=region)
+            self.frames.setdefault(around if around in keys else "", []).append(item)
+        for items in self.boxes.values():
+            items.sort(key=lambda each: each.top + each.bottom)
 
 
 class _Folding:
     """Finds out which modules and neighbours become blocks at a scale."""
 
-    def __init__(self, index: GraphIndex, scale: float) -> None:
-        self._index = index
+    def __init__(self, tree: _Tree, scale: float) -> None:
+        self._tree = tree
         self._scale = scale
-        self._boxes: dict[str, list[Box]] = {}
-        self._frames: dict[str, list[Region]] = {}
-        keys = {_key(region) for region in index.graph.regions}
-        for box in index.graph.boxes:
-            self._boxes.setdefault(box.group if box.group in keys else "", []).append(box)
-        for region in index.graph.regions:
-            around = region.group if region.group != _key(region) else ""
-            self._frames.setdefault(around if around in keys else "", []).append(region)
+        self._high, self._wide = _HIGH / scale, _WIDE / scale
         self._blocks: list[Block] = []
         self._closed: set[str] = set()
 
     def level(self) -> Level:
-        small: list[_Item] = []
-        for box in self._boxes.get("", ()):
-            rect = self._index.rects[box.id]
-            if not self._is_legible(rect):
-                small.append(_Item(rect, box.title, (box.id,), family=box.family))
-        for region in self._frames.get("", ()):
-            self._fold(region, small)
+        boxes = [item for item in self._tree.boxes.get("", ()) if not self._is_legible(item)]
+        self._fold(self._tree.frames.get("", ()), boxes, "")
+        return Level(self._tree.index, self._blocks, frozenset(self._closed))
+
+    def _is_legible(self, item: _Item) -> bool:
+        return self._is_high(item) and item.right - item.left >= self._wide
+
+    def _is_high(self, item: _Item) -> bool:
+        return item.bottom - item.top >= self._high
+
+    def _fold(self, frames: Iterable[_Item], small: list[_Item], path: str) -> None:
+        """Make blocks of modules, and of what is small beside them.
+
+        Args:
+            frames: The modules.
+            small: Items to merge with those modules that are small.
+            path: Names of the modules around, as far as these are too narrow for them.
+        """
+        for item in frames:
+            assert item.region is not None
+            key = _key(item.region)
+            inside = self._tree.frames.get(key, [])
+            is_open = inside and key not in self._tree.boxes and key not in self._closed
+            if is_open and all(self._is_legible(each) for each in inside):
+                self._fold(inside, [], "")
+            elif is_open and item.bottom - item.top >= _PARTS * self._high:
+                # Too narrow for a name in each part, but a band of them has one.
+                is_narrow = item.right - item.left < self._wide
+                if is_narrow:
+                    self._closed.add(key)
+                self._fold(inside, [], f"{path}{item.title}." if is_narrow else "")
+            elif self._is_legible(item):
+                self._blocks.append(self._block([item], _WIDE, path))
+            else:
+                small.append(item)
         for band in self._bands(small):
-            self._blocks += self._merged(band)
-        return Level(self._index, self._blocks, frozenset(self._closed))
+            runs = self._runs(band)
+            widest = _WIDE if len(runs) > 1 else _ALONE
+            self._blocks += [self._block(run.parts, widest, path) for run in runs]
 
-    def _is_legible(self, rect: QRectF) -> bool:
-        return rect.height() * self._scale >= _HIGH and rect.width() * self._scale >= _WIDE
-
-    def _fold(self, region: Region, small: list[_Item]) -> None:
-        """Leave a module open, or make it a block, or an item to merge where it is too small."""
-        frames = self._frames.get(_key(region), ())
-        is_legible = all(self._is_legible(region_rect(each)) for each in frames)
-        if is_legible and _key(region) not in self._boxes:
-            for each in frames:
-                self._fold(each, small)
-            return
-        rect = region_rect(region)
-        inside = tuple(self._close(region))
-        if self._is_legible(rect):
-            self._blocks.append(Block(rect, region.title, region.family, inside, region.id))
-        else:
-            small.append(_Item(rect, region.title, inside, region.id, region.family))
-
-    def _close(self, region: Region) -> Iterable[str]:
-        """Close a frame and those inside of it; yield the boxes."""
-        self._closed.add(_key(region))
-        yield from (box.id for box in self._boxes.get(_key(region), ()))
-        for each in self._frames.get(_key(region), ()):
-            if _key(each) not in self._closed:
+    def _close(self, item: _Item) -> Iterator[Box]:
+        """Yield the boxes that an item is or has, and close the frames in it."""
+        if item.box is not None:
+            yield item.box
+        elif item.region is not None and _key(item.region) not in self._closed:
+            key = _key(item.region)
+            self._closed.add(key)
+            for each in (*self._tree.boxes.get(key, ()), *self._tree.frames.get(key, ())):
                 yield from self._close(each)
 
-    def _bands(self, items: list[_Item]) -> list[list[_Item]]:
+    def _bands(self, items: list[_Item]) -> list[_Item]:
         """Return items layer by layer, with as many layers together as a name is high."""
-        layers: list[_Band] = []
-        for item in sorted(items, key=lambda each: each.rect.center().y()):
-            if layers and item.rect.center().y() < layers[-1].bottom:
+        layers: list[_Item] = []
+        for item in sorted(items, key=lambda each: each.top + each.bottom):
+            if layers and (item.top + item.bottom) / 2 < layers[-1].bottom:
                 layers[-1].add(item)
             else:
-                layers.append(_Band([item], item.rect.top(), item.rect.bottom()))
-        bands: list[_Band] = []
-        for index, layer in enumerate(layers):
-            before = bands[-1] if bands else None
-            is_last = index == len(layers) - 1 or not self._is_near(layer, layers[index + 1])
+                layers.append(_group(item))
+        bands: list[_Item] = []
+        counts: list[int] = []
+        for layer, below in zip_longest(layers, layers[1:]):
+            is_last = below is None or below.top - layer.bottom >= self._high
             if (
-                before is not None
-                and self._is_near(before, layer)
+                bands
+                and layer.top - bands[-1].bottom < self._high
                 and not self._is_high(layer)
-                and (not self._is_high(before) or (is_last and before.layers > 1))
+                and (not self._is_high(bands[-1]) or (is_last and counts[-1] > 1))
             ):
-                for item in layer.items:
-                    before.add(item)
-                before.layers += 1
+                bands[-1].add(layer)
+                counts[-1] += 1
             else:
                 bands.append(layer)
-        return [band.items for band in bands]
+                counts.append(1)
+        return bands
 
-    def _is_high(self, band: _Band) -> bool:
-        return (band.bottom - band.top) * self._scale >= _HIGH
-
-    def _is_near(self, band: _Band, below: _Band) -> bool:
-        return (below.top - band.bottom) * self._scale < _HIGH
-
-    def _merged(self, band: list[_Item]) -> list[Block]:
-        """Return the blocks of a band, from the left: each as wide as a name."""
-        runs: list[list[_Item]] = []
-        right = left = 0.0
-        for item in sorted(band, key=lambda each: each.rect.left()):
-            rect = item.rect
-            is_near = (rect.left() - right) * self._scale < _WIDE
-            is_narrow = (right - left) * self._scale < _WIDE
-            if runs and (rect.left() < right or (is_near and is_narrow)):
-                runs[-1].append(item)
-                right = max(right, rect.right())
+    def _runs(self, band: _Item) -> list[_Item]:
+        """Return the neighbours in a band, from the left: each run as wide as a name."""
+        wide = _RUN_WIDTH / self._scale
+        runs: list[_Item] = []
+        for item in sorted(band.parts, key=lambda each: each.left):
+            last = runs[-1] if runs else None
+            if last is not None and (
+                item.left < last.right
+                or (item.left - last.right < wide and last.right - last.left < wide)
+            ):
+                last.add(item)
             else:
-                runs.append([item])
-                left, right = rect.left(), rect.right()
-        if len(runs) > 1 and (right - left) * self._scale < _WIDE:
+                runs.append(_group(item))
+        if len(runs) > 1 and runs[-1].right - runs[-1].left < wide:
             last = runs.pop()
-            runs[-1] += last
-        return [self._block(run, _WIDE if len(runs) > 1 else _ALONE) for run in runs]
+            runs[-1].add(last)
+        return runs
 
-    def _block(self, run: list[_Item], widest: float) -> Block:
+    def _block(self, items: Sequence[_Item], widest: float, path: str) -> Block:
         """Return the block of some neighbours, at least as high and as wide as its name."""
-        rect = QRectF()
-        for item in run:
-            rect |= item.rect
-        boxes = tuple(name for item in run for name in item.boxes)
-        families = Counter(self._index.nodes[name].family for name in boxes)
-        del families[""]
-        title, family, frame = run[0].title, run[0].family, run[0].frame
-        if len(run) > 1:
-            title, frame = _title(run, self._index.nodes), ""
-            family = families.most_common(1)[0][0] if families else ""
-        width = max(_WIDE, min(widest, _LETTER * len(title) + _WIDE / 2))
-        across = max(0.0, width / self._scale - rect.width()) / 2
-        down = max(0.0, _HIGH / self._scale - rect.height()) / 2
-        return Block(rect.adjusted(-across, -down, across, down), title, family, boxes, frame)
+        extent = _group(items[0])
+        for item in items[1:]:
+            extent.add(item)
+        boxes = [box for item in items for box in self._close(item)]
+        region = items[0].region if len(items) == 1 else None
+        if region is not None:
+            title, family = path + region.title, region.family
+        else:
+            title = _title(items, boxes, path)
+            family = _most_common(each.region.family for each in items if each.region is not None)
+            family = family or _most_common(box.family for box in boxes)
+        width = max(_WIDE, min(widest, _LETTER * len(title) + _WIDE / 2)) / self._scale
+        rect = QRectF(QPointF(extent.left, extent.top), QPointF(extent.right, extent.bottom))
+        across, down = max(0.0, width - rect.width()) / 2, max(0.0, self._high - rect.height()) / 2
+        return Block(
+            rect.adjusted(-across, -down, across, down),
+            title,
+            family,
+            tuple(box.id for box in boxes),
+            "" if region is None else region.id,
+        )
 
 
-def _title(run: Sequence[_Item], nodes: Mapping[str, Box]) -> str:
+def _most_common(families: Iterable[str]) -> str:
+    count = Counter(family for family in families if family)
+    return count.most_common(1)[0][0] if count else ""
+
+
+def _title(items: Sequence[_Item], boxes: Sequence[Box], path: str) -> str:
     """Return the name of a block of neighbours: of modules, or of the operators in it."""
-    if any(item.frame for item in run):
-        return f"{run[0].title} … {run[-1].title}"
-    boxes = [nodes[name] for item in run for name in item.boxes]
+    if len(items) == 1:
+        return items[0].title
+    if any(item.region for item in items):
+        parent = items[0].title.rpartition(".")[0]
+        last = items[-1].title.removeprefix(f"{parent}.") if parent else items[-1].title
+        return f"{path}{items[0].title} … {last}"
     operators = Counter(box.operator or box.title for box in boxes)
     words = ", ".join(each for each, _ in operators.most_common(_MOST_WORDS))
-    if len(operators) == len(boxes):
-        return words
-    if len(operators) == 1:
-        return f"{len(boxes)} × {words}"
-    return QCoreApplication.translate("GraphCanvas", "{0} nodes: {1}").format(len(boxes), words)
+    return words if len(operators) == len(boxes) else f"{words} × {len(boxes)}"

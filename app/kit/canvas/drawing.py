@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.canvas.colouring import FIGURES, CanvasFigures, Colouring, Colours
-from lowerscope.app.kit.canvas.detail import BLOCK_SCALE, Block
+from lowerscope.app.kit.canvas.detail import BESIDE, BLOCK_SCALE, Block
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.graph_painting import GraphPainter, Marks, paint_frames
 from lowerscope.app.kit.canvas.overlays import LEGEND_LINE, Legend, Minimap, ZoomControl
@@ -501,7 +501,10 @@ class CanvasDrawing(PanningArea):
         ground = QColor(theme.current().panel)
         if len(graph.boxes) + len(graph.edges) > _SMALL:
             scene = Scene(self.viewport().rect(), origin, zoom)
-            bounds, settled = self._index.bounds(), self._settled
+            # Names far out are wider than what they stand for.
+            beside = BESIDE / zoom
+            bounds = self._index.bounds().adjusted(-beside, -beside, beside, beside)
+            settled = self._settled
             if not self._tiles.paint(painter, scene, ground, settled, bounds, is_frame):
                 self.viewport().update()
         painter.translate(origin)

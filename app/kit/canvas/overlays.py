@@ -50,7 +50,7 @@ class ZoomControl(QFrame):
 
     def show_zoom(self, zoom: float) -> None:
         """Show the scale."""
-        self.scale.setText(f"{zoom * 100:.0f} %")
+        self.scale.setText(f"{zoom * 100:.{0 if zoom >= 0.0095 else 1}f} %")
 
     def _zoom_in(self) -> None:
         self.zoomed.emit(ZOOM_STEP)

@@ -30,7 +30,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 SIDE = 256
 SMALL_SIDE = 128
-"""Side of a tile, in screen pixels; the small one is for scales with thousands of nodes a tile."""
+"""Side of a tile, in screen pixels; the small one is for scales with many names a tile."""
 
 BUDGET_MS = 4.0
 """Time in a frame for drawing missing tiles."""
@@ -38,7 +38,7 @@ BUDGET_MS = 4.0
 OVERVIEW = 0.08
 """Below this scale, tiles of half of it, a quarter … are scaled down while zooming."""
 
-CROWDED = 0.15
+CROWDED = 0.6
 """Below this scale tiles are small."""
 
 _KEPT_BYTES = 96 * 2**20

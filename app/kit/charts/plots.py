@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QGraphicsLineItem, QGraphicsRectItem, QSizePolicy,
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import Chart, Value, ZoomChart
-from lowerscope.app.kit.theme import strategy_colour
+from lowerscope.app.kit.theme import family_colour
 from lowerscope.core.model.formatting import duration_text
 
 
@@ -322,7 +322,7 @@ class Span:
     length: float  # In milliseconds; each begins where the one before ends.
     title: str  # Its name, and more about it.
     tooltip: str = ""
-    role: str = ""  # Its colour: ``""``, ``"high-level"``, ``"te"`` or ``"library"``.
+    family: str = ""  # Family of operators, which gives its colour.
     amount: float = 0.0  # Memory in use while it lasts.
 
 
@@ -451,11 +451,11 @@ class RunChart(ZoomChart):
         self._set_range(area, (_RUN_PAD, 0, _RUN_PAD, 0), down=True)
         self._pixel = part.width() / self._area().width()
         shown = self._in_view()
-        by_role: dict[str, list[tuple[float, float]]] = {}
+        by_family: dict[str, list[tuple[float, float]]] = {}
         for number in shown:
-            by_role.setdefault(self._spans[number].role, []).append(self._ends(number))
-        for role, spans in by_role.items():
-            colour = strategy_colour(colours, role)
+            by_family.setdefault(self._spans[number].family, []).append(self._ends(number))
+        for family, spans in by_family.items():
+            colour = family_colour(colours, family)
             top = self._top()
             self._add_bars(pg, spans, top, _SPANS, _faint(colour, 70), gap=1)
             self._add_bars(pg, spans, top + _SPANS - _STRIP, _STRIP, QColor(colour), gap=1)

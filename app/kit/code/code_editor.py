@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from PySide6.QtCore import (
     QEvent,
@@ -24,6 +25,7 @@ from PySide6.QtGui import (
     QAccessibleAnnouncementEvent,
     QColor,
     QEnterEvent,
+    QFont,
     QHelpEvent,
     QKeyEvent,
     QKeySequence,
@@ -124,6 +126,23 @@ def x_of(position: object) -> float:
 CONTINUES = "↳"
 """Mark in place of the number of a line that continues the one above it."""
 
+
+@dataclass(frozen=True)
+class Heading:
+    """A line above a part of a text, such as a function; it is no part of the text itself."""
+
+    key: str
+    title: str
+    note: str = ""  # Beside the title, or at the right edge while the part is closed.
+    action: str = ""  # A link at the right edge.
+    is_open: bool = True  # Whether the part is shown below.
+    is_selected: bool = False
+
+
+HEADING_HEIGHT = 28
+
+NO_HEADINGS: Mapping[int, Heading] = MappingProxyType({})
+
 _BAR = 3
 _NUMBER_PIXELS = 10
 _DIGIT = 6.02
@@ -180,6 +199,10 @@ class Gutter(QWidget):
         caret = self._editor.caret_line()
         for number, place in self._editor.visible_lines(event.rect()):
             row = QRectF(0, place.top(), self.width(), place.height())
+            if heading := self._editor.heading(number):
+                row.setTop(self._editor.top_of_heading(number, row))
+                paint_heading(painter, heading, row, self.width() + self._editor.viewport().width())
+                continue
             self._editor.paint_ground(painter, number, row)
             if self._editor.is_selected(number):
                 bar = QRectF(0, place.top(), _BAR, place.height())
@@ -210,9 +233,57 @@ class Gutter(QWidget):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         at = event.position()
+        if self._editor.press_heading(at + QPointF(-self.width(), 0)):
+            return
         if at.x() < _LEFT and self._editor.toggle_fold_at(at.y()):
             return
         self._editor.click_line(at.y(), event.modifiers())
+
+
+def paint_heading(painter: QPainter, heading: Heading, row: QRectF, width: float) -> None:
+    """Paint a heading from the left of the line numbers over some width."""
+    colours = theme.current()
+    whole = QRectF(row.left(), row.top(), width, row.height())
+    painter.save()
+    painter.fillRect(whole, QColor(colours.accent_ground if heading.is_selected else colours.panel))
+    painter.fillRect(QRectF(whole.left(), whole.bottom() - 1, width, 1), QColor(colours.line))
+    if heading.is_open:
+        painter.fillRect(QRectF(whole.left(), whole.top(), width, 1), QColor(colours.line))
+    if heading.is_selected:
+        painter.fillRect(
+            QRectF(whole.left(), whole.top(), _BAR, row.height()), QColor(colours.accent)
+        )
+    middle = row.center().y()
+    paint_chevron(painter, QPointF(whole.left() + _CHEVRON, round(middle)), not heading.is_open)
+    weight = QFont.Weight.DemiBold if heading.is_open else QFont.Weight.Normal
+    end = _paint_words(painter, heading.title, whole.left() + _LEFT, middle, colours.text, weight)
+    right = whole.right() - _GAP
+    if heading.action:
+        begin = right - TextMetrics(ui_font(12)).horizontalAdvance(heading.action)
+        _paint_words(painter, heading.action, begin, middle, colours.accent)
+        right = begin - _GAP
+    metrics = TextMetrics(ui_font(12))
+    note = metrics.elidedText(heading.note, Qt.TextElideMode.ElideRight, right - end - _GAP)
+    left = end + _GAP if heading.is_open else right - metrics.horizontalAdvance(note)
+    _paint_words(painter, note, left, middle, colours.quiet)
+    painter.restore()
+
+
+def _paint_words(
+    painter: QPainter,
+    words: str,
+    left: float,
+    middle: float,
+    colour: str,
+    weight: QFont.Weight = QFont.Weight.Normal,
+) -> float:
+    """Paint text vertically centred at a height; return its right end."""
+    font = ui_font(12, weight)
+    painter.setFont(font)
+    painter.setPen(QColor(colour))
+    # Capitals are 0.73 em high.
+    painter.drawText(QPointF(left, round(middle + 12 * 0.364)), words)
+    return left + TextMetrics(font).horizontalAdvance(words)
 
 
 _MARGIN = 6
@@ -236,6 +307,7 @@ class CodeText(PlainTextEdit):
         self._content = ShownLines()
         self._language = ""
         self._wraps = False
+        self._headings: Mapping[int, Heading] = NO_HEADINGS
         self._folding = Folding()
         self._folding_all: Iterator[int] | None = None
         self._high_lines: tuple[Callable[[int], bool], float] | None = None
@@ -271,6 +343,7 @@ class CodeText(PlainTextEdit):
         form: CompactScript | None = None,
         *,
         wraps: bool = False,
+        headings: Mapping[int, Heading] = NO_HEADINGS,
         keep_folds: bool = False,
         folding: Folding | None = None,
     ) -> None:
@@ -279,6 +352,7 @@ class CodeText(PlainTextEdit):
         Args:
             form: Edits of lines, and lines that are hidden. The printed text is copied.
             wraps: Whether long lines are wrapped.
+            headings: Lines that are headings, by number from 0.
             keep_folds: Fold the regions that were folded in the previous text, if they still exist.
             folding: The regions and which are folded; by default, those of the language.
         """
@@ -289,7 +363,10 @@ class CodeText(PlainTextEdit):
         folded = [before.line_of(each) for each in self._folding.headers()] if same else []
         self._folding_all = None
         self._language, self._wraps = language, wraps
-        self._content = ShownLines(text, form, self.columns() if wraps else 0)
+        self._headings = headings
+        self._content = ShownLines(text, form, self.columns() if wraps else 0, headings)
+        if headings:
+            self.set_high_lines(self._is_heading, HEADING_HEIGHT)
         previous = self._folding
         self._folding = folding or Folding(self._content.lines[: MOST_LINES - 1], language)
         if same:
@@ -320,7 +397,8 @@ class CodeText(PlainTextEdit):
         """Wrap the lines for another width."""
         content = self._content
         if self._wraps and self.columns() != content.columns:
-            self.set_text(content.text, self._language, content.form, wraps=True)
+            headings = self._headings
+            self.set_text(content.text, self._language, content.form, wraps=True, headings=headings)
             self.arranged.emit()
 
     def set_high_lines(self, is_high: Callable[[int], bool], height: float) -> None:
@@ -342,6 +420,13 @@ class CodeText(PlainTextEdit):
     def lines(self) -> Sequence[str]:
         """Return all lines as they are shown, including folded ones."""
         return self._content.lines
+
+    def heading(self, line: int) -> Heading | None:
+        """Return the heading on a line, or ``None``."""
+        return self._headings.get(self._content.line_of(line)) if self._headings else None
+
+    def _is_heading(self, line: int) -> bool:
+        return self.heading(line) is not None
 
     def whole_line(self, line: int) -> str:
         """Return the printed text of a line whose types or end are hidden, or ``""``."""
@@ -565,7 +650,11 @@ class CodeText(PlainTextEdit):
                 break
             blocks.append((self._shown.rows.line_of(row), block))
             row, block = row + 1, block.next()
-        if not self._highlighter.colour(blocks):
+        done = self._highlighter.colour(blocks)
+        if self._headings:
+            # Their rows are higher from now on.
+            self.rows_changed.emit()
+        if not done:
             # Shown in the colour of plain text until the next turn of the event loop.
             self._colouring.start()
 
@@ -771,6 +860,8 @@ class CodeEditor(CodeText):
     entity_clicked = Signal(str, object)
     entity_hovered = Signal(str)  # The innermost entity of the line under the mouse, or ``""``.
     key_pressed = Signal(str)  # A command of `KEYS` was triggered.
+    # A heading was clicked or entered: its key, and whether its action was clicked.
+    heading_clicked = Signal(str, bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -794,13 +885,22 @@ class CodeEditor(CodeText):
         form: CompactScript | None = None,
         *,
         wraps: bool = False,
+        headings: Mapping[int, Heading] = NO_HEADINGS,
         keep_folds: bool = False,
         folding: Folding | None = None,
     ) -> None:
         """Show another text, and clear spans, marks and changes."""
         self.marks.clear()
         self.cards.set_places(())
-        super().set_text(text, language, form, wraps=wraps, keep_folds=keep_folds, folding=folding)
+        super().set_text(
+            text,
+            language,
+            form,
+            wraps=wraps,
+            headings=headings,
+            keep_folds=keep_folds,
+            folding=folding,
+        )
         width = self._gutter.set_count(self.content.count)
         if width != self.viewportMargins().left():
             self.setViewportMargins(width, 0, 0, 0)
@@ -858,6 +958,11 @@ class CodeEditor(CodeText):
 
     def paint_behind(self, painter: QPainter, number: int, block: QTextBlock, row: QRectF) -> None:
         """Paint what is behind the text of a line; the text begins at ``row``."""
+        if (heading := self.heading(number)) is not None:
+            left, top = -self._gutter.width(), self.top_of_heading(number, row)
+            area = QRectF(left, top, 0, row.bottom() - top)
+            paint_heading(painter, heading, area, self.viewport().width() - left)
+            return
         whole = QRectF(0, row.top(), self.viewport().width(), row.height())
         self.paint_ground(painter, number, whole)
         paint_matches(painter, self.marks, number, block, row, theme.current())
@@ -909,8 +1014,26 @@ class CodeEditor(CodeText):
         """Set the function that describes the entity of a line, for screen readers."""
         self._describe = describe
 
+    def top_of_heading(self, line: int, row: QRectF) -> float:
+        """Return the top of a heading; the first one covers the margin above it."""
+        return row.top() - (0 if line else _MARGIN)
+
+    def press_heading(self, at: QPointF) -> bool:
+        """Handle a click on a heading, at a place in the viewport; return False for none."""
+        line = self.line_at(at.y())
+        heading = self.heading(line) if line >= 0 else None
+        if heading is None:
+            return False
+        wide = TextMetrics(ui_font(12)).horizontalAdvance(heading.action) + 2 * _GAP
+        acts = bool(heading.action) and at.x() > self.viewport().width() - wide
+        self.heading_clicked.emit(heading.key, acts)
+        return True
+
     def line_state(self, line: int) -> str:
         """Return a description of a line besides its text: entity, marks and folds."""
+        if (heading := self.heading(line)) is not None:
+            state = self.tr("open") if heading.is_open else self.tr("closed")
+            return " · ".join(filter(None, (heading.title, heading.note, state)))
         entity = self.marks.entity(line)
         owner = self._describe(entity) if self._describe is not None and entity else ""
         folded = self.fold_text(line)
@@ -978,6 +1101,10 @@ class CodeEditor(CodeText):
                 event.ignore()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             line = self.place(self.textCursor().position())[0]
+            heading = self.heading(line)
+            if heading is not None:
+                self.heading_clicked.emit(heading.key, False)
+                return
             entity = self.cards.entity_at_caret() or self.marks.entity(line)
             if entity:
                 self.entity_clicked.emit(entity, event.modifiers())
@@ -995,7 +1122,7 @@ class CodeEditor(CodeText):
         if pressed is None or self.textCursor().hasSelection():
             return
         at = event.position().toPoint()
-        if (at - pressed).manhattanLength() >= 4:
+        if (at - pressed).manhattanLength() >= 4 or self.press_heading(event.position()):
             return
         if self._fold_mark_at(at):
             self.toggle_fold(self.line_at(at.y()))
@@ -1007,6 +1134,10 @@ class CodeEditor(CodeText):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         super().mouseMoveEvent(event)
         if not event.buttons():
+            line = self.line_at(event.position().y()) if self._headings else -1
+            is_heading = line >= 0 and self.heading(line) is not None
+            shape = Qt.CursorShape.PointingHandCursor if is_heading else Qt.CursorShape.IBeamCursor
+            self.viewport().setCursor(shape)
             self._hover(self.entity_at(event.position().y()))
             self.cards.hover(event.position().toPoint())
 

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QFocusEvent, QIntValidator, QKeyEvent, QKeySe
 from PySide6.QtWidgets import QLineEdit, QMenu, QStackedLayout, QToolButton, QWidget
 
 from lowerscope.app.kit.buttons import IconButton
-from lowerscope.app.kit.code.code_editor import CodeEditor, NamedPlace
+from lowerscope.app.kit.code.code_editor import NO_HEADINGS, CodeEditor, Heading, NamedPlace
 from lowerscope.app.kit.code.marks import Match, Span, Tint, units
 from lowerscope.app.kit.dialogs import mark_wrong
 from lowerscope.app.kit.layouts import column_of, row_of
@@ -316,13 +316,19 @@ class CodeView(QWidget):
     # A line was clicked, without dragging, or entered: its innermost entity.
     entity_clicked = Signal(str, object)
     entity_hovered = Signal(str)  # The innermost entity under the mouse, or ``""``.
+    # A heading was clicked or entered: its key, and whether its action was clicked.
+    heading_clicked = Signal(str, bool)
     # The context menu of this entity, or ``""``, is about to open: add actions to it.
     menu_opening = Signal(str, object)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._language = ""
-        self._shown_as: tuple[CompactScript | None, bool] = (None, False)
+        self._shown_as: tuple[CompactScript | None, bool, Mapping[int, Heading]] = (
+            None,
+            False,
+            NO_HEADINGS,
+        )
         # As given: for the lines of the printed text.
         self._spans: tuple[Span, ...] = ()
         self._places: tuple[NamedPlace, ...] = ()
@@ -345,6 +351,7 @@ class CodeView(QWidget):
         form: CompactScript | None = None,
         *,
         wraps: bool = False,
+        headings: Mapping[int, Heading] = NO_HEADINGS,
         keep_folds: bool = False,
     ) -> None:
         """Show a text.
@@ -357,21 +364,29 @@ class CodeView(QWidget):
                 ``"json"``, ``"c"``; any other has no colours.
             form: Edits of lines, and lines that are hidden. Copied text is as printed.
             wraps: Whether long lines are wrapped.
+            headings: Lines that are headings, by number from 0.
             keep_folds: Fold the regions that were folded in the previous text, if they still exist.
         """
         same = text == self.editor.text() and language == self._language
-        if same and (form, wraps) == self._shown_as:
+        if same and (form, wraps, headings) == self._shown_as:
             return
-        self._language, self._shown_as = language, (form, wraps)
-        self.editor.set_text(text, language, form, wraps=wraps, keep_folds=keep_folds)
+        self._language, self._shown_as = language, (form, wraps, headings)
+        self.editor.set_text(
+            text, language, form, wraps=wraps, headings=headings, keep_folds=keep_folds
+        )
         self._stack.setCurrentWidget(self._page if text else self.empty)
         if not same:
             self._spans, self._places, self._changed, self._here = (), (), (), 0
         self._mark_anew()
 
     def text(self) -> str:
-        """Return the printed text."""
+        """Return the printed text, with a line for each heading."""
         return self.editor.text()
+
+    def printed(self) -> str:
+        """Return the printed text without headings."""
+        last = len(self.editor.lines()) - 1
+        return self.editor.text_between((0, 0), (last, len(self.editor.lines()[last])))
 
     # Lines of the printed text, from 1
 
@@ -528,6 +543,7 @@ class CodeView(QWidget):
 
     def _connect(self) -> None:
         self.editor.entity_clicked.connect(self.entity_clicked)
+        self.editor.heading_clicked.connect(self.heading_clicked)
         self.editor.arranged.connect(self._mark_anew)
         self.editor.entity_hovered.connect(self.entity_hovered)
         self._commands: dict[str, Callable[[], None]] = {

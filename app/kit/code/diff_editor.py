@@ -631,7 +631,7 @@ def paint_heading(
 def group_colour(group: int) -> str:
     """Return the colour of the lines that moved together."""
     colours = theme.current()
-    shades = (colours.input, colours.te, colours.output, colours.library, colours.heat)
+    shades = (colours.accent, colours.te, colours.keyword, colours.library, colours.heat)
     return shades[group % len(shades)]
 
 

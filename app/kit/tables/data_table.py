@@ -579,6 +579,8 @@ class Table(QTableView):
     row_activated = Signal(str)  # A row was double-clicked or entered; the argument is its key.
     # The text of a row's editable column was edited: the row's key, and the text.
     row_written = Signal(str, str)
+    # The menu of a row was requested: the row's key, and the screen position.
+    menu_wanted = Signal(str, QPoint)
 
     def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -626,6 +628,8 @@ class Table(QTableView):
         self._model.written.connect(self.row_written, Qt.ConnectionType.QueuedConnection)
         self.clicked.connect(self._clicked)
         self.doubleClicked.connect(self._activated)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.customContextMenuRequested.connect(self._want_menu)
         theme.notifier().changed.connect(self.viewport().update)
         self._show_empty()
 
@@ -824,6 +828,12 @@ class Table(QTableView):
     def _clicked(self, index: QModelIndex) -> None:
         modifiers = QGuiApplication.keyboardModifiers()
         self.row_clicked.emit(self._model.rows()[index.row()].key, modifiers)
+
+    def _want_menu(self, place: QPoint) -> None:
+        index = self.indexAt(place)
+        if index.isValid():
+            key = self._model.rows()[index.row()].key
+            self.menu_wanted.emit(key, self.viewport().mapToGlobal(place))
 
     def _activated(self, index: QModelIndex) -> None:
         self.row_activated.emit(self._model.rows()[index.row()].key)

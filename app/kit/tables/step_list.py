@@ -135,12 +135,18 @@ class StepList(PaintedTree):
         if key in self._items:
             self.setCurrentItem(self._items[key])
 
-    def set_marked(self, key: str) -> None:
-        """Mark the row of the current step; none for ``""``."""
+    def set_marked(self, key: str, *, select: bool = True) -> None:
+        """Mark the row of the current step; none for ``""``.
+
+        Args:
+            select: Whether to select it as well, unless another row than the last one is selected.
+        """
         if key != self._marked:
+            follows = select and self.current_key() in ("", self._marked)
             self._marked = key
             if key in self._items:
-                self.setCurrentItem(self._items[key])
+                if follows:
+                    self.setCurrentItem(self._items[key])
                 self.scrollToItem(self._items[key])
             self.viewport().update()
 
@@ -162,7 +168,7 @@ class StepList(PaintedTree):
         if row is not None:
             self.folded.emit(key, not row.unfolded)
 
-    def depth(self, row: StepRow) -> int:
+    def depth_of(self, row: StepRow) -> int:
         """Return how many steps a row is inside of."""
         depth, above = 0, self.row(row.parent)
         while above is not None and above.kind == "step":
@@ -389,7 +395,7 @@ class _StepDelegate(WholeWords):
             painter.setBrush(QColor(colours.stop))
             painter.drawEllipse(QPointF(6.5, area.top() + 11), 3, 3)
             painter.restore()
-        shift = _INDENT * self._steps.depth(row)
+        shift = _INDENT * self._steps.depth_of(row)
         upper = QRectF(area.left() + shift, area.top() + 2, area.width() - shift, 18)
         lower = QRectF(upper.left(), area.top() + 18, upper.width(), 15)
         if row.on is not None and (hovered or not row.on):

@@ -306,8 +306,14 @@ class _TreeDelegate(WholeWords):
         return row, cell, font, row.note if column == 0 else ""
 
     def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
-        _, cell, font, note = self._cell(index)
-        return self.cut_line(cell.text, note, font, option.rect.width() - 2 * _SPACE)
+        row, cell, font, note = self._cell(index)
+        room = option.rect.width() + self._spare(row, index)
+        return self.cut_line(cell.text, note, font, room - 2 * _SPACE)
+
+    def _spare(self, row: TreeRow, index: Index) -> int:
+        """Return the width of the second column, if the name may take it as well."""
+        is_name = index.column() == 0 and len(row.cells) > 1 and not row.cells[1].text
+        return self._tree.columnWidth(1) if is_name else 0
 
     # Qt
 
@@ -316,8 +322,12 @@ class _TreeDelegate(WholeWords):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         colours, area = theme.current(), QRectF(option.rect)
-        self._tree.paint_ground(painter, area, self._tree.itemFromIndex(index))
         row, cell, font, note = self._cell(index)
+        if index.column() == 1 and not cell.text:
+            # The name of the row is painted over it.
+            return
+        area.setRight(area.right() + self._spare(row, index))
+        self._tree.paint_ground(painter, area, self._tree.itemFromIndex(index))
         shades = {"quiet": colours.quiet, "accent": colours.accent, "wrong": colours.wrong}
         colour = colours.quiet if row.section else shades.get(cell.role, colours.text)
         room = area.adjusted(_SPACE, 0, -_SPACE, 0)

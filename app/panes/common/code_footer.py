@@ -46,7 +46,8 @@ class CodeFooter(QWidget):
         self.wraps.setToolTip(self.tr("Continue long lines below, indented, marked ↳"))
         self.types = QCheckBox(self.tr("Types"))
         self.types.setToolTip(self.tr("The types of bindings in their lines"))
-        self.types.setVisible(with_types)
+        if not with_types:
+            self.types.hide()
         self.figure = ElidedLabel(role="quiet")
         self.figure.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         switches = (*more, self.compact, self.wraps, self.types)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
@@ -12,7 +12,7 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.kit.code.code_editor import NamedPlace
+from lowerscope.app.kit.code.code_editor import NO_HEADINGS, Heading, NamedPlace
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.hover_card import CardText
@@ -44,13 +44,15 @@ class ScriptPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._whole = ""
+        self._whole: Collection[str] = ()
+        self._headings: Mapping[int, Heading] = NO_HEADINGS
         self._record: TextRecord | None = None
         # The bindings that begin with each line, computed on demand.
         self._bindings: dict[int, list[str]] | None = None
         self._first_lines: dict[str, int] = {}
         self._changed: list[int] = []
         self._here = 0
+        self._revealed_at = -1  # First visible line after the selection was scrolled to.
         # Whether the marks are outdated: the selection changed while the page was hidden.
         self._is_stale = False
         #: Whether a text is shown from the first line on that belongs to something.
@@ -63,6 +65,7 @@ class ScriptPage(QWidget):
         layout.addWidget(self.code)
         self.code.entity_clicked.connect(self._select)
         self.code.menu_opening.connect(self._add_to_menu)
+        self.code.editor.arranged.connect(self._reveal_again)
         self.code.editor.set_describing(self._belongs_to)
         self._colouring = colouring
         self._colouring.changed.connect(self._colour)
@@ -70,16 +73,25 @@ class ScriptPage(QWidget):
         document.on(("selection", "snapshot"), self.show_selection)
         document.on(("code_form",), self._show_form)
 
-    def show_text(self, record: TextRecord | None, whole: str = "", *, stay: bool = False) -> None:
+    def show_text(
+        self,
+        record: TextRecord | None,
+        whole: Collection[str] = (),
+        *,
+        headings: Mapping[int, Heading] = NO_HEADINGS,
+        stay: bool = False,
+    ) -> None:
         """Show a text, or the empty state for ``None``.
 
         Args:
-            whole: Id of an entity that the whole text shows: it can be clicked, but is not marked.
+            whole: Ids of entities whose lines can be clicked, but are not marked: of one that the
+                whole text shows, or whose heading is marked.
+            headings: Lines that are headings, by number from 0.
             stay: Whether it is another state of the same text, so that the scroll position is kept.
         """
         before, self._record = self._record, record
         self._bindings = None
-        self._whole = whole
+        self._whole, self._headings = whole, headings
         if record is None:
             self.code.set_text("")
             self.code.set_spans(())
@@ -118,7 +130,14 @@ class ScriptPage(QWidget):
         if wanted.compact and record.language == LANGUAGE and not self.as_printed:
             form = compact_script(record.text, record.constants, types=wanted.types)
         wraps = wanted.wraps and record.language in WRAPPED and not self.as_printed
-        self.code.set_text(record.text, record.language, form, wraps=wraps, keep_folds=keep_folds)
+        self.code.set_text(
+            record.text,
+            record.language,
+            form,
+            wraps=wraps,
+            headings=self._headings,
+            keep_folds=keep_folds,
+        )
 
     def _show_form(self) -> None:
         """Show the same text in another form."""
@@ -136,6 +155,12 @@ class ScriptPage(QWidget):
         chosen = [entity for entity in selection.chosen if entity in marked]
         if marked and not self._here:
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
+            self._revealed_at = self.code.place()[0]
+
+    def _reveal_again(self) -> None:
+        """Keep the selection in view in another width, unless the user has scrolled since."""
+        if self.code.place()[0] == self._revealed_at:
+            self.show_selection()
 
     def _mark_changes(self, before: TextRecord | None, record: TextRecord) -> None:
         """Mark the lines that the step changed; for other views, the new lines."""
@@ -152,7 +177,7 @@ class ScriptPage(QWidget):
 
     def _belongs_to(self, entity: str) -> str:
         """Return a text naming the nodes of a line; empty if the whole text is of one entity."""
-        if entity == self._whole:
+        if entity in self._whole:
             return ""
         linked = self._document.linked_to(*self._sharing(entity)) | {entity}
         nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
@@ -169,7 +194,7 @@ class ScriptPage(QWidget):
         colours.triggered.connect(self._colouring.toggle)
 
     def _marked(self) -> frozenset[str]:
-        return (self._document.selection.linked & self._first_lines.keys()) - {self._whole}
+        return (self._document.selection.linked & self._first_lines.keys()) - {*self._whole}
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
         self._document.select(self._meant_by(entity), extend=bool(modifiers & EXTENDING))
@@ -304,8 +329,8 @@ class FetchedPage(QWidget):
     def _take_text(self, record: TextRecord) -> None:
         stays = self._shown_name == self._name and bool(self.script.code.text())
         name = self._shown_name = self._name
-        entity = f"{self._kind}:{name}" if name and self._view != "source" else ""
-        self.script.show_text(record, entity, stay=stays)
+        whole = (f"{self._kind}:{name}",) if name and self._view != "source" else ()
+        self.script.show_text(record, whole, stay=stays)
 
     def _take_problem(self, problem: Problem) -> None:
         self._shown_name = None

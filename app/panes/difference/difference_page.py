@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+import msgspec
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -18,6 +20,8 @@ from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Table
+from lowerscope.app.panes.common.descriptions import nothing_words
+from lowerscope.core.model.compact_script import LANGUAGE, compact_script
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (
@@ -27,7 +31,7 @@ from lowerscope.core.model.module_steps import (
     Status,
 )
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import DifferenceQuery, Query
+from lowerscope.core.model.queries import CodeDifferenceQuery, DifferenceQuery, Query
 
 # --- Base of the pages of a difference: a list on the left, the content beside it ---
 
@@ -109,6 +113,7 @@ class SidesPage(QWidget):
 
 
 Kind = Literal["relax", "tensorir"]
+CodeView = Literal["llvm", "asm"]
 
 
 class DifferencePage(QWidget):
@@ -140,6 +145,7 @@ class DifferencePage(QWidget):
         column_of(self, (self.diff, 1))
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         document.on(("selection", "snapshot"), self._follow_selection)
+        document.on(("code_form",), self._show_functions)
 
     @property
     def record(self) -> DifferenceRecord | None:
@@ -205,7 +211,9 @@ class DifferencePage(QWidget):
     def show_sides(self) -> None:
         """Show the difference of the comparison's two sides, once it arrives."""
         if self._pins.sides is None:
-            self._show_problem(self.tr("Nothing is open"), "")
+            self._show_problem(*nothing_words(self._document))
+        elif self._record is None:
+            self.diff.set_empty(self.tr("Comparing…"))
         self._watch.update()
 
     def _query(self) -> DifferenceQuery | None:
@@ -235,8 +243,13 @@ class DifferencePage(QWidget):
             others = any(self.changed(kind) for kind in get_args(Kind))
             title = self.tr("No function of this kind differs") if others else ""
             self.diff.set_empty(title or self.tr("Nothing differs"), "")
-        texts = {each.name: each.old.split("\n") for each in record.functions}
-        parts = [diff_part(each, texts, groups) for each in functions]
+        form = self._document.code_form
+        if form.compact and record.language == LANGUAGE:
+            every = {each.name: _compact(each, form.types) for each in record.functions}
+        else:
+            every = {each.name: each for each in record.functions}
+        texts = {name: each.old.split("\n") for name, each in every.items()}
+        parts = [diff_part(every[each.name], texts, groups) for each in functions]
         self.diff.set_parts(parts, record.language)
         self.shown.emit()
 
@@ -246,6 +259,105 @@ class DifferencePage(QWidget):
         found = [each.name for each in self.shown_functions() if f"tir:{each.name}" in linked]
         if found:
             self.diff.show_part(found[0])
+
+
+def _compact(function: FunctionDifference, types: bool) -> FunctionDifference:
+    """Return a function with its texts in their compact form, line by line.
+
+    A line that differs only in what this form leaves out is written as printed.
+    """
+    olds, news = function.old.split("\n"), function.new.split("\n")
+    old = _short_lines(function.old, function.old_names, types)
+    new = _short_lines(function.new, function.new_names, types)
+    for run in function.runs:
+        if run.status == "changed":
+            for i in range(run.length):
+                a, b = run.old - 1 + i, run.new - 1 + i
+                if old[a] == new[b]:
+                    old[a], new[b] = olds[a], news[b]
+    return msgspec.structs.replace(function, old="\n".join(old), new="\n".join(new))
+
+
+@lru_cache(maxsize=512)
+def _short(text: str, names: tuple[tuple[str, str], ...], types: bool) -> tuple[str, ...]:
+    lines = text.split("\n")
+    form = compact_script(text, dict(names), types=types)
+    return tuple(form.line(number, line) for number, line in enumerate(lines))
+
+
+def _short_lines(text: str, names: Mapping[str, str], types: bool) -> list[str]:
+    return list(_short(text, tuple(names.items()), types))
+
+
+class CodePage(QWidget):
+    """The difference of the code of a TensorIR function, compiled by itself on both sides.
+
+    Args:
+        set_busy: Called with whether the worker is compiling.
+    """
+
+    shown = Signal()  # Another difference or a problem has arrived.
+
+    def __init__(
+        self,
+        queries: Queries,
+        pins: Pins,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._pins = pins
+        self._name = ""
+        self._view: CodeView = "llvm"
+        self._set_busy = set_busy
+        self.diff = DiffView(self.tr("Difference of the code"), changed_words)
+        column_of(self, (self.diff, 1))
+        self._watch = queries.watch(
+            self, self._query, self._take, self._take_problem, self._note_busy, self._note_progress
+        )
+
+    @property
+    def name(self) -> str:
+        """The function."""
+        return self._name
+
+    def show_code(self, name: str, view: CodeView) -> None:
+        """Show the LLVM IR or the assembly of a function, once it is compiled."""
+        self._name, self._view = name, view
+        if not name:
+            self._watch.update()
+            title = self.tr("No TensorIR function changed")
+            hint = self.tr("Code is compared of a TensorIR function that the step changed.")
+            self._show_nothing(title, hint)
+            return
+        self._watch.update()
+
+    def _query(self) -> CodeDifferenceQuery | None:
+        sides = self._pins.sides
+        if sides is None or not self._name:
+            return None
+        return CodeDifferenceQuery(*sides, self._name, self._view)
+
+    def _note_busy(self, busy: bool) -> None:
+        self._set_busy(busy)
+        if busy:
+            self._show_nothing(self.tr("Compiling {0}…").format(self._name), "")
+
+    def _note_progress(self, text: str, _fraction: float | None) -> None:
+        self._show_nothing(self.tr("Compiling {0}…").format(self._name), text)
+
+    def _take(self, record: DifferenceRecord) -> None:
+        parts = [diff_part(each) for each in record.functions]
+        self.diff.set_parts(parts, record.language)
+        self.shown.emit()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._show_nothing(problem.headline, problem.todo)
+
+    def _show_nothing(self, title: str, hint: str) -> None:
+        self.diff.set_empty(title, hint)
+        self.diff.set_parts(())
+        self.shown.emit()
 
 
 def function_counts(function: FunctionDifference) -> list[tuple[str, str]]:
@@ -276,7 +388,9 @@ def diff_part(
     same = function.status == "same"
     new = (function.old if same else function.new).split("\n")
     new = new if function.status != "removed" else []
-    runs, foreign, sources = [], [], Counter[str]()
+    runs: list[DiffRun] = []
+    foreign: list[int] = []
+    sources = Counter[str]()
     own = len(old) + len(function.constants)
     old_lines: list[str] = []
     for run in function.runs:

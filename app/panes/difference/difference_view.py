@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
+from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.app.panes.common.code_footer import CodeFooter
 from lowerscope.app.panes.difference.difference_page import (
     ROLES,
+    CodePage,
     DifferencePage,
     function_counts,
 )
@@ -57,11 +57,14 @@ class DifferenceView(QWidget):
         self._document = document
         self._pins = pins
         self._stepping = stepping
+        self._view = "llvm"
         self.page = DifferencePage(document, queries, pins, set_busy)
         self.graph = GraphDifferencePage(document, queries, pins, set_busy)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.page)
+        self.code = CodePage(queries, pins, set_busy)
         self.pages.addWidget(self.graph)
+        self.pages.addWidget(self.code)
         self.earlier = IconButton("up", self.tr("Previous step (F7)"))
         self.later = IconButton("down", self.tr("Next step (F10)"))
         self.title = ElidedLabel()
@@ -72,6 +75,8 @@ class DifferenceView(QWidget):
                 Segment("relax", self.tr("Relax")),
                 Segment("tensorir", self.tr("TensorIR")),
                 Segment("graph", self.tr("Graph"), self.tr("The data flow of a Relax function")),
+                Segment("llvm", self.tr("LLVM"), self.tr("The function compiled by itself")),
+                Segment("asm", self.tr("Assembly"), self.tr("The function compiled by itself")),
             ),
         )
         self.columns = SegmentedSwitch(
@@ -91,7 +96,9 @@ class DifferenceView(QWidget):
         self.save = IconButton("save", self.tr("Save the difference as a patch…"))
         self.old_label = self._label()
         self.new_label = self._label()
-        self.legend = Legend()
+        self.footer = CodeFooter(document, with_types=True)
+        # Lines are side by side, and stay as long as they are.
+        self.footer.wraps.hide()
         self._lay_out()
         self.earlier.clicked.connect(self._step_back)
         self.later.clicked.connect(self._step_on)
@@ -101,7 +108,10 @@ class DifferenceView(QWidget):
         self.previous.clicked.connect(self.previous_change)
         self.following.clicked.connect(self.next_change)
         self.save.clicked.connect(self._save)
-        self.page.shown.connect(self._show_record)
+        self.page.shown.connect(self._take_record)
+        self.code.shown.connect(self._show_place)
+        self.code.diff.moved.connect(self._show_place)
+        self.code.diff.unified_wanted.connect(self._toggle_columns)
         self.graph.shown.connect(self._show_record)
         self.page.diff.moved.connect(self._show_place)
         self.page.diff.unified_wanted.connect(self._toggle_columns)
@@ -116,14 +126,14 @@ class DifferenceView(QWidget):
         if self._shows_graph:
             self.graph.step(1)
         else:
-            self.page.diff.next_change()
+            self._diff.next_change()
 
     def previous_change(self) -> None:
         """Go to the previous change."""
         if self._shows_graph:
             self.graph.step(-1)
         else:
-            self.page.diff.previous_change()
+            self._diff.previous_change()
 
     def show_only(self, name: str) -> None:
         """Show the functions with this in their name, until the sides are others."""
@@ -132,6 +142,14 @@ class DifferenceView(QWidget):
     @property
     def _shows_graph(self) -> bool:
         return self.pages.currentWidget() is self.graph
+
+    @property
+    def _shows_code(self) -> bool:
+        return self.pages.currentWidget() is self.code
+
+    @property
+    def _diff(self) -> DiffView:
+        return self.code.diff if self._shows_code else self.page.diff
 
     # Slots
 
@@ -150,6 +168,10 @@ class DifferenceView(QWidget):
         if key == "graph":
             self.graph.show_sides(self.page.relax_function)
             self.pages.setCurrentWidget(self.graph)
+        elif key in ("llvm", "asm"):
+            self._view = key
+            self.pages.setCurrentWidget(self.code)
+            self._show_code(self.page.diff.current_part())
         else:
             self.page.set_kind("tensorir" if key == "tensorir" else "relax")
             self.pages.setCurrentWidget(self.page)
@@ -157,7 +179,8 @@ class DifferenceView(QWidget):
         self._show_record()
 
     def _set_columns(self, key: str) -> None:
-        self.page.diff.set_unified(key == "one")
+        for page in (self.page, self.code):
+            page.diff.set_unified(key == "one")
         self._show_labels()
 
     def _toggle_columns(self) -> None:
@@ -170,8 +193,17 @@ class DifferenceView(QWidget):
     def _show_function(self, name: str) -> None:
         if self._shows_graph:
             self.graph.show_sides(name)
+        elif self._shows_code:
+            self._show_code(name)
         else:
             self.page.diff.show_part(name)
+        self.chips.set_current(name)
+
+    def _show_code(self, name: str) -> None:
+        """Compare the code of a function, or of the first one that changed."""
+        names = [each.name for each in self.page.changed("tensorir")]
+        name = name if name in names else names[0] if names else ""
+        self.code.show_code(name, "asm" if self._view == "asm" else "llvm")
         self.chips.set_current(name)
 
     def _show_sides(self) -> None:
@@ -198,20 +230,35 @@ class DifferenceView(QWidget):
         self.earlier.setEnabled(has_steps)
         self.later.setEnabled(has_steps)
 
+    def _take_record(self) -> None:
+        if self._shows_code:
+            self._show_code(self.code.name)
+        self._show_record()
+
     def _show_record(self) -> None:
         record, page = self.page.record, self.page
-        shown = "graph" if self._shows_graph else page.kind
+        shown = "graph" if self._shows_graph else self._view if self._shows_code else page.kind
         self.kinds.set_current(shown)
         self.sentence.set_sentence(self._sentence(), page.groups())
-        functions = page.changed("relax") if shown == "graph" else page.shown_functions()
+        functions = page.shown_functions()
+        if shown in ("graph", "llvm", "asm"):
+            functions = page.changed("relax" if shown == "graph" else "tensorir")
         self.chips.set_chips([_chip(each) for each in functions])
         unchanged = len(page.functions(page.kind)) - len(page.changed(page.kind))
-        self.same.setVisible(record is not None and unchanged > 0 and not self._shows_graph)
+        is_text = self.pages.currentWidget() is page
+        self.same.setVisible(record is not None and unchanged > 0 and is_text)
         more = self.tr("hide") if page.shows_all else self.tr("show")
         words = self.tr("1 unchanged") if unchanged == 1 else self.tr("{0} unchanged")
         self.same.setText(f"{words.format(unchanged)}: {more}")
-        self.legend.set_moved(any(each.moved_in or each.moved_out for each in functions))
+        self._show_legend(any(each.moved_in or each.moved_out for each in functions))
         self._show_labels()
+
+    def _show_legend(self, moved: bool) -> None:
+        marks = [self.tr("+ added"), self.tr("− removed"), self.tr("~ changed")]
+        if moved:
+            marks.append(self.tr("↪ moved between functions"))
+        keys = self.tr("F8 next change   F10 next step")
+        self.footer.figure.set_whole(f"{'   '.join(marks)}   ·   {keys}")
 
     def _sentence(self) -> str:
         record, line = self.page.record, self._stepping.line
@@ -236,14 +283,14 @@ class DifferenceView(QWidget):
         self._show_place()
 
     def _show_place(self) -> None:
-        place, count = (0, self.graph.changes()) if self._shows_graph else self.page.diff.change()
+        place, count = (0, self.graph.changes()) if self._shows_graph else self._diff.change()
         changes = self.tr("1 change") if count == 1 else self.tr("{0} changes").format(f"{count:,}")
         if place:
             changes = self.tr("change {0} of {1}").format(f"{place:,}", f"{count:,}")
         self.figure.setText(changes)
         for button in (self.previous, self.following):
             button.setEnabled(count > 0)
-        if not self._shows_graph:
+        if self.pages.currentWidget() is self.page:
             self.chips.set_current(self.page.diff.current_part())
 
     # Construction
@@ -261,7 +308,7 @@ class DifferenceView(QWidget):
             self.earlier,
             self.later,
             6,
-            (self.title, 1),
+            (self.title, 4),
             self.kinds,
             STRETCH,
             self.columns,
@@ -288,7 +335,7 @@ class DifferenceView(QWidget):
             bar.setProperty("edge", "bottom")
             bar.setProperty("ground", "panel")
             bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        parts = (header, self.sentence, row, labels, (self.pages, 1), self.legend)
+        parts = (header, self.sentence, row, labels, (self.pages, 1), self.footer)
         column_of(self, *parts)
 
 
@@ -297,45 +344,3 @@ def _chip(function: FunctionDifference) -> Chip:
     role = ROLES[function.status] or "unsure"
     counts = function_counts(function) if function.status == "changed" else []
     return Chip(function.name, mark, role, tuple(counts))
-
-
-class Legend(QWidget):
-    """The meaning of the colours of lines, and keys."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._moved = False
-        self.setFixedHeight(26)
-        theme.notifier().changed.connect(self.update)
-
-    def set_moved(self, moved: bool) -> None:
-        """Explain the mark of lines that moved, or not."""
-        self._moved = moved
-        self.update()
-
-    # Qt
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = theme.current()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.panel))
-        painter.fillRect(0, 0, self.width(), 1, QColor(colours.line))
-        painter.setFont(ui_font(12))
-        left = 12
-        marks = [
-            (self.tr("added"), colours.right, "+"),
-            (self.tr("removed"), colours.wrong, "−"),
-            (self.tr("changed"), colours.unsure, "~"),
-        ]
-        if self._moved:
-            marks.append((self.tr("moved between functions"), colours.quiet, "↪"))
-        for words, colour, sign in marks:
-            painter.setPen(QColor(colour))
-            painter.drawText(left, 17, sign)
-            painter.setPen(QColor(colours.quiet))
-            painter.drawText(left + 16, 17, words)
-            left += 36 + painter.fontMetrics().horizontalAdvance(words)
-        keys = self.tr("F8 next change   ·   F10 next step   ·   T one column or two")
-        width = painter.fontMetrics().horizontalAdvance(keys)
-        if left + width + 24 < self.width():
-            painter.drawText(self.width() - width - 12, 17, keys)

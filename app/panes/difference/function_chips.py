@@ -92,7 +92,7 @@ class FunctionChips(QWidget):
         return self._chips[: len(self._areas)]
 
     def _width(self, chip: Chip) -> float:
-        width = 2 * _PAD + TextMetrics(ui_font(12)).horizontalAdvance(chip.mark) + 6
+        width = 2 * _PAD + TextMetrics(ui_font(12)).horizontalAdvance(chip.mark) + 12
         width += TextMetrics(code_font()).horizontalAdvance(chip.name)
         for text, _ in chip.counts:
             width += 6 + TextMetrics(ui_font(11.5, tabular=True)).horizontalAdvance(text)

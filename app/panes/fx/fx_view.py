@@ -1,4 +1,4 @@
-"""The FX pane: the graph of the traced model, its table, its code, and the user's file."""
+"""The FX pane: the graph of the traced model, its table, its code; below, the user's file."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.buttons import IconButton
+from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.pane import ElidedLabel, Pane
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.common.descriptions import RANDOM, nothing_words
+from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.app.panes.common.descriptions import RANDOM, line_text, nothing_words
 from lowerscope.app.panes.common.graph_page import GraphPage
 from lowerscope.app.panes.common.script_page import FetchedPage
-from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.formatting import counted, shape_text
 from lowerscope.core.model.graph import STRATEGY_NAMES
-from lowerscope.core.model.snapshot import FxNode, FxPart
+from lowerscope.core.model.snapshot import FxNode, FxPart, SourceLine
 
 
 class FxView(Pane):
@@ -60,14 +66,27 @@ class FxView(Pane):
             document, queries, colouring, "code", self.tr("FX code"), self.set_busy
         )
         self.add_page("code", self.tr("Code"), self.code)
-        self.source = SourcePage(document, queries, colouring, self.set_busy)
-        self.add_page("source", self.tr("Source"), self.source)
+        self.source = SourceStrip(document, queries, colouring, self.set_busy)
+        column = self.layout()
+        assert column is not None
+        column.removeWidget(self._stack)
+        self._split = Split(
+            Qt.Orientation.Vertical, self._stack, self.source, sizes=(600, 120), shares=(1, 0)
+        )
+        self._split.setHandleWidth(1)
+        column.addWidget(self._split)
         self.table.row_clicked.connect(self._select)
         self.page_changed.connect(self._show_page)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
+
+    def show_source(self) -> None:
+        """Show the line of the selection in the model's file."""
+        self.source.set_folded(False)
+        self.source.text.script.show_selection()
+        self.source.text.script.code.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _show_snapshot(self) -> None:
         snapshot = self._document.snapshot
@@ -92,7 +111,7 @@ class FxView(Pane):
             self.graph.show_nothing()
         else:
             self.code.show_text_of("")
-            self.set_context(f"{len(snapshot.fx)} nodes · {snapshot.tracer}")
+            self.set_context(f"{counted(len(snapshot.fx), 'node')} · {snapshot.tracer}")
             self.graph.show_source(snapshot.model.title + snapshot.tracer, snapshot.fx_graph)
         self._stale = True
         self._show_selection()
@@ -171,10 +190,13 @@ def _row(node: FxNode) -> Row:
     )
 
 
-# --- The page with the user's file: lines are linked to the FX nodes they create ---
+# --- The user's file below the graph: lines are linked to the FX nodes they create ---
+
+LEAST = 28 + 4 * 18
+"""Minimum height of the strip: its title, and four lines."""
 
 
-class SourcePage(QWidget):
+class SourceStrip(QWidget):
     """One of the files that the nodes come from, with a choice if there are several."""
 
     def __init__(
@@ -188,7 +210,12 @@ class SourcePage(QWidget):
         super().__init__(parent)
         self._document = document
         self._files: tuple[str, ...] = ()
-        self._lines: dict[str, str] = {}
+        self._lines: dict[str, SourceLine] = {}
+        self.fold = IconButton("down", self.tr("Fold or unfold the source"), size=(20, 20))
+        self.fold.clicked.connect(self._toggle)
+        self.place = ElidedLabel(role="quiet")
+        self.place.setFont(ui_font(12))
+        self.place.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.files = QComboBox()
         self.files.setAccessibleName(self.tr("File"))
         self.files.activated.connect(self._choose)
@@ -202,15 +229,31 @@ class SourcePage(QWidget):
         )
         self.text.script.begins_at_spans = True
         self.text.script.as_printed = True
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.files)
-        column.addWidget(self.text, 1)
+        title = Label(self.tr("Source"))
+        title.setFont(ui_font(12, QFont.Weight.Medium))
+        head = QWidget()
+        head.setFixedHeight(28)
+        head.setProperty("ground", "panel")
+        head.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        row_of(
+            head, self.fold, title, (self.place, 1), self.files, margins=(6, 0, 10, 0), spacing=4
+        )
+        column_of(self, head, (self.text, 1))
+        self.set_folded(False)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
+
+    def set_folded(self, folded: bool) -> None:
+        """Fold the strip to its title, or unfold it."""
+        self.text.setVisible(not folded)
+        self.fold.set_icon("right" if folded else "down")
+        self.setMinimumHeight(28 if folded else LEAST)
+        self.setMaximumHeight(28 if folded else 16_777_215)
+
+    def _toggle(self) -> None:
+        self.set_folded(self.text.isVisibleTo(self))
 
     def _show_wanted(self) -> None:
         if self._document.snapshot is None:
@@ -220,7 +263,7 @@ class SourcePage(QWidget):
         snapshot = self._document.snapshot
         nodes = () if snapshot is None else snapshot.fx
         lines = [node.line for node in nodes if node.line is not None]
-        self._lines = {node.id: node.line.file for node in nodes if node.line is not None}
+        self._lines = {node.id: node.line for node in nodes if node.line is not None}
         # The model's own file first, then those that most nodes come from.
         counts = Counter(line.file for line in lines)
         own = "" if snapshot is None else snapshot.model.path
@@ -241,12 +284,17 @@ class SourcePage(QWidget):
         self.text.show_nothing(*(nothing_words(self._document) if snapshot is None else words))
         if files:
             self.text.show_text_of(self._current())
-            self._show_selection()
+        self._show_selection()
 
     def _show_selection(self) -> None:
         """Switch to the file of the selection, if none of it is in the one shown."""
+        chosen = self._document.selection.chosen
+        here = next((self._lines[each] for each in chosen if each in self._lines), None)
+        several = len(self._files) > 1
+        name = "" if several or not self._files else Path(self._files[0]).name
+        self.place.set_whole(name if here is None else line_text(here))
         files = {
-            self._lines[entity]
+            self._lines[entity].file
             for entity in self._document.selection.linked
             if entity in self._lines
         }

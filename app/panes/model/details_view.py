@@ -1,29 +1,44 @@
-"""The Details pane: facts about the last selected entity."""
+"""The inspector: facts about the last selected entity, and the lowering of a node."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QGridLayout, QScrollArea, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.common.descriptions import (
-    Facts,
-    facts_of,
-    find_node,
-    tensor_of,
-)
-from lowerscope.app.panes.common.node_figures import run_facts
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import IconButton, push_button
+from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.pane import ElidedLabel, Pane
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
+from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
+from lowerscope.app.panes.common.descriptions import Facts, find_node, tensor_of
 from lowerscope.app.panes.common.values_panel import ValuesPanel
-from lowerscope.core.model.graph import name_of
+from lowerscope.app.panes.model.inspection import Fact, Section, sections_of
+from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
+from lowerscope.core.model.recipe import Strategy
+from lowerscope.core.model.snapshot import FxNode
+
+MOST = 12
+"""Entities of a fact that are shown by name."""
+
+_LABELS = 68
+_CHIP = 130
+_TITLE = 180
+_PIXELS = 12.0
 
 
 class DetailsView(Pane):
-    """The pane with labels and values."""
+    """The pane with the facts, which has its place only while something is selected."""
 
-    rule_wanted = Signal()  # Show the rule of the node, on a double click.
+    rule_wanted = Signal()  # Show the rule of the node.
+    source_wanted = Signal()  # Show the line of the node in the model's file.
+    compare_wanted = Signal()  # Show the values of the node.
+    schedule_wanted = Signal(str)  # Schedule a function: its id.
+    close_wanted = Signal()
 
     def __init__(
         self,
@@ -33,61 +48,261 @@ class DetailsView(Pane):
     ) -> None:
         super().__init__(self.tr("Inspector"), parent)
         self._document = document
-        self._facts: Facts = ()
-        self.table = Table(
-            self.tr("Details"),
-            (Column("", width=88), Column("", stretch=True, wrap=True)),
-        )
-        self.table.horizontalHeader().hide()
-        self.table.set_empty(
-            self.tr("Nothing selected"), self.tr("Click a node, a line or a function.")
-        )
-        self.table.row_activated.connect(self._activate)
-        self.values = ValuesPanel(document, queries, self._add_facts, self.set_busy)
+        self._sections: tuple[Section, ...] = ()
+        self._values: Facts = ()
+        self._function = ""
+        close = IconButton("close", self.tr("Close the inspector"))
+        close.clicked.connect(self.close_wanted)
+        self.add_corner(close)
+        self.lowering = SegmentedSwitch(self.tr("Lowering of this node"))
+        self.lowering.changed.connect(self._lower)
+        self.scope = Label(role="quiet", wraps=True)
+        self.scope.setFont(ui_font(11))
+        self.usual = push_button(self.tr("As the model"), act=self._lower_as_usual, look="quiet")
+        self._lowering = QWidget()
+        column_of(self._lowering, self.lowering, self.scope, self.usual, spacing=4)
+        self.values = ValuesPanel(document, queries, self._add_values, self.set_busy)
+        self.compare = push_button(self.tr("Compare values"), act=self.compare_wanted.emit)
+        self.schedule = push_button(self.tr("Schedule"), act=self._schedule)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFrameShape(QScrollArea.Shape.NoFrame)
+        buttons = QWidget()
+        row_of(buttons, (self.compare, 1), (self.schedule, 1), margins=(12, 8, 12, 8), spacing=6)
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.table, 1)
-        column.addWidget(self.values)
+        column_of(page, (self._area, 1), self.values, buttons)
         self.add_page("details", self.tr("Selection"), page)
         document.on(("selection", "snapshot"), self._show_selection)
-        document.on(("snapshot",), self._show_selection)
+        document.on(("recipe", "pending"), self._show_lowering)
         document.on(("run", "running"), self._show_selection)
+        theme.notifier().changed.connect(self._fill)
         self._show_selection()
 
-    def _activate(self, label: str) -> None:
-        if label == "rule":
-            self.rule_wanted.emit()
+    @property
+    def has_content(self) -> bool:
+        """Return whether something is selected."""
+        return self._document.snapshot is not None and bool(self._document.selection.chosen)
+
+    def facts(self) -> dict[str, str]:
+        """Return the values that are shown, by label."""
+        facts = (fact for section in self._shown() for fact in section.facts)
+        return {
+            fact.label: ", ".join(map(name_of, fact.entities)) or f"{fact.text} {fact.note}".strip()
+            for fact in facts
+        }
 
     def _show_selection(self) -> None:
         snapshot, chosen = self._document.snapshot, self._document.selection.chosen
+        self._values, self._sections = (), ()
         if snapshot is None or not chosen:
             self.values.show_nothing()
-            self.table.set_rows(())
-            self.set_context("")
+            self._fill()
             return
         entity = chosen[-1]
         linked = self._document.linked_to(entity)
-        known = facts_of(snapshot, entity, linked, self._document.function_at_step(entity))
-        self._facts = (*known, *run_facts(self._document.run_record, (entity,)))
+        function = self._document.function_at_step(entity)
+        run = self._document.run_record
+        self._sections = sections_of(snapshot, entity, linked, function, run)
         node = find_node(snapshot, entity)
-        self.set_context(name_of(entity) if node is None else node.title)
-        self._show_facts(self._facts)
+        name = name_of(entity) if node is None else node.title
+        metrics = TextMetrics(self.header.title.font())
+        self.header.title.setText(metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, _TITLE))
+        self.header.title.setToolTip(name)
+        tensorir = [each.id for each in snapshot.functions if each.kind == "tensorir"]
+        owner = entity.partition("/")[0]
+        found = [each for each in tensorir if each in linked or each == owner]
+        self._function = owner if owner in found else found[0] if found else ""
+        self.schedule.setEnabled(bool(self._function))
+        self.compare.setEnabled(node is not None and run is not None)
+        self.compare.setToolTip("" if run is not None else self.tr("Run first (F5)"))
+        self._fill()
         tensor = tensor_of(entity, linked)
         if tensor:
             self.values.show_tensor(tensor)
         else:
             self.values.show_nothing()
 
-    def _add_facts(self, facts: Facts) -> None:
-        # Its kind comes first, then its values, then its links.
-        self._show_facts((*self._facts[:1], *facts, *self._facts[1:]))
+    def _node(self) -> FxNode | None:
+        snapshot, chosen = self._document.snapshot, self._document.selection.chosen
+        return find_node(snapshot, chosen[-1]) if snapshot is not None and chosen else None
 
-    def _show_facts(self, facts: Facts) -> None:
-        self.table.set_rows(
-            [
-                Row(label, (Cell(label, role="quiet"), Cell(value, tooltip=value)))
-                for label, value in facts
-            ]
+    def _add_values(self, facts: Facts) -> None:
+        self._values = facts
+        self._fill()
+
+    def _shown(self) -> tuple[Section, ...]:
+        if not self._values:
+            return self._sections
+        values = Section(
+            self.tr("Values"), tuple(Fact(label, text) for label, text in self._values)
         )
+        return (*self._sections[:1], values, *self._sections[1:])
+
+    # Lowering
+
+    def _show_lowering(self) -> None:
+        """Show the strategy that is wanted for the node, and whether it is its own."""
+        node, recipe = self._node(), self._document.wanted
+        if node is None or recipe is None or not node.strategy:
+            return
+        own = next((each for each in recipe.overrides if each.pattern == node.id), None)
+        wanted = own.strategy if own is not None else node.strategy
+        self.lowering.set_current(wanted)
+        name = STRATEGY_NAMES[wanted]
+        self.scope.setText(
+            self.tr("{0}, for this node only.").format(name)
+            if own is not None
+            else self.tr("{0}, as the model. Another choice holds for this node only.").format(name)
+        )
+        self.usual.setVisible(own is not None)
+
+    def _lower(self, strategy: str) -> None:
+        node = self._node()
+        if node is not None:
+            wanted: dict[str, Strategy] = {"high-level": "high-level", "te": "te"}
+            self._document.lower_nodes((node.id,), wanted.get(strategy, "library"))
+
+    def _lower_as_usual(self) -> None:
+        node = self._node()
+        if node is not None:
+            self._document.lower_nodes((node.id,), None)
+
+    # Content
+
+    def _fill(self) -> None:
+        """Build the sections anew."""
+        # The switch outlives them.
+        self._lowering.setParent(None)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(12, 8, 12, 12)
+        column.setSpacing(4)
+        lowers = self.tr("Lowering of this node")
+        node = self._node()
+        for number, section in enumerate(self._shown()):
+            title = Label(section.title)
+            title.setFont(ui_font(_PIXELS, QFont.Weight.DemiBold))
+            if number:
+                column.addSpacing(10)
+            column.addWidget(title)
+            if section.title == lowers and node is not None and node.strategy:
+                self.lowering.set_segments(
+                    [Segment(key, label, shade=_SHADES[key]) for key, label in _LABELLED]
+                )
+                column.addWidget(self._lowering)
+                self._lowering.show()
+                self._show_lowering()
+            column.addLayout(self._grid(section))
+        column.addStretch(1)
+        self._area.setWidget(page)
+
+    def _grid(self, section: Section) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(4)
+        grid.setVerticalSpacing(4)
+        grid.setColumnMinimumWidth(0, _LABELS)
+        grid.setColumnStretch(1, 1)
+        for row, fact in enumerate(section.facts):
+            if fact.code:
+                code = _CodeLine(fact.text)
+                grid.addWidget(code, row, 0, 1, 2)
+                continue
+            label = ElidedLabel(role="quiet")
+            label.setFont(ui_font(_PIXELS))
+            label.set_whole(fact.label)
+            grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(self._value(fact), row, 1)
+        return grid
+
+    def _value(self, fact: Fact) -> QWidget:
+        if fact.entities or fact.action:
+            links = MarkupLabel(wraps=True)
+            links.setFont(ui_font(_PIXELS))
+            links.setText(_chips(fact) if fact.entities else _link(fact))
+            links.linkActivated.connect(self._follow)
+            links.setTextInteractionFlags(Qt.TextInteractionFlag.LinksAccessibleByMouse)
+            links.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            return links
+        if fact.note:
+            value = MarkupLabel(role=fact.role, wraps=True)
+            quiet = theme.current().quiet
+            value.setFont(ui_font(_PIXELS))
+            value.setText(
+                markup('{0} <span style="color:{1}">{2}</span>', fact.text, quiet, fact.note)
+            )
+            value.setToolTip(f"{fact.text} {fact.note}")
+            return value
+        text: Label
+        if " " in fact.text:
+            text = Label(fact.text, role=fact.role, wraps=True)
+        else:
+            # A single name is elided, and not broken.
+            elided = ElidedLabel(role=fact.role)
+            elided.set_whole(fact.text)
+            text = elided
+        text.setFont(ui_font(_PIXELS))
+        return text
+
+    def _follow(self, link: str) -> None:
+        kind, _, entity = link.partition(" ")
+        if kind == "select":
+            self._document.select((entity,))
+        elif kind == "rule":
+            self.rule_wanted.emit()
+        else:
+            self.source_wanted.emit()
+
+    def _schedule(self) -> None:
+        self.schedule_wanted.emit(self._function)
+
+
+_LABELLED = tuple(STRATEGY_NAMES.items())
+_SHADES = {"high-level": "accent", "te": "te", "library": "library"}
+
+
+class _CodeLine(ElidedLabel):
+    """A line of code on a ground of its own."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.setFont(code_font())
+        self.setContentsMargins(8, 4, 8, 4)
+        self.setAutoFillBackground(True)
+        self.setProperty("ground", "code")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.set_whole(text)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(0, 26)
+
+
+def _chips(fact: Fact) -> str:
+    """Return links that select entities, as HTML."""
+    colours, metrics = theme.current(), TextMetrics(code_font())
+    chips: list[str] = []
+    for entity in fact.entities[:MOST]:
+        name = metrics.elidedText(name_of(entity), Qt.TextElideMode.ElideMiddle, _CHIP)
+        style = f"background-color:{colours.accent_ground}; color:{colours.accent};"
+        chips.append(
+            markup(
+                '<a href="select {0}" style="{1} text-decoration:none">&nbsp;{2}&nbsp;</a>',
+                entity,
+                style,
+                name,
+            )
+        )
+    more = len(fact.entities) - MOST
+    if more > 0:
+        chips.append(f"and {more} more")
+    return join_markup(" ", chips)
+
+
+def _link(fact: Fact) -> str:
+    style = f"color:{theme.current().accent}; text-decoration:none"
+    if fact.action == "rule":
+        return markup('{0} · <a href="rule" style="{1}">show</a>', fact.text, style)
+    return markup('<a href="{0}" style="{1}">{2}</a>', fact.action, style, fact.text)

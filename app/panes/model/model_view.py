@@ -1,23 +1,33 @@
-"""The Model pane: modules, functions and parameters, as three lists."""
+"""The outline: modules, functions, parameters, inputs and outputs; and its strip when closed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePath
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QGuiApplication
-from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtGui import QColor, QFont, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QMenu,
+    QSizePolicy,
+    QStackedWidget,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import IconButton, icon
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.tables.data_table import NOTE, NoteDelegate
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import nothing_words
-from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.formatting import counted, shape_text
 from lowerscope.core.model.snapshot import FunctionRecord, ModuleRecord, Snapshot
 
 ROW_HEIGHT, SECTION_HEIGHT = 24, 32
@@ -28,18 +38,21 @@ class ModelView(Pane):
     """The pane with the parts of the model."""
 
     export_wanted = Signal(str)  # Export a function: its id.
+    close_wanted = Signal()
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(self.tr("Model"), parent)
+        super().__init__(self.tr("Outline"), parent)
         self._document = document
         self._items: dict[str, QTreeWidgetItem] = {}
+        self._folded: set[str] = set()  # Titles of sections.
         self.tree = QTreeWidget()
         self.tree.setAccessibleName(self.tr("Parts of the model"))
         self.tree.setItemDelegate(NoteDelegate(self.tree))
         self.tree.setHeaderHidden(True)
         self.tree.setIndentation(12)
         self.tree.setStyleSheet("QTreeWidget { padding-left: 6px; }")
-        self.tree.setRootIsDecorated(False)
+        self.tree.setRootIsDecorated(True)
+        self.tree.setExpandsOnDoubleClick(True)
         self.tree.setSelectionMode(QTreeWidget.SelectionMode.ExtendedSelection)
         self.tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.empty = EmptyState()
@@ -47,7 +60,11 @@ class ModelView(Pane):
         self._either.addWidget(self.tree)
         self._either.addWidget(self.empty)
         self._either.setFocusProxy(self.tree)
-        self.add_page("model", self.tr("Model"), self._either)
+        self.add_page("model", self.tr("Outline"), self._either)
+        close = IconButton("left", self.tr("Close the outline"))
+        close.clicked.connect(self.close_wanted)
+        self.add_corner(close)
+        self.tree.itemClicked.connect(self._fold)
         self.tree.itemSelectionChanged.connect(self._select)
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
@@ -71,9 +88,13 @@ class ModelView(Pane):
             self.empty.set_text(*nothing_words(self._document))
         else:
             self._add_modules(snapshot)
+            nodes = _nodes_of_functions(snapshot)
             self._add_section(
                 self.tr("Functions"),
-                [(each.id, each.name, _calls(each)) for each in snapshot.functions],
+                [
+                    (each.id, each.name, _origin(each, nodes.get(each.id, ())))
+                    for each in snapshot.functions
+                ],
             )
             recipe = self._document.recipe
             file = "" if recipe is None else PurePath(recipe.source.params).name
@@ -88,6 +109,14 @@ class ModelView(Pane):
                 self.tr("Constants"),
                 [(each.id, each.name, shape_text(each.shape)) for each in snapshot.constants],
             )
+            self._add_section(
+                self.tr("Inputs and outputs"),
+                [
+                    (node.id, node.title, shape_text(node.shape))
+                    for node in snapshot.fx
+                    if node.opcode in ("placeholder", "output")
+                ],
+            )
         self.tree.blockSignals(False)
         self._show_selection()
 
@@ -95,7 +124,9 @@ class ModelView(Pane):
         modules = snapshot.model.modules
         if not modules:
             return
-        section = self._section(self.tr("Modules"))
+        root = modules[0].parameters
+        note = counted(root, self.tr("parameter")) if root else ""
+        section = self._section(self.tr("Modules"), note)
         parents = {"": section}
         for module in modules:
             parent = parents.get(module.path.rpartition(".")[0], section)
@@ -108,18 +139,25 @@ class ModelView(Pane):
     def _add_section(self, title: str, rows: list[tuple[str, str, str]]) -> None:
         if not rows:
             return
-        section = self._section(title)
+        section = self._section(title, f"{len(rows):,}")
         for entity, name, note in rows:
             self._item(section, entity, name, note)
 
-    def _section(self, title: str) -> QTreeWidgetItem:
+    def _section(self, title: str, note: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem(self.tree, [title])
+        item.setData(0, NOTE, note)
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)
         item.setFont(0, ui_font(11.5, QFont.Weight.Medium))
         item.setForeground(0, QColor(theme.current().quiet))
         item.setSizeHint(0, QSize(0, SECTION_HEIGHT))
-        item.setExpanded(True)
+        item.setExpanded(title not in self._folded)
         return item
+
+    def _fold(self, item: QTreeWidgetItem) -> None:
+        """Fold or unfold a section; it stays so when the tree is built anew."""
+        if item.parent() is None:
+            item.setExpanded(not item.isExpanded())
+            (self._folded.discard if item.isExpanded() else self._folded.add)(item.text(0))
 
     def _item(self, parent: QTreeWidgetItem, entity: str, name: str, note: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem(parent, [name])
@@ -162,12 +200,21 @@ class ModelView(Pane):
             self._document.select((entity,), extend=extend)
 
 
-def _calls(function: FunctionRecord) -> str:
+def _nodes_of_functions(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the names of the nodes that became calls of each function."""
+    nodes: dict[str, list[str]] = {}
+    for node in snapshot.fx:
+        for function in node.functions:
+            nodes.setdefault(function, []).append(node.title)
+    return nodes
+
+
+def _origin(function: FunctionRecord, nodes: Sequence[str]) -> str:
     if function.kind == "relax":
         return "Relax"
-    if function.kind == "external":
-        return "library"
-    return "1 call" if len(function.calls) == 1 else f"{len(function.calls)} calls"
+    if nodes:
+        return nodes[0] if len(nodes) == 1 else f"{nodes[0]} + {len(nodes) - 1}"
+    return "library" if function.kind == "external" else counted(len(function.calls), "call")
 
 
 def _module_name(module: ModuleRecord) -> str:
@@ -175,4 +222,39 @@ def _module_name(module: ModuleRecord) -> str:
 
 
 def _module_size(module: ModuleRecord) -> str:
-    return f"{module.parameters:,}" if module.parameters else ""
+    return f"{module.parameters:,}" if module.parameters else "–"
+
+
+class OutlineStrip(QAbstractButton):
+    """A strip in place of the closed outline; a click opens it."""
+
+    WIDTH = 36
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setText(self.tr("Outline"))
+        self.setAccessibleName(self.tr("Open the outline"))
+        self.setToolTip(self.tr("Open the outline"))
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        theme.notifier().changed.connect(self.update)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(self.WIDTH, 100)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        lit = self.underMouse() or self.hasFocus()
+        painter.fillRect(self.rect(), QColor(colours.hover if lit else colours.panel))
+        painter.fillRect(self.width() - 1, 0, 1, self.height(), QColor(colours.line))
+        icon("right").paint(painter, 10, 9, 16, 16)
+        painter.setFont(ui_font(12, QFont.Weight.Medium))
+        painter.setPen(QColor(colours.accent if lit else colours.quiet))
+        painter.translate(self.width() / 2 - 4, 36)
+        painter.rotate(90)
+        painter.drawText(0, 0, self.text())

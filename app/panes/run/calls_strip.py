@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.charts.plots import Group, Piece, RunChart, Span
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
-from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
+from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.formatting import bytes_text, duration_text, shape_text, share_text
+from lowerscope.core.model.graph import FAMILY_NAMES
 from lowerscope.core.model.run_records import CallRun, MemoryRecord, RunRecord, Storage
 from lowerscope.core.model.snapshot import Snapshot
 
@@ -23,16 +26,6 @@ from lowerscope.core.model.snapshot import Snapshot
 def selected_with(call: CallRun) -> tuple[str, ...]:
     """Return the ids selected with a call: its nodes, or its callee."""
     return call.nodes or ((call.entity,) if call.entity else ())
-
-
-def strategy_of(snapshot: Snapshot, nodes: Iterable[str]) -> str:
-    """Return the strategy of some nodes; empty if they have none or several."""
-    found = {
-        node.strategy
-        for each in nodes
-        if (node := snapshot.nodes.get(each)) is not None and node.strategy
-    }
-    return next(iter(found)) if len(found) == 1 else ""
 
 
 def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
@@ -45,11 +38,18 @@ def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
             length=call.milliseconds,
             title=call.function,
             tooltip="\n".join(_call_lines(call, index, whole, live)),
-            role=strategy_of(snapshot, call.nodes),
+            family=_family_of(snapshot, call),
             amount=live[index] if index < len(live) else 0.0,
         )
         for index, call in enumerate(record.calls)
     )
+
+
+def _family_of(snapshot: Snapshot, call: CallRun) -> str:
+    """Return the family of a call; of a fused one, that of its heaviest operator."""
+    nodes = (snapshot.nodes.get(each) for each in call.nodes)
+    found = {"" if node is None else node.family for node in nodes}
+    return next((family for family in FAMILY_NAMES if family in found), "")
 
 
 def _call_lines(call: CallRun, index: int, whole: float, live: Sequence[int]) -> Iterator[str]:
@@ -150,10 +150,12 @@ class CallsStrip(SeenPage):
         larger.clicked.connect(self._zoom_in)
         whole.clicked.connect(self.chart.show_all)
         title = Label(self.tr("Calls"), role="title")
+        self.legend = MarkupLabel(role="quiet")
         head = row_of(
             None,
             title,
             (self.summary, 1),
+            self.legend,
             smaller,
             whole,
             larger,
@@ -165,12 +167,14 @@ class CallsStrip(SeenPage):
         self.chart.chosen.connect(self._select_call)
         document.on(("snapshot", "run", "running"), self.show_if_seen)
         document.on(("selection", "snapshot"), self._show_selection)
+        theme.notifier().changed.connect(self.show_if_seen)
 
     def show_content(self) -> None:
         snapshot, record = self._document.snapshot, self._runs.newest
         if snapshot is None or record is None or not record.calls:
             self.chart.set_run(())
             self.chart.set_empty(self.tr("No call was timed."))
+            self.legend.setText("")
             self.summary.set_whole("")
             return
         count, whole = len(record.calls), sum(each.milliseconds for each in record.calls)
@@ -183,7 +187,20 @@ class CallsStrip(SeenPage):
         peak = record.memory.peak
         most = self.tr("memory alive, at most {0}").format(bytes_text(peak)) if peak else ""
         groups = groups_of(snapshot, record)
-        self.chart.set_run(spans_of(snapshot, record), pieces, most, groups)
+        spans = spans_of(snapshot, record)
+        self.chart.set_run(spans, pieces, most, groups)
+        colours, families = theme.current(), {each.family for each in spans}
+        entry = '<span style="color:{0}">■</span> {1}'
+        self.legend.setText(
+            join_markup(
+                " &nbsp; ",
+                [
+                    markup(entry, family_colour(colours, family), title)
+                    for family, title in FAMILY_NAMES.items()
+                    if family in families
+                ],
+            )
+        )
         self._show_selection()
 
     def _show_selection(self) -> None:

@@ -76,8 +76,12 @@ def run_step_commands(
     """Return the commands."""
     tr = steps.tr
 
-    def has_calls() -> bool:
-        return bool(steps.calls)
+    def has_breaks() -> bool:
+        return bool(steps.calls or steps.breaks or stepping.breaks)
+
+    def clear() -> None:
+        steps.clear()
+        stepping.clear_breaks()
 
     return (
         Command(
@@ -92,21 +96,21 @@ def run_step_commands(
             "next-break",
             tr("Continue to the next breakpoint"),
             partial(stepping.to_break, 1),
-            "Ctrl+F9",
-            enabled=has_calls,
+            "Ctrl+F8",
+            enabled=has_breaks,
         ),
         Command(
             "previous-break",
             tr("Back to the previous breakpoint"),
             partial(stepping.to_break, -1),
-            "Ctrl+Shift+F9",
-            enabled=has_calls,
+            "Ctrl+Shift+F8",
+            enabled=has_breaks,
         ),
         Command(
             "clear-breaks",
             tr("Remove all brea&kpoints"),
-            steps.clear,
-            enabled=lambda: bool(steps.breaks),
+            clear,
+            enabled=lambda: bool(steps.breaks or stepping.breaks),
         ),
     )
 

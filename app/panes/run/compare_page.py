@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.commands import choose_from
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.split import Split
@@ -55,7 +56,7 @@ class ComparePage(QWidget):
         across = Qt.Orientation.Horizontal
         self._split = Split(across, self.nodes, self.tensor, sizes=(720, TENSOR), shares=(1, 0))
         column_of(self, (self._split, 1))
-        self.nodes.menu_wanted.connect(self._open_menu)
+        self.nodes.table.menu_wanted.connect(self._open_menu)
         self.nodes.node_wanted.connect(self.node_wanted)
         self.tensor.subject_changed.connect(self._show_tensor)
         for key, step in ((Qt.Key.Key_Left, -1), (Qt.Key.Key_Right, 1)):
@@ -70,55 +71,38 @@ class ComparePage(QWidget):
     def _open_menu(self, node: str, place: QPoint) -> None:
         if node not in self.document.selection.chosen:
             self.document.select((node,))
-        open_menu(self, node, place)
+        menu = QMenu(self)
+        choose_from(menu, place, self._actions(menu, node))
 
-
-# --- The menu of a row of the page Compare, with the commands on a node ---
-
-Deeds = dict[QAction, Callable[[], object]]
-
-
-def open_menu(page: ComparePage, entity: str, position: QPoint) -> None:
-    """Open the menu of a node.
-
-    Args:
-        position: Screen position.
-    """
-    menu = QMenu(page)
-    deeds: Deeds = {}
-    _fill(page, entity, menu, deeds)
-    # A command may replace the rows: run it once the menu is gone.
-    chosen = menu.exec(position)
-    menu.deleteLater()
-    if chosen in deeds:
-        deeds[chosen]()
-
-
-def _fill(page: ComparePage, entity: str, menu: QMenu, deeds: Deeds) -> None:
-    document, tr = page.document, page.tr
-    snapshot = document.snapshot
-    node = None if snapshot is None else find_node(snapshot, entity)
-    if snapshot is None or node is None:
-        return
-    deeds[menu.addAction(tr("Show in Explore\tReturn"))] = page.node_wanted.emit
-    rule = tr("How it was translated: {0}").format(literal(node.rule)) if node.rule else ""
-    deeds[menu.addAction(rule or tr("How it was translated"))] = page.translation_wanted.emit
-    if node.rule_line is not None:
-        text = tr("Open the rule: {0}").format(literal(line_text(node.rule_line)))
-        deeds[menu.addAction(text)] = page.rule_wanted.emit
-    step = next((each for each in snapshot.translation if each.node == entity), None)
-    if step is not None:
-        moment = Moment(section="translate", index=step.number)
-        text = tr("Step {0} of the translation").format(step.number)
-        deeds[menu.addAction(text)] = partial(page.stepping.go, moment)
-    if node.strategy:
-        below = menu.addMenu(tr("Lower as"))
-        for strategy in STRATEGIES:
-            action = below.addAction(STRATEGY_NAMES[strategy])
-            deeds[action] = partial(document.lower_nodes, (entity,), strategy)
-        below.addSeparator()
-        reset = below.addAction(tr("Reset to default"))
-        deeds[reset] = partial(document.lower_nodes, (entity,), None)
-    menu.addSeparator()
-    deeds[menu.addAction(tr("Show all nodes"))] = page.nodes.show_all
-    deeds[menu.addAction(tr("Copy the rows\tCtrl+C"))] = page.nodes.table.copy
+    def _actions(self, menu: QMenu, entity: str) -> dict[QAction, Callable[[], object]]:
+        """Fill the menu of a node; return what its entries do."""
+        document, tr = self.document, self.tr
+        snapshot = document.snapshot
+        node = None if snapshot is None else find_node(snapshot, entity)
+        if snapshot is None or node is None:
+            return {}
+        rule = tr("How it was translated: {0}").format(literal(node.rule)) if node.rule else ""
+        actions: dict[QAction, Callable[[], object]] = {
+            menu.addAction(tr("Show in Explore\tReturn")): self.node_wanted.emit,
+            menu.addAction(rule or tr("How it was translated")): self.translation_wanted.emit,
+        }
+        if node.rule_line is not None:
+            text = tr("Open the rule: {0}").format(literal(line_text(node.rule_line)))
+            actions[menu.addAction(text)] = self.rule_wanted.emit
+        step = next((each for each in snapshot.translation if each.node == entity), None)
+        if step is not None:
+            moment = Moment(section="translate", index=step.number)
+            text = tr("Step {0} of the translation").format(step.number)
+            actions[menu.addAction(text)] = partial(self.stepping.go, moment)
+        if node.strategy:
+            below = menu.addMenu(tr("Lower as"))
+            for strategy in STRATEGIES:
+                action = below.addAction(STRATEGY_NAMES[strategy])
+                actions[action] = partial(document.lower_nodes, (entity,), strategy)
+            below.addSeparator()
+            reset = below.addAction(tr("Reset to default"))
+            actions[reset] = partial(document.lower_nodes, (entity,), None)
+        menu.addSeparator()
+        actions[menu.addAction(tr("Show all nodes"))] = self.nodes.show_all
+        actions[menu.addAction(tr("Copy the rows\tCtrl+C"))] = self.nodes.table.copy
+        return actions

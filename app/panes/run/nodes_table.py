@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from lowerscope.app.document.document import Document
@@ -18,14 +17,14 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
-from lowerscope.app.kit.theme import strategy_colour
+from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.common.dlpack_text import hand_over_text
 from lowerscope.app.panes.run.differences import is_inherited, select_next, starting, starts_here
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import SAME, ratio_cell
 from lowerscope.core.model.formatting import duration_text, error_text, status_words
-from lowerscope.core.model.graph import STRATEGY_NAMES
+from lowerscope.core.model.graph import FAMILY_NAMES, STRATEGY_NAMES
 from lowerscope.core.model.run_records import NOT_THERE, NodeRun, NodeStatus, RunRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
 
@@ -72,8 +71,17 @@ KINDS: Mapping[str, Callable[[NodeRun], bool]] = {
 def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
     """Return the rows of the nodes that compute something, keyed by node id."""
     inside, scale = _compared_at(record), _Scale(record)
+    colours = {family: family_colour(theme.current(), family) for family in FAMILY_NAMES}
     return tuple(
-        _row(number, node, run, record, scale, inside.get(node.id, ()))
+        _row(
+            number,
+            node,
+            run,
+            record,
+            scale,
+            inside.get(node.id, ()),
+            colours[node.family],
+        )
         for number, (node, run) in enumerate(compared_nodes(snapshot, record), start=1)
     )
 
@@ -113,6 +121,7 @@ def _row(
     record: RunRecord,
     scale: _Scale,
     inside: Sequence[str],
+    colour: str,
 ) -> Row:
     called = dict.fromkeys(record.calls[index].function for index in run.calls)
     strategy = STRATEGY_NAMES.get(node.strategy, "")
@@ -125,7 +134,7 @@ def _row(
         (
             Cell(str(number), "quiet", value=number),
             Cell(node.title, bold=is_first, tooltip=node.label),
-            Cell(operator_of(node), "quiet", tooltip=about, square=operator_colour(node)),
+            Cell(node.operator, "quiet", tooltip=about, square=colour),
             _error_cell(run, scale),
             _alone_cell(run),
             _time_cell(run.milliseconds),
@@ -135,20 +144,6 @@ def _row(
         ),
         wrong=is_first,
     )
-
-
-def operator_colour(node: FxNode) -> str:
-    """Return the colour of a node's operator."""
-    return strategy_colour(theme.current(), node.strategy)
-
-
-def operator_of(node: FxNode) -> str:
-    """Return a node's operator: the class of its module, or the last part of its target."""
-    if node.opcode == "call_module":
-        return node.label.partition(" · ")[0] or node.target
-    # Of a builtin: ``<built-in function getitem>``, ``<built-in method matmul of type object>``.
-    found = re.match(r"<(?:built-in )?\w+ ([\w.]+)", node.target)
-    return (found[1] if found else node.target).rpartition(".")[2]
 
 
 def _error_cell(run: NodeRun, scale: _Scale) -> Cell:
@@ -217,8 +212,6 @@ NUMBER, ALONE, TORCH_TIME, RATIO = 0, 4, 6, 7
 class NodesTable(QWidget):
     """The nodes of the last run, below their filters."""
 
-    # The menu of a row was requested: the node, and the screen position.
-    menu_wanted = Signal(str, QPoint)
     node_wanted = Signal(str)  # A row was activated by double click or Enter: the node.
 
     def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
@@ -241,7 +234,11 @@ class NodesTable(QWidget):
             (
                 Column("#", numeric=True, width=36),
                 Column(tr("node"), width=112, stretch=True),
-                Column(tr("operator"), width=112, tooltip=tr("Its colour is that of the strategy")),
+                Column(
+                    tr("operator"),
+                    width=112,
+                    tooltip=tr("Its colour is that of its family, as in graphs"),
+                ),
                 Column(
                     tr("error in the run"),
                     numeric=True,
@@ -402,19 +399,6 @@ class NodesTable(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_columns()
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
-        view = self.table.viewport()
-        index = self.table.currentIndex()
-        if not by_key:
-            index = self.table.indexAt(view.mapFromGlobal(event.globalPos()))
-        if not index.isValid():
-            return
-        place = event.globalPos()
-        if by_key:
-            place = view.mapToGlobal(self.table.visualRect(index).center())
-        self.menu_wanted.emit(self.table.rows()[index.row()].key, place)
 
 
 def _text(row: Row) -> str:

@@ -25,7 +25,6 @@ from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.app.panes.common.prediction import show_prediction, verdict_state
 from lowerscope.app.panes.run.differences import fx_runs, starts_here
 from lowerscope.app.panes.run.faults import Faults
-from lowerscope.app.panes.run.nodes_table import operator_of
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import bars_of, claims_of, how_of
@@ -126,7 +125,7 @@ class FirstDifference(Section):
         if made.schedules:
             found.append(self.tr("Scheduled: {0}").format("; ".join(made.schedules)))
         starts = [each.id for each in fx_runs(record) if starts_here(each)]
-        operators = {operator_of(node) for each in starts if (node := self._node(each)) is not None}
+        operators = {node.operator for each in starts if (node := self._node(each)) is not None}
         if len(starts) > 1 and len(operators) == 1:
             text = self.tr("All {0} nodes that start a difference are {1}.")
             found.append(text.format(len(starts), *operators))
@@ -261,6 +260,8 @@ class SummaryView(QScrollArea):
 
     def _show(self) -> None:
         record, outdated = self._runs.newest, self._runs.outdated
+        if self._faults.failed is not None:
+            outdated = self.tr("The figures are of the last run that ended well.")
         self.notice.setText(outdated)
         self.notice.setVisible(bool(outdated))
         if record is None:

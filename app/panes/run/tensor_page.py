@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -21,12 +20,12 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Pending, Queries
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
-from lowerscope.app.kit.buttons import IconButton, push_button
-from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, PictureView, short_text
+from lowerscope.app.kit.buttons import IconButton
+from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale
 from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
@@ -90,22 +89,6 @@ def scale_of(record: Comparison, side: Side) -> HeatScale:
 def matrix_of(shape: Sequence[int]) -> tuple[int, int]:
     """Return the rows and columns of a tensor viewed as a matrix."""
     return (shape[-2] if len(shape) > 1 else 1), (shape[-1] if shape else 1)
-
-
-def grey_of(values: Sequence[float], scale: HeatScale) -> bytes:
-    """Return a byte for each value, from the lowest of a scale to the highest."""
-    span = (scale.high - scale.low) or 1.0
-    return bytes(
-        min(255, max(0, round(255 * (each - scale.low) / span))) if math.isfinite(each) else 0
-        for each in values
-    )
-
-
-def channels_of(shape: Sequence[int]) -> int:
-    """Return the number of channels of a tensor that can be a picture: 1 or 3; otherwise 0."""
-    if len(shape) < 3 or shape[-3] not in (1, 3) or min(shape[-2:]) < 2:
-        return 0
-    return shape[-3]
 
 
 # --- Texts of the comparison of a tensor with torch's ---
@@ -231,28 +214,20 @@ def _tr(text: str) -> str:
     return QCoreApplication.translate("TensorWords", text)
 
 
-Wanted = tuple[tuple[int, ...], tuple[int, int, int, int]]
-"""A slice, and a part of it: first row and column, and the numbers of rows and columns."""
+CELLS = 256
+"""Rows and columns of a piece; a matrix with fewer is fetched as a whole."""
 
-MOST_KEPT = 8
-"""Number of cached pieces, for zooming out again."""
+SOON_MS = 80
+"""Time after which another part in view is fetched, while the user zooms or drags."""
 
 
 class SideView(QWidget):
-    """The heat map of a side, or its picture, below its name."""
+    """The heat map of a side below its name."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.map = HeatMap(name)
-        self.picture = PictureView(name)
-        self._stack = QStackedWidget()
-        for each in (self.map, self.picture):
-            self._stack.addWidget(each)
-        column_of(self, Label(name, role="title"), (self._stack, 1))
-
-    def show_picture(self, on: bool) -> None:
-        """Show the picture, or the heat map."""
-        self._stack.setCurrentWidget(self.picture if on else self.map)
+        column_of(self, Label(name, role="title"), (self.map, 1))
 
 
 class TensorMatrix(QWidget):
@@ -273,28 +248,28 @@ class TensorMatrix(QWidget):
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._queries = queries
-        self._say_problem = say_problem
-        self._set_busy = set_busy
         self._record: Comparison | None = None
-        self._windows: dict[Wanted, Window] = {}
-        self._asked: tuple[Pending, Wanted] | None = None
+        self._window: Window | None = None  # Of the slice in view.
+        self._watch = queries.watch(self, self._query, self._take, say_problem, set_busy)
+        self._soon = single_shot(self, SOON_MS, self._watch.update)
         self.what = SegmentedSwitch(self.tr("Values or their difference"))
         self.slices = SlicesRow()
-        self.as_picture = push_button(self.tr("Picture"), self.tr("The channels as one picture"))
-        self.as_picture.setCheckable(True)
         names = {"tvm": "TVM", "torch": "torch", "difference": self.tr("TVM - torch")}
         self.views: Mapping[Side, SideView] = {side: SideView(names[side]) for side in SIDES}
         self.readout = ElidedLabel(role="quiet")
-        row = row_of(None, self.slices, self.as_picture, STRETCH, self.what, spacing=8)
+        row = row_of(None, self.slices, STRETCH, self.what, spacing=8)
         maps = row_of(None, *((each, 1) for each in self.views.values()), spacing=8)
         column_of(self, row, (maps, 1), self.readout, spacing=6)
         self.what.changed.connect(self._show)
         self.slices.changed.connect(self._fetch)
-        self.as_picture.toggled.connect(self._fetch)
         for view in self.views.values():
             view.map.view_changed.connect(self._follow)
             view.map.pointed.connect(self._follow)
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the values in view are those of the tensor, and of its slice."""
+        return self._record is not None and self._watch.is_current
 
     @property
     def shown(self) -> tuple[Side, ...]:
@@ -313,16 +288,11 @@ class TensorMatrix(QWidget):
 
     def show_tensor(self, record: Comparison) -> None:
         """Show a tensor whose values are cached, at the element that differs most."""
-        self._forget()
-        self._record = record
+        self._record, self._window = record, None
         self.slices.set_shape(record.shape)
         for view in self.views.values():
             view.map.set_extent(*matrix_of(record.shape))
             view.map.clear()
-        channels = channels_of(record.shape)
-        self.as_picture.setVisible(channels > 0)
-        if not channels:
-            self.as_picture.setChecked(False)
         beside = record.torch is not None and record.verdict is not None
         values, difference = self.tr("Values"), self.tr("Difference")
         self.what.set_segments(
@@ -338,25 +308,32 @@ class TensorMatrix(QWidget):
         )
         if not beside:
             self.what.set_current("values")
-        worst = record.not_finite_at if record.not_finite else record.max_abs_at
+        largest = record.worst[0].index if record.worst else ()
+        worst = record.not_finite_at if record.not_finite else largest
         if worst:
-            self.go_to(worst)
-        else:
-            self._fetch()
+            self.slices.set_index(worst[:-2])
+            self._put_cursor(worst)
+        # Another run may have other values at the same place.
+        self._watch.refresh()
+        self._show()
 
     def show_nothing(self) -> None:
         """Show that there is no tensor."""
-        self._forget()
-        self._record = None
+        self._record = self._window = None
+        self._watch.update()
         for view in self.views.values():
             view.map.clear()
 
     def go_to(self, index: Sequence[int]) -> None:
         """Show the slice of an element, and put the cursor on it."""
-        self.slices.set_index(index[:-2])
+        if tuple(index[:-2]) != self.slices.index():
+            self.slices.set_index(index[:-2])
+            self._fetch()
+        self._put_cursor(index)
+
+    def _put_cursor(self, index: Sequence[int]) -> None:
         row = index[-2] if len(index) > 1 else 0
-        self.views[self.shown[0]].map.set_cursor(row, index[-1] if index else 0)
-        self._fetch()
+        self._map().set_cursor(row, index[-1] if index else 0)
 
     def _follow(self) -> None:
         """Have all heat maps show the part, and the element, that the user goes to in one."""
@@ -364,80 +341,31 @@ class TensorMatrix(QWidget):
         for view in self.views.values():
             if view.map is not source and isinstance(source, HeatMap):
                 view.map.follow(source)
-        self._fetch()
+        self._soon.start()
         self._say_element()
 
-    # Fetching: one piece at a time, then the one requested last
-
-    def _wanted(self) -> list[Wanted]:
-        record = self._record
-        if record is None:
-            return []
-        leading = self.slices.index()
-        rows, columns = matrix_of(record.shape)
-        if not self.as_picture.isChecked():
-            return [(leading, self._map().shown_range())]
-        whole = (0, 0, rows, columns)
-        return [((*leading[:-1], each), whole) for each in range(channels_of(record.shape))]
+    def _query(self) -> WindowQuery | None:
+        record, recipe = self._record, self._document.recipe
+        if record is None or recipe is None:
+            return None
+        extents = matrix_of(record.shape)
+        top, left, rows, columns = self._map().shown_range()
+        if extents[0] <= CELLS:
+            top, rows = 0, extents[0]
+        if extents[1] <= CELLS:
+            left, columns = 0, extents[1]
+        return WindowQuery(
+            recipe, record.place, self.slices.index(), top, left, rows, columns, CELLS
+        )
 
     def _fetch(self) -> None:
-        record = self._record
-        missing = [each for each in self._wanted() if self._found(each) is None]
-        if record is None or self._asked is not None:
-            return
-        if missing:
-            leading, (top, left, rows, columns) = missing[0]
-            recipe = self._document.recipe
-            assert recipe is not None
-            query = WindowQuery(recipe, record.place, leading, top, left, rows, columns)
-            pending = self._queries.ask(query, self._take, self._take_problem)
-            self._asked = pending, missing[0]
-            self._set_busy(True)
-        self._show()
-
-    def _found(self, wanted: Wanted) -> Window | None:
-        """Return the cached values of a part of a slice, at the finest resolution available."""
-        exact = self._windows.get(wanted)
-        if exact is not None:
-            return exact
-        leading, (top, left, rows, columns) = wanted
-        for (other, _), window in self._windows.items():
-            inside = _is_inside(top, rows, window.row_edges) and _is_inside(
-                left, columns, window.column_edges
-            )
-            if other == leading and inside:
-                return window
-        return None
+        """Fetch another slice."""
+        self._window = None
+        self._watch.update()
 
     def _take(self, window: Window) -> None:
-        assert self._asked is not None
-        _, wanted = self._asked
-        self._settle()
-        if wanted[0] not in [leading for leading, _ in self._wanted()]:
-            # They are of the previous slice.
-            self._windows = {}
-        elif not self.as_picture.isChecked():
-            self._windows = {
-                each: kept for each, kept in self._windows.items() if each[0] == wanted[0]
-            }
-        self._windows[wanted] = window
-        for old in list(self._windows)[:-MOST_KEPT]:
-            del self._windows[old]
-        self._fetch()
-
-    def _take_problem(self, problem: Problem) -> None:
-        self._settle()
-        self._say_problem(problem)
-
-    def _forget(self) -> None:
-        if self._asked is not None:
-            self._asked[0].drop()
-            self._settle()
-        self._windows = {}
-
-    def _settle(self) -> None:
-        self._asked = None
-        self._set_busy(False)
+        self._window = window
+        self._show()
 
     # Display
 
@@ -448,19 +376,12 @@ class TensorMatrix(QWidget):
         record = self._record
         if record is None:
             return
-        as_picture, sides = self.as_picture.isChecked(), self.shown
-        windows = [self._found(each) for each in self._wanted()]
-        found = [each for each in windows if each is not None]
         for side, view in self.views.items():
-            view.setVisible(side in sides)
-            view.show_picture(as_picture)
-            if side not in sides or len(found) < len(windows):
-                continue
-            scale = scale_of(record, side)
-            if as_picture:
-                _show_picture(view.picture, found, side, scale)
-            else:
-                view.map.set_piece(piece_of(found[0], side), scale, self._words(found[0]))
+            view.setVisible(side in self.shown)
+            if self._window is not None:
+                piece, scale = piece_of(self._window, side), scale_of(record, side)
+                if piece.values:
+                    view.map.set_piece(piece, scale, self._words(self._window))
         self._say_element()
 
     def _words(self, window: Window) -> str:
@@ -480,9 +401,7 @@ class TensorMatrix(QWidget):
             view.map.say(words)
 
     def _readout(self, row: int, column: int) -> str:
-        record = self._record
-        wanted = self._wanted()
-        window = self._found(wanted[0]) if wanted else None
+        record, window = self._record, self._window
         if record is None or window is None:
             return ""
         cell = piece_of(window, "tvm").cell_of(row, column)
@@ -500,25 +419,7 @@ class TensorMatrix(QWidget):
         return "  ·  ".join([index_text(place if record.shape else ()), *shown])
 
 
-def _show_picture(
-    picture: PictureView, windows: Sequence[Window], side: Side, scale: HeatScale
-) -> None:
-    """Show the channels of a side as one picture."""
-    greys = [grey_of(values_of(each, side), scale) for each in windows]
-    pixels = bytes(value for pixel in zip(*greys, strict=True) for value in pixel)
-    height, width = len(windows[0].row_edges) - 1, len(windows[0].column_edges) - 1
-    ends = f"{short_text(scale.low)} … {short_text(scale.high)}"
-    caption = _tr("black to white: {0}").format(ends)
-    picture.set_picture(pixels, width, height, len(greys), caption)
-
-
-def _is_inside(first: int, count: int, edges: Sequence[int]) -> bool:
-    """Return whether there are cells for all of some rows or columns."""
-    is_fine = edges[-1] - edges[0] == len(edges) - 1
-    return is_fine and edges[0] <= first and first + count <= edges[-1]
-
-
-SOON_MS = 200
+WAIT_MS = 200
 LOOKING = "Looking at values"
 LEAST = 320
 """Least width."""
@@ -552,7 +453,7 @@ class TensorPage(QWidget):
         self._runs: dict[str, NodeRun] = {}
         self._set_busy = set_busy
         # A shorter wait needs no notification.
-        self._wait = single_shot(self, SOON_MS, self._say_busy)
+        self._wait = single_shot(self, WAIT_MS, self._say_busy)
         self._is_wanted = False
         self._watch = queries.watch(
             self, self._query, self._take, self._take_problem, self._be_busy
@@ -850,10 +751,8 @@ class TensorPage(QWidget):
         record = self._record
         place = None if record is None else places_of(record).get(key)
         if record is not None and record.kept and place is not None:
-            self.matrix.as_picture.setChecked(False)
             self.matrix.go_to(place)
 
     def _go_to_worst(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
         if self._record is not None and self._record.kept:
-            self.matrix.as_picture.setChecked(False)
             self.matrix.go_to(self._record.worst[int(key)].index)

@@ -16,7 +16,7 @@ from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import names_of
-from lowerscope.app.panes.run.calls_strip import selected_with, strategy_of
+from lowerscope.app.panes.run.calls_strip import selected_with
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import ratio_cell
 from lowerscope.core.model.formatting import (
@@ -145,6 +145,16 @@ def _row(
             Cell(share.note, role="quiet", tooltip=share.note),
         ),
     )
+
+
+def strategy_of(snapshot: Snapshot, nodes: Iterable[str]) -> str:
+    """Return the strategy of some nodes; empty if they have none or several."""
+    found = {
+        node.strategy
+        for each in nodes
+        if (node := snapshot.nodes.get(each)) is not None and node.strategy
+    }
+    return next(iter(found)) if len(found) == 1 else ""
 
 
 def _tr(text: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
-from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QScrollArea, QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
+from lowerscope.app.kit.commands import choose_from
 from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
@@ -364,7 +365,6 @@ class VariantsPage(SeenPage):
         self.state = ElidedLabel(role="quiet")
         self.table = Table(self.tr("Variants"), variant_columns())
         self.table.set_sortable(True)
-        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.table.set_empty(
             self.tr("No run yet"),
             self.tr("Each run (F5) of this source becomes a row; Run variants makes four."),
@@ -384,7 +384,7 @@ class VariantsPage(SeenPage):
         self.difference.clicked.connect(self._show_difference)
         self.table.row_activated.connect(self._variants.go_back)
         self.table.row_written.connect(self._variants.rename)
-        self.table.customContextMenuRequested.connect(self._open_menu)
+        self.table.menu_wanted.connect(self._open_menu)
         self.table.selectionModel().selectionChanged.connect(self._follow_selection)
         self.functions.text_wanted.connect(self._want_text)
         self._variants.changed.connect(self.show_if_seen)
@@ -430,21 +430,15 @@ class VariantsPage(SeenPage):
     def _delete(self) -> None:
         self._variants.remove(self.table.selected_keys())
 
-    def _open_menu(self, position: QPoint) -> None:
-        if not self.table.indexAt(position).isValid():
-            return
+    def _open_menu(self, _run: str, place: QPoint) -> None:
         menu = QMenu(self)
-        deeds = {}
+        actions: dict[QAction, Callable[[], object]] = {}
         if len(self.table.selected_keys()) == 1:
-            deeds[menu.addAction(self.tr("&Go back to it\tReturn"))] = self._go_back
-            deeds[menu.addAction(self.tr("&Rename\tF2"))] = self._rename
-        deeds[menu.addAction(self.tr("&Delete\tDel"))] = self._delete
-        deeds[menu.addAction(self.tr("&Copy the rows\tCtrl+C"))] = self.table.copy
-        # A command may replace the rows: run it once the menu is gone.
-        chosen = menu.exec(self.table.viewport().mapToGlobal(position))
-        menu.deleteLater()
-        if chosen in deeds:
-            deeds[chosen]()
+            actions[menu.addAction(self.tr("&Go back to it\tReturn"))] = self._go_back
+            actions[menu.addAction(self.tr("&Rename\tF2"))] = self._rename
+        actions[menu.addAction(self.tr("&Delete\tDel"))] = self._delete
+        actions[menu.addAction(self.tr("&Copy the rows\tCtrl+C"))] = self.table.copy
+        choose_from(menu, place, actions)
 
     def _show_difference(self) -> None:
         self._want_text("")

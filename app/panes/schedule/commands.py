@@ -95,7 +95,7 @@ class ScheduleCommands(QObject):
                 tr("Primitives…"),
                 self.open_moves,
                 "Ctrl+.",
-                enabled=document.is_open,
+                enabled=lambda: bool(scheduling.function),
             ),
             *(
                 Command(

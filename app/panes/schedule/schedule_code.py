@@ -167,7 +167,7 @@ class ScheduleCode(Pane):
             self.script.show_text(None)
             return
         same = before is not None and before.function == record.function
-        self.script.show_text(_by_headers(record), f"tir:{record.function}", stay=same)
+        self.script.show_text(_by_headers(record), (f"tir:{record.function}",), stay=same)
         self.script.code.set_changed_lines(record.changed)
 
     def _show_step(self) -> None:

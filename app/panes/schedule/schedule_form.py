@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from math import prod
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QIntValidator, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QWidget,
 )
 
@@ -504,6 +505,37 @@ ROOMY = 240
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
+class _Rows(QScrollArea):
+    """The rows of the form, as high as they are, which scroll where there is less room."""
+
+    def __init__(self, rows: QWidget) -> None:
+        super().__init__()
+        self._rows = rows
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidget(rows)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        rows.setProperty("ground", "panel")
+        self.viewport().setProperty("ground", "panel")
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        rows, width = self._rows, max(1, self.viewport().width())
+        height = rows.heightForWidth(width) if rows.hasHeightForWidth() else -1
+        return QSize(_WIDTH, max(height, rows.sizeHint().height()))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(_WIDTH, 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
+
+
 class ScheduleForm(QWidget):
     """The form of the draft, previewed while it is filled in."""
 
@@ -556,18 +588,13 @@ class ScheduleForm(QWidget):
 
     def _lay_out(self) -> None:
         head = row_of(None, self.back, (self.title, 1), spacing=6)
-        area = QScrollArea()
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setWidget(self._rows)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._rows.setProperty("ground", "panel")
-        area.viewport().setProperty("ground", "panel")
+        self._area = _Rows(self._rows)
         buttons = row_of(None, self.apply, self.measure, self.force, self.keep, STRETCH, spacing=6)
         column_of(
-            self, head, self.about, (area, 1), self.state, buttons, margins=(8, 6, 8, 6), spacing=4
+            self,
+            *(head, self.about, self._area, buttons, self.state, STRETCH),
+            margins=(8, 6, 8, 6),
+            spacing=4,
         )
 
     def _show(self) -> None:
@@ -603,6 +630,7 @@ class ScheduleForm(QWidget):
             editor.edited.connect(self._edit)
             for line in editor.findChildren(QLineEdit):
                 line.installEventFilter(self)
+        self._area.updateGeometry()
         self._focus_first()
 
     def _focus_first(self) -> None:

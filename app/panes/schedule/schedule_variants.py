@@ -57,7 +57,7 @@ class LeftOver(QObject):
             text = self.tr("A schedule fits no function any more: that of {0}.")
         else:
             text = self.tr("{1} schedules fit no function any more: those of {0}.")
-        where = self.tr("See Schedule → Left over.")
+        where = self.tr("See Orphaned schedules in the mode Schedule.")
         return f"{text.format(names, len(self.all))} {where}"
 
     def title(self, schedule: Schedule) -> str:
@@ -77,7 +77,7 @@ class LeftOver(QObject):
     @property
     def notes(self) -> tuple[str, ...]:
         """A note on each, for the user, in one line."""
-        todo = self.tr("see Left over in the pane Schedule")
+        todo = self.tr("see Orphaned schedules in the mode Schedule")
         words = self.tr("The schedule {0} is not applied. {1}; {2}")
         return tuple(words.format(self.title(each), self.reason(each), todo) for each in self.all)
 

@@ -110,6 +110,8 @@ class ScheduleView(Pane):
         scheduling.trying.draft_changed.connect(self._show_draft)
         document.on(("recipe", "pending"), self._show)
         variants.left_over.changed.connect(self._show_left_over)
+        self.code.header.maximise_wanted.connect(self._switch_code_alone)
+        self.code.header.window_wanted.connect(self.header.window_wanted)
         self._show()
 
     def _lay_out(self) -> None:
@@ -126,12 +128,12 @@ class ScheduleView(Pane):
             field.setFixedHeight(FIELD)
         self.offered = QStackedWidget()
         self.offered.addWidget(self.moves)
-        left = Split(Qt.Orientation.Vertical, self.tree, self.offered, shares=(1, 1))
+        self.left = Split(Qt.Orientation.Vertical, self.tree, self.offered, shares=(1, 1))
         self.middle = QStackedWidget()
         self.middle.addWidget(self.figures)
         self.middle.addWidget(self.form)
         self.columns = Split(
-            Qt.Orientation.Horizontal, left, self.middle, self.code, shares=(0, 0, 1)
+            Qt.Orientation.Horizontal, self.left, self.middle, self.code, shares=(0, 0, 1)
         )
         # In a narrow window, the figures and the roofline share the place of the variants.
         self.facts = SegmentedSwitch(
@@ -161,7 +163,7 @@ class ScheduleView(Pane):
         self.add_page("schedule", self.tr("Schedule"), page)
         # The tool bar names the function, and has what a header has.
         self.header.hide()
-        for widget, width in ((left, 220), (self.middle, 240), (self.code, 300)):
+        for widget, width in ((self.left, 220), (self.middle, 240), (self.code, 300)):
             widget.setMinimumWidth(width)
         for part, width in ((self.history, 240), (self.side, 220), (self.roofline, 160)):
             part.setMinimumSize(width, 60)
@@ -181,7 +183,9 @@ class ScheduleView(Pane):
         if low != self._low:
             self._low = low
             height = LOW_DOCK if low else DOCK
-            self.rows.setSizes([max(1, self.height() - height), height])
+            above = max(1, self.height() - height)
+            self.rows.setSizes([above, height])
+            self.left.setSizes([above * 9 // 20, above * 11 // 20])
 
     def _set_narrow(self, narrow: bool) -> None:
         self.middle.setVisible(not narrow)
@@ -197,6 +201,13 @@ class ScheduleView(Pane):
         self.facts.setVisible(narrow)
         self._show_facts(self.facts.current() if narrow else "variants")
         self._show_draft()
+
+    def _switch_code_alone(self) -> None:
+        """Show the code alone, or all parts again."""
+        alone = not self.dock.isHidden()
+        self.dock.setVisible(not alone)
+        self.left.setVisible(not alone)
+        self.middle.setVisible(not alone and not self._narrow)
 
     def _show_facts(self, key: str) -> None:
         parts: dict[str, Figures | VariantTable | RooflineView] = {

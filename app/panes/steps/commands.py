@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from lowerscope.app.document.document import Document, Trust
+from lowerscope.app.document.node_steps import NodeSteps
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.commands import Command, Commands
 from lowerscope.app.kit.host import Host
@@ -181,6 +182,7 @@ def passes(
     document: Document,
     stepping: Stepping,
     pipeline: PipelineEditing,
+    node_steps: NodeSteps,
     load_passes: Callable[[], None],
 ) -> tuple[Command, ...]:
     """Return the commands of the menu Passes."""
@@ -199,7 +201,7 @@ def passes(
         ("translate", tr("Steps of the &translation")),
         ("passes", tr("Steps of the pa&sses")),
         ("schedule", tr("Steps of the s&chedule")),
-        ("build", tr("Steps to the &metal")),
+        ("build", tr("Steps of the &build")),
         ("run", tr("Steps of the r&un")),
     )
 
@@ -230,6 +232,13 @@ def passes(
             "play", tr("Play or pause"), stepping.play_or_pause, "Ctrl+Space", enabled=has_steps
         ),
         Command(
+            "play-until",
+            tr("Play &until the selection changes"),
+            node_steps.play_until_changed,
+            "Ctrl+Shift+Space",
+            enabled=lambda: bool(node_steps.selected()),
+        ),
+        Command(
             "leave-steps",
             tr("L&eave the steps"),
             stepping.leave,
@@ -238,7 +247,7 @@ def passes(
         ),
         Command(
             "hide-unchanged",
-            tr("&Hide unchanged steps"),
+            tr("&Fold unchanged steps"),
             pipeline.hide_unchanged,
             "Ctrl+H",
             checked=lambda: stepping.filter.hide_unchanged,
@@ -257,6 +266,7 @@ def passes(
         edit("step-options", tr("&Options of the step…"), "edit_options", shortcut="Ctrl+Shift+O"),
         edit("switch-step", tr("S&witch the step off or on"), "switch"),
         edit("duplicate-step", tr("Duplicate the step"), "duplicate", shortcut="Ctrl+Shift+U"),
+        edit("break-pass", tr("Stop at this pass when playing"), "toggle_break"),
         edit("delete-step", tr("&Delete the step"), "remove"),
         edit("move-step-up", tr("Move the step up"), "move_step", -1, shortcut="Ctrl+Shift+Up"),
         edit(

@@ -30,7 +30,7 @@ from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
-from lowerscope.core.model.recipe import Step, changed, inserted, moved, removed
+from lowerscope.core.model.recipe import Recipe, Step, changed, inserted, moved, removed
 from lowerscope.core.model.snapshot import PassType
 
 
@@ -57,6 +57,7 @@ class PipelineView(Pane):
         self._run_steps = run_steps
         self._stepping = stepping
         self._dialog: PassDialog | None = None
+        self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
         self.list = StepList(self.tr("Steps"))
@@ -352,7 +353,9 @@ class PipelineView(Pane):
             # Its run of unchanged steps is shown while it is the current one.
             self._show_rows()
             return
-        self.list.set_marked(key)
+        # The same step may have another place in a changed pipeline: what is selected stays.
+        recipe, self._marked_in = self._marked_in, self._document.recipe
+        self.list.set_marked(key, select=recipe is self._marked_in)
         number = None if here is None else 0 if line is None else line.number
         self.slider.set_current(number)
         self._note_selected()

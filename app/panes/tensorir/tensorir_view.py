@@ -1,9 +1,11 @@
-"""The TensorIR pane: the script of one function, and the list of all with their call sites."""
+"""The TensorIR pane: the functions of the selection, and the list of all with their call sites."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
@@ -12,74 +14,26 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.code.code_editor import Heading
+from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.panes.common.code_footer import CodeFooter
 from lowerscope.app.panes.common.compiled_page import CompiledPage
 from lowerscope.app.panes.common.descriptions import names_of, nothing_words
-from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.app.panes.common.step_texts import fate_text, moment_text
+from lowerscope.app.panes.tensorir.function_texts import FunctionTexts
 from lowerscope.app.panes.tensorir.library_page import LibraryPage
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import FunctionsQuery
-from lowerscope.core.model.snapshot import FunctionRecord
-
-# --- The callers of a function, as links ---
-
-_OFFERED = 4
-
-
-class CalledBy(QWidget):
-    """A row of links to the bindings that call a function; a click selects one of them."""
-
-    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._document = document
-        self.title = Label(self.tr("called by"))
-        self.title.setProperty("role", "quiet")
-        self.more = Label()
-        self.more.setProperty("role", "quiet")
-        self.buttons: list[QPushButton] = []
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(4)
-        self._row.addWidget(self.title)
-        self._row.addWidget(self.more)
-        self.hide()
-
-    def show_callers_of(self, function: FunctionRecord | None) -> None:
-        """Show the callers of a function, if there are several."""
-        calls = function.calls if function is not None and len(function.calls) > 1 else ()
-        for button in self.buttons:
-            self._row.removeWidget(button)
-            button.hide()
-            button.deleteLater()
-        self.buttons = [self._button(call) for call in calls[:_OFFERED]]
-        for place, button in enumerate(self.buttons, start=1):
-            self._row.insertWidget(place, button)
-        others = calls[_OFFERED:]
-        self.more.setText(self.tr("and {0} more").format(len(others)))
-        self.more.setToolTip(names_of(others, most=60))
-        self.more.setVisible(bool(others))
-        self.setVisible(bool(calls))
-
-    def _button(self, call: str) -> QPushButton:
-        button = QPushButton(literal(name_of(call)))
-        button.setProperty("quiet", True)
-        button.setAccessibleName(self.tr("Called by {0}").format(name_of(call)))
-        button.setObjectName(call)
-        button.clicked.connect(self._select_sender)
-        return button
-
-    def _select_sender(self) -> None:
-        sender = self.sender()
-        if sender is not None:
-            self._document.select((sender.objectName(),))
-
+from lowerscope.core.model.snapshot import FunctionRecord, View
 
 OFFERED = 5
-"""Maximum number of functions in the strip above a text."""
+"""Maximum number of functions that are open by themselves, or in the strip above compiled code."""
+
+COMPILED = ("llvm", "asm")
+"""Pages that show one function."""
 
 KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
 
@@ -88,6 +42,7 @@ class TensorIRView(Pane):
     """The pane with the functions after the passes."""
 
     rules_wanted = Signal()  # Schedule all functions by rules.
+    schedule_wanted = Signal(str)  # Schedule a function: its id.
 
     def __init__(
         self,
@@ -108,52 +63,30 @@ class TensorIRView(Pane):
         self._watch = queries.watch(
             self, self._query, self._take_functions, self._take_problem, while_hidden=True
         )
+        # Those of the selection, which come first, and those that are open, by name.
+        self._first: tuple[str, ...] = ()
+        self._open: frozenset[str] = frozenset()
         self.siblings = SegmentedSwitch(self.tr("Functions of the selection"))
-        self.siblings.changed.connect(self._show_function)
-        self.texts: dict[str, FetchedPage] = {
-            "script": FetchedPage(
-                document,
-                queries,
-                colouring,
-                "script",
-                self.tr("TensorIR script"),
-                self.set_busy,
-            ),
-            "numpy": FetchedPage(
-                document,
-                queries,
-                colouring,
-                "numpy",
-                self.tr("NumPy loops"),
-                self.set_busy,
-            ),
-            "te": FetchedPage(
-                document,
-                queries,
-                colouring,
-                "te",
-                self.tr("Tensor expressions"),
-                self.set_busy,
-            ),
-            "llvm": CompiledPage(
-                document,
-                queries,
-                colouring,
-                build,
-                "llvm",
-                self.tr("LLVM IR"),
-                self.set_busy,
-            ),
-            "asm": CompiledPage(
-                document,
-                queries,
-                colouring,
-                build,
-                "asm",
-                self.tr("Assembly"),
-                self.set_busy,
-            ),
+        self.siblings.changed.connect(self._show_compiled)
+        names: dict[View, str] = {
+            "script": self.tr("TensorIR script"),
+            "numpy": self.tr("NumPy loops"),
+            "te": self.tr("Tensor expressions"),
+            "llvm": self.tr("LLVM IR"),
+            "asm": self.tr("Assembly"),
         }
+        self.texts: dict[str, FunctionTexts] = {}
+        self.compiled: dict[str, CompiledPage] = {}
+        for view, name in names.items():
+            if view in COMPILED:
+                self.compiled[view] = CompiledPage(
+                    document, queries, colouring, build, view, name, self.set_busy
+                )
+            else:
+                page = FunctionTexts(document, queries, colouring, view, name, self.set_busy)
+                page.toggled.connect(self._toggle)
+                page.acted.connect(self._schedule)
+                self.texts[view] = page
         self.script = self.texts["script"].script
         self.functions = Table(
             self.tr("Functions"),
@@ -171,25 +104,25 @@ class TensorIRView(Pane):
         self.add_page("script", self.tr("Script"), self.texts["script"])
         self.add_page("numpy", self.tr("NumPy"), self.texts["numpy"])
         self.add_page("te", self.tr("TE"), self.texts["te"])
-        self.add_page("llvm", self.tr("LLVM"), self.texts["llvm"])
-        self.add_page("asm", self.tr("Assembly"), self.texts["asm"])
+        self.add_page("llvm", self.tr("LLVM"), self.compiled["llvm"])
+        self.add_page("asm", self.tr("Assembly"), self.compiled["asm"])
         self.add_page("functions", self.tr("Functions"), self._functions_page())
         self.library = LibraryPage(document)
         self.add_page("library", self.tr("Library"), self.library)
         self._strip = QWidget()
-        row = QHBoxLayout(self._strip)
-        row.setContentsMargins(8, 6, 8, 6)
-        row.addWidget(self.siblings)
-        self.others = QPushButton()
-        self.others.setProperty("quiet", True)
-        self.others.setToolTip(self.tr("All functions, those of the selection marked"))
-        self.others.clicked.connect(self._show_functions)
-        row.addWidget(self.others)
-        self.callers = CalledBy(document)
-        row.addWidget(self.callers)
-        row.addStretch(1)
-        self._move_strip("script")
-        self.page_changed.connect(self._move_strip)
+        row_of(self._strip, self.siblings, STRETCH, margins=(8, 6, 8, 6))
+        self.compiled["llvm"].column.insertWidget(0, self._strip)
+        self.follows = QCheckBox(self.tr("Follow the selection"))
+        self.follows.setToolTip(self.tr("Open the functions of the selection, and close others"))
+        self.follows.clicked.connect(self._set_follows)
+        self.footer = CodeFooter(document, self.follows)
+        column = self.layout()
+        assert column is not None
+        column.addWidget(self.footer)
+        self._show_page(self.current())
+        self.page_changed.connect(self._show_page)
+        document.on(("code_form",), self._show_follows)
+        self._show_follows()
         document.on(("snapshot",), self._show_snapshot)
         document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_selection)
@@ -215,14 +148,27 @@ class TensorIRView(Pane):
         column.addWidget(self.functions, 1)
         return page
 
-    def _move_strip(self, page: str) -> None:
-        """Move the switch between functions above the visible text."""
-        if page in self.texts:
-            self.texts[page].column.insertWidget(0, self._strip)
+    def _show_page(self, page: str) -> None:
+        """Move the switch between functions above the visible text, and show the footer."""
+        if page in self.compiled:
+            self.compiled[page].column.insertWidget(0, self._strip)
+        self.footer.setVisible(page in self.texts and self._document.snapshot is not None)
+        self.footer.set_script(page == "script")
+        self._show_selection()
+
+    def _set_follows(self, on: bool) -> None:
+        self._document.set(code_form=replace(self._document.code_form, follows=on))
+
+    def _show_follows(self) -> None:
+        follows = self._document.code_form.follows
+        if follows and not self.follows.isChecked():
+            self._show_selection()
+        self.follows.setChecked(follows)
 
     def _show_snapshot(self) -> None:
         snapshot = self._document.snapshot
         self._function = ""
+        self._first, self._open = (), frozenset()
         words = (
             nothing_words(self._document)
             if snapshot is None
@@ -231,13 +177,12 @@ class TensorIRView(Pane):
                 self.tr("Click a node, a binding or a function to see its TensorIR."),
             )
         )
-        for page in self.texts.values():
-            page.show_nothing(*words)
+        self._say(*words)
         self.by_rules.setEnabled(snapshot is not None)
+        self.footer.setVisible(self.current() in self.texts and snapshot is not None)
         if snapshot is None:
             self.functions.set_empty(*words)
             self.functions.set_rows(())
-            self._strip.hide()
             self.set_context("")
             return
         self._show_moment()
@@ -274,9 +219,7 @@ class TensorIRView(Pane):
     def _take_problem(self, problem: Problem) -> None:
         self._functions = ()
         self.functions.set_rows(())
-        self._strip.hide()
-        for page in self.texts.values():
-            page.show_nothing(problem.headline, problem.todo)
+        self._say(problem.headline, problem.todo)
 
     def _show_selection(self) -> None:
         selection = self._document.selection
@@ -294,19 +237,23 @@ class TensorIRView(Pane):
             self._show_gone(fate)
             return
         if not shown and (not selection.chosen or self._stepping.moment is not None):
-            # Keep the function that is shown, or its counterpart at this step; by default, show
+            # Keep the functions that are open, or their counterparts at this step; by default, show
             # the one with the most work.
             everything = [each for each in self._functions if each.kind == "tensorir"]
-            kept = [each for each in everything if each.name == self._function]
+            kept = [each for each in everything if each.name in self._first]
             shown = callable_ = kept or sorted(everything, key=_work)[-1:]
-        self._offer(shown)
         self._show_context(callable_)
         if shown:
             names = [each.name for each in shown]
             chosen = [each for each in shown if each.id in selection.chosen]
-            best = max(chosen or shown, key=_work).name
+            if self._document.code_form.follows or not self._open:
+                most = sorted(shown, key=_work)[-OFFERED:]
+                self._first = tuple(names)
+                self._open = frozenset(each.name for each in (*most, *chosen))
             stays = self._function in names and not chosen
-            self._show_function(self._function if stays else best)
+            self._function = self._function if stays else max(chosen or shown, key=_work).name
+            self._offer(shown)
+            self._show_texts()
         elif self._stepping.moment is not None:
             self._show_none_yet()
         elif selection.chosen:
@@ -321,40 +268,86 @@ class TensorIRView(Pane):
             call in selection.linked for call in function.calls
         )
 
+    def _show_texts(self) -> None:
+        """Show the functions of the selection, and the others as rows below."""
+        selection = self._document.selection
+        functions = {each.name: each for each in self._functions if each.kind == "tensorir"}
+        first = [name for name in self._first if name in functions]
+        snapshot = self._document.snapshot
+        last = () if snapshot is None else {each.id for each in snapshot.functions}
+        headings = []
+        for name in dict.fromkeys((*first, *functions)):
+            function, is_open = functions[name], name in self._open
+            nodes = [each for each in self._document.linked_to(function.id) if each[:3] == "fx:"]
+            origin = self.tr("from {0}").format(names_of(function.calls, most=3))
+            note = origin if is_open else names_of(tuple(sorted(nodes)) or function.calls, most=3)
+            headings.append(
+                Heading(
+                    name,
+                    name,
+                    note if function.calls else self.tr("not called"),
+                    self.tr("Schedule ›") if is_open and function.id in last else "",
+                    is_open,
+                    bool(selection.chosen) and self._is_linked(function),
+                )
+            )
+        for page in self.texts.values():
+            page.show_functions(headings, self._stepping.moment)
+        for compiled in self.compiled.values():
+            compiled.show_text_of(self._function, self._stepping.moment)
+        count = sum(each.is_open for each in headings)
+        self.footer.figure.set_whole(self.tr("{0} of {1}").format(count, len(headings)))
+
+    def open_functions(self) -> tuple[str, ...]:
+        """Return the names of the functions that are open."""
+        return tuple(each.name for each in self._functions if each.name in self._open)
+
+    def _toggle(self, name: str) -> None:
+        """Open or close a function."""
+        self._open = self._open ^ {name}
+        if name in self._open:
+            self._function = name
+        self._show_texts()
+
+    def _schedule(self, name: str) -> None:
+        self.schedule_wanted.emit(f"tir:{name}")
+
     def _offer(self, functions: list[FunctionRecord]) -> None:
         """Show the functions of the selection in the strip: if many, those with the most work."""
-        self.siblings.setVisible(len(functions) > 1)
-        self.others.hide()
-        if not functions:
-            self._strip.hide()
-        if len(functions) > 1:
-            most = sorted(functions, key=_work)[-OFFERED:]
-            offered = [each.name for each in functions if each in most]
-            if self._function in [each.name for each in functions] and (
-                self._function not in offered
-            ):
-                offered[-1] = self._function
-            self.siblings.set_segments([Segment(name, name) for name in offered])
-            others = len(functions) - len(offered)
-            self.others.setText(self.tr("and {0} more").format(others))
-            self.others.setVisible(others > 0)
+        most = sorted(functions, key=_work)[-OFFERED:]
+        offered = [each.name for each in functions if each in most]
+        if self._function not in offered:
+            offered[-1] = self._function
+        self.siblings.set_segments([Segment(name, name) for name in offered])
+        self.siblings.set_current(self._function)
+        self._strip.setVisible(len(functions) > 1)
+
+    def _show_compiled(self, name: str) -> None:
+        """Show the compiled code of another function of the selection."""
+        self._function = name
+        self._show_texts()
+
+    def _say(self, title: str, hint: str) -> None:
+        """Show no function, and a reason."""
+        self._first, self._open = (), frozenset()
+        self._strip.hide()
+        self.footer.figure.set_whole("")
+        for page in self.texts.values():
+            page.show_nothing(title, hint)
+        for compiled in self.compiled.values():
+            compiled.show_nothing(title, hint)
 
     def _show_none_yet(self) -> None:
-        for page in self.texts.values():
-            page.show_nothing(
-                self.tr("No TensorIR function at this step"),
-                self.tr("LegalizeOps makes one of each operator."),
-            )
+        self._say(
+            self.tr("No TensorIR function at this step"),
+            self.tr("LegalizeOps makes one of each operator."),
+        )
 
     def _show_gone(self, fate: str) -> None:
         self._function = ""
-        self._offer([])
         name = name_of(self._document.selection.chosen[0])
         self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
-        for page in self.texts.values():
-            page.show_nothing(
-                self.tr("Nothing here for {0}").format(name), f"{fate[:1].upper()}{fate[1:]}."
-            )
+        self._say(self.tr("Nothing here for {0}").format(name), f"{fate[:1].upper()}{fate[1:]}.")
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
@@ -365,8 +358,7 @@ class TensorIRView(Pane):
         else:
             title = self.tr("No TensorIR for {0}").format(name)
             hint = self.tr("It calls no function of the module.")
-        for page in self.texts.values():
-            page.show_nothing(title, hint)
+        self._say(title, hint)
 
     def _show_context(self, functions: list[FunctionRecord]) -> None:
         moment = moment_text(self._stepping)
@@ -399,19 +391,6 @@ class TensorIRView(Pane):
         return self.tr("which lines are of {0} is not known: {1} {2}").format(
             name_of(selection.chosen[0]), lost[0].name, lost[0].untied
         )
-
-    def _show_function(self, name: str) -> None:
-        self.siblings.set_current(name)
-        self._function = name
-        record = next((each for each in self._functions if each.name == name), None)
-        self.callers.show_callers_of(record)
-        several = self.siblings.isVisibleTo(self._strip) or self.callers.isVisibleTo(self._strip)
-        self._strip.setVisible(several)
-        for page in self.texts.values():
-            page.show_text_of(name, self._stepping.moment)
-
-    def _show_functions(self) -> None:
-        self.set_current("functions")
 
     def _show_script(self) -> None:
         self.set_current("script")

@@ -190,7 +190,10 @@ def _without_other_lines(workloads: Path, records: Path) -> None:
 def _without_what_cannot_be_replayed(workloads: Path, records: Path) -> None:
     """Remove the traces that cannot be replayed, or all where a function cannot be read."""
     try:
-        functions = [_workload(each) for each in workloads.read_bytes().splitlines()]
+        functions = [
+            meta_schedule.database.Workload.from_json(json.loads(each))
+            for each in workloads.read_bytes().splitlines()
+        ]
     except _DAMAGED:
         workloads.unlink()
         records.unlink(missing_ok=True)
@@ -206,10 +209,6 @@ def _without_what_cannot_be_replayed(workloads: Path, records: Path) -> None:
 
 _DAMAGED = (RuntimeError, ValueError, TypeError)
 """Exceptions of TVM and JSON for foreign lines, such as those of another version."""
-
-
-def _workload(line: bytes) -> meta_schedule.database.Workload:
-    return meta_schedule.database.Workload.from_json(json.loads(line))
 
 
 def _trace(line: bytes) -> tuple[int, list[Any]]:

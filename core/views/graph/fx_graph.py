@@ -69,7 +69,8 @@ def operator_name(target: Any) -> str:
     schema = getattr(target, "_schema", None)
     if schema is not None:
         return str(schema.name).rpartition("::")[2]
-    return str(getattr(target, "__name__", target))
+    # Objects that can be called have no name of their own.
+    return str(getattr(target, "__name__", type(target).__name__))
 
 
 # Modules

@@ -134,6 +134,20 @@ def test_the_last_outcome_stays_marked_as_that_of_another_recipe(
     assert view.empty.isVisible()
 
 
+def test_a_failed_run_is_said_beside_the_figures_of_the_one_before(
+    bench: Bench, view: RunView
+) -> None:
+    bench.run(TIMED)
+    bench.change(TE)
+    bench.features.runs.run()
+    bench.sent(RunQuery).refuse(WRONG)
+    assert "It is wrong" in view.summary.verdict.text()
+    assert "last run that ended well" in view.summary.notice.text()
+    bench.run(FAST)
+    assert not view.summary.notice.isVisible()
+    assert "It is wrong" not in view.summary.verdict.text()
+
+
 def test_a_narrow_pane_has_the_verdict_in_its_header(bench: Bench, view: RunView) -> None:
     bench.run(DIFFERS_AT_DENSE)
     assert not view.verdict.isVisible()

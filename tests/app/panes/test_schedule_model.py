@@ -34,6 +34,7 @@ from tests.app.plain_values import (
     WRONG,
     Bench,
     crash,
+    show,
     snapshot,
 )
 
@@ -109,6 +110,41 @@ def test_the_files_read_again_may_have_another_function(work: Workbench) -> None
         asked[0] + 1,
         asked[1] + 1,
     )
+
+
+def test_the_function_of_the_selection_is_scheduled(bench: Bench) -> None:
+    bench.open(RECIPE)
+    scheduling, document = bench.features.scheduling, bench.document
+    # There are two, and neither is selected.
+    assert [each.name for each in scheduling.functions] == ["relu", "dense"]
+    assert scheduling.function == ""
+    document.select(("fx:relu",))
+    assert scheduling.function == "relu"
+    document.select(("tir:dense/i",))
+    assert scheduling.function == "dense"
+    # It stays while nothing is selected.
+    document.select(())
+    assert scheduling.function == "dense"
+
+
+def test_the_only_function_of_a_model_needs_no_selection(bench: Bench) -> None:
+    show(bench.document, RECIPE, "dense")
+    assert bench.features.scheduling.function == "dense"
+
+
+def test_a_primitive_is_chosen_by_name_as_soon_as_it_is_known(work: Workbench) -> None:
+    work.document.select(("tir:dense/i",))
+    assert work.scheduling.moves.are_coming
+    work.trying.choose_named("split")
+    assert work.trying.draft is None
+    work.settle()
+    assert work.trying.draft is not None
+    assert work.trying.draft.primitive.name == "split"
+    # One that needs no form is applied at once, and one that is not offered says so.
+    work.do(lambda: work.trying.choose_named("unroll"))
+    assert work.ids == ["s1"]
+    work.trying.choose_named("vectorize")
+    assert any("vectorize does not apply" in each for each in work.bench.notices)
 
 
 def test_a_function_whose_weights_are_laid_out_is_scheduled_as_before_that(

@@ -206,6 +206,16 @@ def test_what_is_pointed_at_is_tried_again_when_other_primitives_come(
     assert work.trying.preview is None
 
 
+def test_the_filter_ends_with_the_choice(qtbot: QtBot, work: Workbench) -> None:
+    page = page_of(qtbot, work)
+    QTest.keyClicks(page.choices.line, "unr")
+    assert [each.key for each in page.choices.shown()] == ["unroll"]
+    QTest.keyClick(page.choices.line, Qt.Key.Key_Return)
+    work.settle()
+    assert work.ids == ["s1"]
+    assert page.choices.line.text() == ""
+
+
 # The tree
 
 

@@ -221,6 +221,11 @@ def test_playing_stops_where_a_pass_has_a_breakpoint(
     stepping.play()
     qtbot.waitUntil(lambda: not stepping.playing)
     assert stepping.moment == Moment(section="passes", index=3)
+    # From there on, it goes to the end.
+    stepping.play()
+    assert stepping.playing
+    qtbot.waitUntil(lambda: not stepping.playing)
+    assert stepping.moment == Moment(section="passes", index=4)
     # An unchanged step counts where playing goes on until it.
     stepping.first()
     stepping.play(until={2})

@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtCore import QKeyCombination, QObject, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.settings import Settings
@@ -95,6 +95,26 @@ def test_choices_of_a_group_exclude_each_other(qapp: QObject) -> None:
         # The second time it is chosen already, and stays so.
         commands.action("b").trigger()
         assert [commands.action(key).isChecked() for key in ("a", "b")] == [False, True]
+
+
+def test_the_key_of_a_disabled_command_says_why(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    commands = Commands(window)
+    commands.add(
+        Command(
+            "a", "&Go…", lambda: None, "F9; F2", enabled=lambda: False, reason=lambda: "run first"
+        )
+    )
+    commands.add(Command("b", "Stay", lambda: None, "F3", enabled=lambda: False))
+    commands.take_keys(window)
+    window.show()
+    for key in (Qt.Key.Key_F9, Qt.Key.Key_F2):
+        with qtbot.waitSignal(commands.refused) as heard:
+            QTest.keyClick(window, key)
+        assert heard.args == ["Go: run first"]
+    with qtbot.assertNotEmitted(commands.refused):
+        QTest.keyClick(window, Qt.Key.Key_F3)
 
 
 def window_of(qtbot: QtBot) -> MainWindow:

@@ -109,18 +109,18 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     window = opened.window
     alt = Qt.KeyboardModifier.AltModifier
     assert not window.back.isEnabled()
-    opened.click("timeline")
-    assert opened.heading() == "The timeline"
+    opened.click("steps")
+    assert opened.heading() == "Steps"
     window.page.verticalScrollBar().setValue(60)
     window.show_page("relax")
     opened.click("Graphs")
     assert opened.heading() == "Graphs"
-    for before in ("Relax", "The timeline", "A tour of five minutes"):
+    for before in ("Relax", "Steps", "A tour of five minutes"):
         QTest.keyClick(window, Qt.Key.Key_Left, alt)
         assert opened.heading() == before
     assert not window.back.isEnabled()
     QTest.keyClick(window, Qt.Key.Key_Right, alt)
-    assert opened.heading() == "The timeline"
+    assert opened.heading() == "Steps"
     assert window.page.verticalScrollBar().value() == 60
     window.show_page("details")
     assert not window.forward.isEnabled()
@@ -128,7 +128,7 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     window.page.setFocus()
     QTest.keyClick(window.page, Qt.Key.Key_Tab)
     QTest.keyClick(window.page, Qt.Key.Key_Return)
-    assert opened.heading() == "The timeline"
+    assert opened.heading() == "Steps"
 
 
 def test_a_command_opens_with_its_options(

@@ -58,7 +58,7 @@ def test_each_mode_has_its_panes_its_menu_and_its_buttons(window: MainWindow) ->
         assert ids == [each.command for each in BUTTONS[mode.key] if each]
         # No menu is behind the button that Qt shows where they have no room.
         places = [window.menuBar().actionGeometry(each) for each in bar]
-        assert all(place.right() < window.corner.x() for place in places)
+        assert all(place.right() < window.menu_corner.x() for place in places)
         assert all(place.width() > 20 for place in places)
         assert (window.features.stepping.section == "schedule") == (mode.key == "schedule")
 
@@ -129,8 +129,15 @@ def test_a_pane_is_closed_maximised_and_in_a_window(qtbot: QtBot, window: MainWi
 def test_the_drawer_opens_for_a_problem_and_closes_with_it(window: MainWindow) -> None:
     drawer = window.panes.drawer
     assert not drawer.isVisible()
+    sizes = {name: window.panes.by_name[name].size() for name in seen(window)}
     window.document.report(Problem(what="no such thing"))
+    window.document.notify("saved", "info")
+    QApplication.processEvents()
     assert drawer.isVisible()
+    assert window.banner.isVisible()
+    assert window.status.problems.text() == "Problems 1"
+    # They lie over the panes.
+    assert {name: window.panes.by_name[name].size() for name in seen(window)} == sizes
     assert drawer.current() == "problems"
     window.document.change_fields(lowering="library")
     sent(window).answer(STEPPED)

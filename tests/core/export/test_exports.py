@@ -10,7 +10,7 @@ import pytest
 import tvm_ffi
 
 from lowerscope.app.kit.canvas.graph_painting import GraphPictures
-from lowerscope.core.export import module_files
+from lowerscope.core.export import files as export_files
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.model.artifacts import parse_wanted
 from lowerscope.core.stages import Pipeline
@@ -23,7 +23,7 @@ MLP = "sample:fashion_mlp"
 def test_large_constants_lie_beside_the_module(
     pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module_files, "MOST_INSIDE", 1000)
+    monkeypatch.setattr(export_files, "MOST_INSIDE", 1000)
     recipe = recipe_of("sample:transformer_block", "--pipeline", "fuse")
     export(pipeline, recipe, tmp_path, force=False, wanted=parse_wanted(["module,script"]))
     assert (tmp_path / "module.npz").stat().st_size > 1_000_000

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tvm import relax
 
+from lowerscope.core.build.build import AFTER_KILLS, planned_memory
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import MemoryRecord
 from lowerscope.core.run.calls import CallsOf
 from lowerscope.core.run.execution import Execution
-from lowerscope.core.run.memory_plan import AFTER_KILLS, planned_memory
 from lowerscope.core.stages import Pipeline, Stages
 
 FUSED = ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")

@@ -67,7 +67,7 @@ def test_torchs_side_of_a_run_has_the_parameters_themselves_and_buffers_of_its_o
 
 
 class StopAt(Silent):
-    """Progress that is stopped at its ``count``-th look while something is done."""
+    """Progress that is stopped at its ``count``-th check while something is done."""
 
     def __init__(self, text: str, count: int) -> None:
         self._at, self._left, self._now = text, count, ""
@@ -77,15 +77,13 @@ class StopAt(Silent):
         self.check()
 
     def check(self) -> None:
-        if self._now == self._at:
+        if self._now.startswith(self._at):
             self._left -= 1
             if self._left == 0:
                 raise Cancelled
 
 
-@pytest.mark.parametrize(
-    ("text", "count"), [("Lowering", 7), ("Applying passes", 2), ("Applying passes", 30)]
-)
+@pytest.mark.parametrize(("text", "count"), [("Lowering", 7), ("Applying", 2), ("Applying", 30)])
 def test_what_was_stopped_is_made_whole_the_next_time(
     text: str, count: int, tmp_path: Path
 ) -> None:

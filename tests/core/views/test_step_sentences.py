@@ -1,12 +1,24 @@
-"""What the sentence on a step says is what the step did, for each pass of the presets."""
+"""What is said of a step: its sentence, the lines that moved, the nodes that it changed, code."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import pytest
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline
-from lowerscope.core.model.module_steps import ComparedModule, DifferenceRecord, Moment
-from lowerscope.core.model.queries import DifferenceQuery
+from lowerscope.core.model.module_steps import (
+    ComparedModule,
+    DifferenceRecord,
+    FunctionDifference,
+    Moment,
+)
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import (
+    CodeDifferenceQuery,
+    DifferenceQuery,
+    TouchingStepsQuery,
+)
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 from tests.core.views.step_words import check_sentences
@@ -87,3 +99,51 @@ def test_a_function_that_takes_the_place_of_another_has_its_lines() -> None:
     )
     (old,) = {other for other, _, _ in moved(record, "fused_matmul_add_relu1")}
     assert old == "fused_matmul_add_relu"
+
+
+def test_steps_that_change_a_node_are_those_that_change_its_lines_or_functions() -> None:
+    pipeline, recipe = Pipeline(), recipe_of("fashion_mlp", "optimise-cpu")
+    runs = pipeline.stages(recipe).transformed.runs
+
+    def names(*entities: str) -> list[str]:
+        numbers = pipeline.answer(TouchingStepsQuery(recipe, entities))
+        return [runs[number - 1].name for number in numbers]
+
+    assert names("fx:linear0")[:5] == [
+        "LegalizeOps",
+        "AnnotateTIROpPattern",
+        "FoldConstant",
+        "FuseOps",
+        "FuseTIR",
+    ]
+    # A relu has no weights to fold.
+    assert "FoldConstant" not in names("fx:relu")[:4]
+    assert names("fx:nothing") == []
+    assert set(names("fx:relu")) <= set(names("fx:relu", "fx:linear0"))
+
+
+@pytest.mark.parametrize("view", ["llvm", "asm"])
+def test_code_of_a_function_before_and_after_its_schedule(view: Literal["llvm", "asm"]) -> None:
+    pipeline, recipe = Pipeline(), recipe_of("fashion_mlp", "optimise-cpu")
+    runs = pipeline.stages(recipe).transformed.runs
+    name = "fused_matmul_add_relu1"
+
+    def code(step: str) -> FunctionDifference:
+        index = 1 + next(place for place, run in enumerate(runs) if run.name == step)
+        moment = Moment(section="passes", index=index)
+        sides = (
+            ComparedModule(recipe=recipe, moment=moment, before=True),
+            ComparedModule(recipe=recipe, moment=moment),
+        )
+        (function,) = pipeline.answer(CodeDifferenceQuery(*sides, name, view)).functions
+        return function
+
+    scheduled = code("ApplyRules")
+    assert scheduled.status == "changed"
+    assert name in scheduled.old
+    assert name in scheduled.new
+    # It took the place of a function of another name, which computes the same.
+    renamed = code("AttachAttrLayoutFreeBuffers")
+    assert (renamed.added, renamed.removed) == (0, 0)
+    with pytest.raises(LowerscopeError, match="no TensorIR function"):
+        code("FoldBatchNorm")
