@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.document.document import Change
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
@@ -295,11 +296,14 @@ def test_a_file_that_changes_after_the_answer_is_asked_about_again(
     def rewrite() -> None:
         path.write_text(next(changes))
 
-    opening = window.features.changes.opening
-    opening.connect(rewrite)
+    def rewrite_while_it_is_opened(_change: Change) -> None:
+        if window.document.job.text:
+            window.document.changed.disconnect(rewrite_while_it_is_opened)
+            rewrite()
+
+    window.document.changed.connect(rewrite_while_it_is_opened)
     window.open_source(str(path))
     question(window).run.click()
-    opening.disconnect(rewrite)
     qtbot.waitUntil(lambda: asks(window), timeout=60_000)
     again = question(window)
     assert again.shown == hashed(path)
