@@ -90,6 +90,11 @@ class Links:
             links._pieces = Pieces(functions)
         return links
 
+    @property
+    def functions_at_step(self) -> tuple[FunctionRecord, ...]:
+        """The functions at the current step; empty without a step."""
+        return tuple(self._at_step.values())
+
     def function_at_step(self, entity: str) -> FunctionRecord | None:
         """Return the function at the step that an id denotes or lies in."""
         return self._at_step.get(_function_of(entity) or entity)

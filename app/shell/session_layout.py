@@ -9,6 +9,7 @@ import msgspec
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.shell.modes import MODES
 from lowerscope.core.model.recipe import WindowLayout
 
 if TYPE_CHECKING:
@@ -39,8 +40,12 @@ def lay_out(window: QWidget, panes: Panes, layout: WindowLayout) -> None:
 
 
 def stored(panes: Panes) -> str:
-    """Return the layout of the panes as JSON, for the settings."""
-    return msgspec.json.encode(panes.layout_of_panes()).decode()
+    """Return the layout of the panes as JSON, for the settings.
+
+    The window begins in the first mode: a model that is opened next has not been run.
+    """
+    layout = msgspec.structs.replace(panes.layout_of_panes(), mode=MODES[0].key)
+    return msgspec.json.encode(layout).decode()
 
 
 def restore(panes: Panes, text: str) -> None:

@@ -444,15 +444,19 @@ GAP, EDGE = 10, 8
 
 
 class NoteDelegate(WholeWords):
-    """Delegate that draws each row's text at the left, elided to make room for the note."""
+    """Delegate that draws each row's text at the left and its note at the right.
+
+    Where there is no room for both, the note is elided first, to a third of the row.
+    """
 
     def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
         self.initStyleOption(option, index)
         text, note = option.text, str(index.data(NOTE) or "")
         metrics = TextMetrics(option.font)
-        room = option.rect.width() - 4 - EDGE
-        room -= round(metrics.horizontalAdvance(note)) + GAP if note else 0
-        return text if metrics.horizontalAdvance(text) > room else ""
+        width, of_note = _shares(metrics, text, note, option.rect.width() - 4 - EDGE)
+        if metrics.horizontalAdvance(text) > width:
+            return text
+        return note if metrics.horizontalAdvance(note) > of_note else ""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         self.initStyleOption(option, index)
@@ -467,15 +471,25 @@ class NoteDelegate(WholeWords):
         painter.save()
         painter.setFont(option.font)
         side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        width, of_note = _shares(metrics, text, note, room.width())
         painter.setPen(QColor(colours.accent if selected else colours.quiet))
-        painter.drawText(room, int(side), note)
-        width = room.width() - (metrics.horizontalAdvance(note) + GAP if note else 0)
+        shown = metrics.elidedText(note, Qt.TextElideMode.ElideRight, of_note)
+        painter.drawText(room, int(side), shown)
         own = option.palette.color(QPalette.ColorRole.Text)
         painter.setPen(QColor(colours.accent) if selected else own)
         side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         elided = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, width)
         painter.drawText(QRect(room), int(side), elided)
         painter.restore()
+
+
+def _shares(metrics: TextMetrics, text: str, note: str, room: float) -> tuple[float, float]:
+    """Return the widths that a text and its note get of a row."""
+    if not note:
+        return room, 0.0
+    wanted, left = metrics.horizontalAdvance(note), room - GAP - metrics.horizontalAdvance(text)
+    of_note = min(wanted, max(left, room / 3))
+    return room - GAP - of_note, of_note
 
 
 # Context menu of a table's columns: the keyboard equivalent of sorting and resizing by mouse.

@@ -80,7 +80,16 @@ class FxView(Pane):
         document.on(("snapshot",), self._show_snapshot)
         document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_selection)
+        document.on(("moment",), self._show_context)
         self._show_snapshot()
+
+    def _show_context(self) -> None:
+        """Show the size of the graph, and that no step changes it."""
+        snapshot = self._document.snapshot
+        if snapshot is not None and snapshot.fx_graph is not None:
+            at_step = self._document.moment is not None
+            tracer = self.tr("as traced, before all steps") if at_step else snapshot.tracer
+            self.set_context(f"{counted(len(snapshot.fx), 'node')} · {tracer}")
 
     def show_source(self) -> None:
         """Show the line of the selection in the model's file."""
@@ -111,7 +120,7 @@ class FxView(Pane):
             self.graph.show_nothing()
         else:
             self.code.show_text_of("")
-            self.set_context(f"{counted(len(snapshot.fx), 'node')} · {snapshot.tracer}")
+            self._show_context()
             self.graph.show_source(snapshot.model.title + snapshot.tracer, snapshot.fx_graph)
         self._stale = True
         self._show_selection()

@@ -45,6 +45,7 @@ class ModelView(Pane):
         self._document = document
         self._items: dict[str, QTreeWidgetItem] = {}
         self._folded: set[str] = set()  # Titles of sections.
+        self._functions: tuple[str, ...] = ()  # Ids of those that are listed.
         self.tree = QTreeWidget()
         self.tree.setAccessibleName(self.tr("Parts of the model"))
         self.tree.setItemDelegate(NoteDelegate(self.tree))
@@ -70,6 +71,7 @@ class ModelView(Pane):
         self.tree.customContextMenuRequested.connect(self._open_menu)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("links",), self._show_functions)
         document.on(("selection", "snapshot"), self._show_selection)
         theme.notifier().changed.connect(self._show_snapshot)
         self._show_snapshot()
@@ -88,14 +90,7 @@ class ModelView(Pane):
             self.empty.set_text(*nothing_words(self._document))
         else:
             self._add_modules(snapshot)
-            nodes = _nodes_of_functions(snapshot)
-            self._add_section(
-                self.tr("Functions"),
-                [
-                    (each.id, each.name, _origin(each, nodes.get(each.id, ())))
-                    for each in snapshot.functions
-                ],
-            )
+            self._add_functions(snapshot)
             recipe = self._document.recipe
             file = "" if recipe is None else PurePath(recipe.source.params).name
             self._add_section(
@@ -119,6 +114,26 @@ class ModelView(Pane):
             )
         self.tree.blockSignals(False)
         self._show_selection()
+
+    def _add_functions(self, snapshot: Snapshot) -> None:
+        """Add the functions of the current step; those after all steps, without one."""
+        links, places = self._document.links, {node.id: at for at, node in enumerate(snapshot.fx)}
+        functions = links.functions_at_step or snapshot.functions
+        self._functions = tuple(each.id for each in functions)
+        rows = []
+        for each in functions:
+            nodes = sorted(places[node] for node in links.of(each.id) if node in places)
+            titles = [snapshot.fx[place].title for place in nodes]
+            rows.append((each.id, each.name, _origin(each, titles)))
+        self._add_section(self.tr("Functions"), rows)
+
+    def _show_functions(self) -> None:
+        snapshot = self._document.snapshot
+        functions = self._document.links.functions_at_step
+        if snapshot is not None and self._functions != tuple(
+            each.id for each in functions or snapshot.functions
+        ):
+            self._show_snapshot()
 
     def _add_modules(self, snapshot: Snapshot) -> None:
         modules = snapshot.model.modules
@@ -198,15 +213,6 @@ class ModelView(Pane):
         if entity:
             extend = bool(QGuiApplication.keyboardModifiers() & EXTENDING)
             self._document.select((entity,), extend=extend)
-
-
-def _nodes_of_functions(snapshot: Snapshot) -> dict[str, list[str]]:
-    """Return the names of the nodes that became calls of each function."""
-    nodes: dict[str, list[str]] = {}
-    for node in snapshot.fx:
-        for function in node.functions:
-            nodes.setdefault(function, []).append(node.title)
-    return nodes
 
 
 def _origin(function: FunctionRecord, nodes: Sequence[str]) -> str:

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.document.stepping import ORDER, call_lines
 from lowerscope.app.panes.common.script_page import FetchedPage
+from lowerscope.app.panes.model.model_view import ModelView
 from lowerscope.app.panes.steps.step_rows import moment_of
 from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
@@ -72,6 +74,12 @@ def counts(window: MainWindow) -> dict[str, int]:
     return {role: len(getattr(processes, role).sent) for role in ("engine", "worker")}
 
 
+def functions_of(outline: ModelView) -> list[str]:
+    """Return the functions that the outline lists."""
+    (section,) = outline.tree.findItems("Functions", Qt.MatchFlag.MatchExactly)
+    return [section.child(number).text(0) for number in range(section.childCount())]
+
+
 def asked(query: Any) -> set[Moment | None]:
     """Return the moments that a query is about; none if it is about none."""
     if hasattr(query, "old") and hasattr(query, "new"):
@@ -93,6 +101,9 @@ def test_every_pane_holds_the_current_step(window: MainWindow, mode: str) -> Non
             if isinstance(each.query, FunctionsQuery) and not each.fate:
                 each.answer(FUNCTIONS)
         QApplication.processEvents()
+        if module is not None:
+            names = [each.name for each in FUNCTIONS]
+            assert names == functions_of(panes.model)
         # What is fetched, by whichever pane, is of this step.
         for each in since(window, before):
             assert asked(each.query) <= {module}, each.query
