@@ -24,7 +24,8 @@ from lowerscope.app.panes.inputs.input_panel import DrawingPad
 from lowerscope.app.shell.start import make_window
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import APPLY_RULES
 from tests import schedule_walk
 
@@ -32,13 +33,8 @@ SIZE = (1440, 900)
 PATIENCE = 120.0
 SETTLE = 0.6
 
-Shot = tuple[str, str, Strategy, str, str]
-"""File, sample, lowering, what is selected, colour scheme."""
-
-SHOTS: Sequence[Shot] = (
-    ("window-light.png", "fashion_mlp", "te", "fx:linear0", "light"),
-    ("window-dark.png", "resnet18", "high-level", "fx:layer1_0_conv1", "dark"),
-)
+PICTURES = ("window-light.png", "window-dark.png", "step.png")
+"""The modes Explore and Step: in both themes, and Step in the light one."""
 
 
 def main() -> None:
@@ -51,8 +47,7 @@ def main() -> None:
         window.resize(*SIZE)
         window.begin(None)
         wait(application, SETTLE)
-        for shot in SHOTS:
-            take(application, window, shot, folder)
+        take_modes(application, window, folder)
         theme.set_scheme("light")
         take_inputs(application, window, folder)
         take_compare(application, window, folder)
@@ -61,20 +56,28 @@ def main() -> None:
         window.close()
 
 
-def take(application: QApplication, window: MainWindow, shot: Shot, folder: Path) -> None:
-    """Open a sample, run it, select something, and save a picture."""
-    file, sample, lowering, selected, scheme = shot
-    document = window.document
-    theme.set_scheme(scheme)
-    recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering)
+def take_modes(application: QApplication, window: MainWindow, folder: Path) -> None:
+    """Run a sample, and save pictures of a node in Explore and of a pass in Step."""
+    document, explore, dark, step = window.document, *PICTURES
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te", steps=steps)
     document.open(recipe)
     window.show_panes()
     wait_until(application, lambda: document.recipe == recipe)
     window.features.runs.run()
     wait_until(application, lambda: document.run_record is not None)
-    document.select((selected,))
-    wait(application, SETTLE)
-    window.grab().save(str(folder / file))
+    document.select(("fx:linear0",))
+    window.set_mode("explore")
+    for scheme, file in (("dark", dark), ("light", explore)):
+        theme.set_scheme(scheme)
+        save_small(application, window, folder / file)
+    document.select(())
+    window.set_mode("step")
+    assert document.snapshot is not None
+    (fused,) = (each.number for each in document.snapshot.passes if each.name == "FuseOps")
+    window.features.stepping.go(Moment(section="passes", index=fused))
+    save_small(application, window, folder / step)
+    window.features.stepping.leave()
 
 
 def save_small(application: QApplication, window: MainWindow, file: Path) -> None:
