@@ -668,6 +668,7 @@ ROLES = {
     "SegmentedSwitch": _ROLE.ComboBox,
     "GraphCanvas": _ROLE.Canvas,
     "DrawingPad": _ROLE.Canvas,
+    "FunctionChips": _ROLE.List,
     "HeatMap": _ROLE.Table,
     "Chart": _ROLE.Chart,
     "Bars": _ROLE.Chart,

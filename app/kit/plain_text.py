@@ -85,7 +85,9 @@ class MarkupLabel(QLabel):
     # Qt
 
     def setText(self, text: str) -> None:
-        super().setText(markup("{0}", text))
+        shown = markup("{0}", text)
+        # Shift+Tab never leaves a text that begins with a link (measured with Qt 6.11).
+        super().setText(f"\u200b{shown}" if shown.startswith("<a ") else shown)
 
 
 class PlainTextEdit(QPlainTextEdit):

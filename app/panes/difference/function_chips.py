@@ -57,7 +57,7 @@ class FunctionChips(QWidget):
         self._areas: list[QRectF] = []
         self.setAccessibleName(name)
         self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFixedHeight(34)
         theme.notifier().changed.connect(self.update)
@@ -66,6 +66,8 @@ class FunctionChips(QWidget):
         """Set the chips."""
         if tuple(chips) != self._chips:
             self._chips = tuple(chips)
+            focus = Qt.FocusPolicy.TabFocus if chips else Qt.FocusPolicy.NoFocus
+            self.setFocusPolicy(focus)
             self._arrange()
 
     def chips(self) -> tuple[Chip, ...]:
@@ -132,6 +134,9 @@ class FunctionChips(QWidget):
     def _choose(self, action: QAction) -> None:
         self.chosen.emit(action.data())
 
+    def _has_current(self) -> bool:
+        return any(chip.name == self._current for chip in self._shown())
+
     def _at(self, x: float) -> int:
         areas = enumerate(self._areas)
         return next((place for place, area in areas if area.left() <= x <= area.right()), -1)
@@ -166,6 +171,10 @@ class FunctionChips(QWidget):
         super().focusInEvent(event)
         self.update()
 
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.update()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         names = [chip.name for chip in self._chips]
@@ -193,7 +202,7 @@ class FunctionChips(QWidget):
             ground = colours.accent_ground if current else colours.panel
             if place == self._hovered and not current:
                 ground = colours.hover
-            ring = current and self.hasFocus()
+            ring = self.hasFocus() and (current or not (place or self._has_current()))
             painter.setPen(QPen(QColor(colours.accent if ring else colours.line), 1))
             painter.setBrush(QColor(ground))
             painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)

@@ -68,6 +68,7 @@ class DetailsView(Pane):
         self._area.setWidgetResizable(True)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._area.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         buttons = QWidget()
         row_of(buttons, (self.compare, 1), (self.schedule, 1), margins=(12, 8, 12, 8), spacing=6)
         page = QWidget()
@@ -222,7 +223,10 @@ class DetailsView(Pane):
             links.setFont(ui_font(_PIXELS))
             links.setText(_chips(fact) if fact.entities else _link(fact))
             links.linkActivated.connect(self._follow)
-            links.setTextInteractionFlags(Qt.TextInteractionFlag.LinksAccessibleByMouse)
+            links.setTextInteractionFlags(
+                Qt.TextInteractionFlag.LinksAccessibleByMouse
+                | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+            )
             links.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             return links
         if fact.note:

@@ -128,7 +128,7 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     window.page.setFocus()
     QTest.keyClick(window.page, Qt.Key.Key_Tab)
     QTest.keyClick(window.page, Qt.Key.Key_Return)
-    assert opened.heading() == "Steps"
+    assert opened.heading() == "Compare"
 
 
 def test_a_command_opens_with_its_options(
