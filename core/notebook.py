@@ -22,7 +22,19 @@ from lowerscope.core.files.in_memory import OPTION, SHOWN, TAKEN, Order, Parcel,
 from lowerscope.core.files.report import template
 from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.graph import DEFAULT, STRATEGY_LETTERS, TITLE_BAR, Edge, cut_to
+from lowerscope.core.model.graph import (
+    BADGE,
+    DEFAULT,
+    HEADER,
+    NAME_LINE,
+    PADDING,
+    PILLS,
+    ROW,
+    STRATEGY_LETTERS,
+    TITLE_BAR,
+    Edge,
+    cut_to,
+)
 from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import GraphQuery, RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Recipe
@@ -266,6 +278,12 @@ def page(explored: Exploration) -> str:
         MARGIN=12,
         MOST_LINES=MOST_LINES,
         TITLE_BAR=TITLE_BAR,
+        PILLS=PILLS,
+        PADDING=PADDING,
+        BADGE=BADGE,
+        HEADER=HEADER,
+        NAME_LINE=NAME_LINE,
+        ROW=ROW,
         LETTERS=STRATEGY_LETTERS,
         cut=lambda title, width: cut_to(title, width, DEFAULT.title_width),
         path_of=_path,

@@ -520,8 +520,7 @@ class Stages:
     def script_of(self, function: Any, name: str) -> str:
         """Return the script of a function, cached for all modules that share it."""
         # Keep the function with its text, so that its address is not reused.
-        _, text = self.keep(
-            "function text",
+        _, text = self._memo.get(
             key_of("function text", function.__chandle__(), name),
             lambda: (function, function_script(function, name)),
             lambda kept: 2 * len(kept[1]),

@@ -631,9 +631,6 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         Button("schedule-moves", "search", "Primitives"),
         Button("measure-function", "measure", "Measure"),
         Button("new-variant", "plus", "Variant"),
-        Button("by-rule", "auto", "By rule"),
-        Button("tune", "tune", "Tune"),
-        Button("apply-to-model", "check", "Apply"),
     ),
     "run": (
         Button("measure-again", "measure", "Measure"),
@@ -815,7 +812,7 @@ class MenuCorner(QWidget):
         return False
 
 
-_AROUND = 24
+_AROUND = 32
 """Pixels that a menu has beside its title, at most."""
 
 _INSET = 2

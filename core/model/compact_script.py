@@ -19,6 +19,9 @@ LANGUAGE = "tvmscript"
 LONGEST = 3_000
 """Characters of the longest line that is shortened; a longer one holds data."""
 
+MOST_CHARACTERS, MOST_LINES = 1_500_000, 50_000
+"""The longest script that has a compact form: to find what is left out takes less than a second."""
+
 
 class Edit(NamedTuple):
     """Replacement of the columns from `start` to `end` of a line."""
@@ -56,6 +59,7 @@ def compact_script(
 
     Numbers are without their types, constants have the names of parameters, and arguments that are
     None, and the lines that every script has, are hidden. The types of bindings become notes.
+    A script that is too long stays as printed.
 
     Args:
         text: The script as printed.
@@ -63,6 +67,8 @@ def compact_script(
             to ``linear0.weight``.
         types: Whether the types of bindings stay in their lines.
     """
+    if len(text) > MOST_CHARACTERS or text.count("\n") >= MOST_LINES:
+        return CompactScript()
     lines = text.split("\n")
     edits: dict[int, Edits] = {}
     notes: dict[int, str] = {}
@@ -111,8 +117,10 @@ def printed_column(edits: Edits, column: int, *, end: bool = False) -> int:
     return column - shift
 
 
+# An escape outside of a string is skipped: otherwise, each quote after one without an end would be
+# looked at as the start of a string, to the end of the line.
 _NUMBER = re.compile(
-    r'"(?:\\.|[^"\\])*"|(?P<type>T\.(?:u?int|b?float)\d+\()(?P<number>-?[\d.]+(?:e[-+]?\d+)?)\)'
+    r'"(?:\\.|[^"\\])*+"|\\.|(?P<type>T\.(?:u?int|b?float)\d+\()(?P<number>-?[\d.]+(?:e[-+]?\d+)?)\)'
 )
 _CONSTANT = re.compile(r'metadata\["[\w.]+"\](\[\d+\])')
 _DTYPE = re.compile(r'R\.Tensor\(\([^()]*\), (dtype=)"')
@@ -184,10 +192,11 @@ def _note(type_text: str) -> str:
         if end < 0 or not text.startswith("(", begin):
             return ""
         extents = [each.strip().strip('"') for each in _arguments(text[begin + 1 : end - 1])]
-        found = _DTYPE_OF.search(text, begin)
+        following = text.find(_TENSOR, end)
+        found = _DTYPE_OF.search(text, end, following if following >= 0 else len(text))
         dtype = "" if found is None or found[1] == "float32" else f" {found[1]}"
         notes.append(shape_text(extents) + dtype)
-        begin = text.find(_TENSOR, begin)
+        begin = following
     return ", ".join(notes)
 
 

@@ -60,7 +60,9 @@ def marked_variables(window: MainWindow) -> set[str]:
         if line.startswith("    @"):
             break
         binding = _BINDING.match(line)
-        if code.editor.is_selected(number) and binding is not None:
+        # Lines that are hidden or wrapped have other numbers where they are shown.
+        shown = code.editor.content.first_of(number)
+        if binding is not None and code.editor.is_selected(shown):
             found.add(binding[1])
     return found
 

@@ -434,7 +434,7 @@ def test_what_a_child_says_is_shown_as_it_is(
     document.report(problem)
     assert wait_until(window.status.job.isVisible)
     check_shown(window, trap)
-    assert window.status.job.text() == f"{text}…"
+    assert window.status.job.text() == f"{text}… 50 %"
     assert text in window.panes.log.toPlainText()
     assert shows(window.panes.problems, text)
     window.banner.show_message(text, "info")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from lowerscope.core.model.compact_script import CompactScript, Edit, Edits, edited, printed_column
@@ -17,6 +19,10 @@ MOST_LINES = 250_000
 
 LEAST_COLUMNS = 24
 """Narrowest width that lines are wrapped to."""
+
+WRAPPED_LINES, WRAPPED_CHARACTERS = 50_000, 300_000
+"""Lines of the longest text that is wrapped, and the characters of its lines that are too wide: the
+lines after these are as wide as they are."""
 
 _CUT = " …"
 _HANG, _HANG_OF_HEADER = 4, 8
@@ -52,6 +58,7 @@ class ShownLines:
         self.text = text
         self.form = CompactScript() if form is None else form
         self.columns = columns and max(LEAST_COLUMNS, columns)
+        self._left = WRAPPED_CHARACTERS  # Characters that can be wrapped yet.
         self.headings = headings
         # The last element is the rest of the text.
         self.whole_lines: Sequence[str] = text.split("\n", MOST_LINES - 1)
@@ -149,8 +156,11 @@ class ShownLines:
     # Arrangement
 
     def _arrange(self) -> None:
-        hidden, headings, columns = self.form.hidden, self.headings, self.columns
-        if not (hidden or headings or columns):
+        hidden, headings = self.form.hidden, self.headings
+        wraps = bool(self.columns) and len(self.whole_lines) <= WRAPPED_LINES
+        if not wraps:
+            self._left = 0
+        if not (hidden or headings or wraps):
             if self._edits:
                 self.lines = list(self.whole_lines)
                 for number, edits in self._edits.items():
@@ -185,8 +195,9 @@ class ShownLines:
     def _wrapped(self, at: int, line: str) -> list[Piece]:
         columns, note = self.columns, self.form.notes.get(at, "")
         reserved = len(note) + _BESIDE_NOTE if note else 0
-        if not columns or len(line) + reserved <= columns:
+        if not columns or len(line) + reserved <= columns or len(line) > self._left:
             return [Piece(at, 0, len(line))]
+        self._left -= len(line)
         return [Piece(at, *part) for part in wrap(line, columns, reserved)]
 
 
@@ -227,9 +238,11 @@ class _Break(NamedTuple):
     cost: int
 
 
+_COLUMN = attrgetter("column")
 _DEFINITION = re.compile(r" *(?:async +)?def \w+\(")
 _TOKEN = re.compile(
-    r"""(?P<string>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
+    r"""(?P<string>"(?:\\.|[^"\\])*+"|'(?:\\.|[^'\\])*+')
+    |(?P<escape>\\.)  # Outside of a string: of quotes, only the last of a kind can be without end.
     |(?P<comment>\#.*)
     |(?P<arrow>\)\ ->\ )
     |(?P<list>\[)|(?P<open>[({])|(?P<close>[)\]}])
@@ -290,17 +303,20 @@ def _filled(
     hang: int,
 ) -> Iterator[Part]:
     """Yield parts of a range of a line, each as long as fits; a long name is indented less."""
-    ends = [*(each.column for each in breaks), end]
+    after = bisect_right(breaks, start, key=_COLUMN)
     while start < end:
-        word = line[start : next(each for each in ends if each > start)].rstrip()
+        after = bisect_right(breaks, start, after, key=_COLUMN)
+        following = breaks[after].column if after < len(breaks) else end
+        word = line[start : min(end, following)].rstrip()
         indent = min(indent, max(0, columns - len(word)))
         room = columns - indent
         if end - start <= room:
             break
-        fitting = [each for each in breaks if start < each.column <= start + room + 1]
+        fitting = breaks[after : bisect_right(breaks, start + room + 1, after, key=_COLUMN)]
         late = [each for each in fitting if each.column - start >= 0.4 * room]
         # Not in the leading spaces.
-        late = [each for each in late or fitting if line[start : each.column].strip()]
+        blank = room + 1 - len(line[start : start + room + 1].lstrip())
+        late = [each for each in late or fitting if each.column - start > blank]
         best = min(late, key=lambda each: (each.cost, -each.column), default=None)
         at = start + room if best is None else best.column
         yield start, start + len(line[start:at].rstrip()), indent
@@ -319,7 +335,7 @@ def _signature(
     indent = len(line) - len(line.lstrip(" "))
     results = [each.column for each in breaks if each.cost == 0][:1]
     yield 0, begin, 0
-    starts = [each for each in starts if not results or each < results[0]]
+    starts = [begin, *(each for each in starts[1:] if not results or each < results[0])]
     ends = [*starts[1:], *results, len(line)]
     for start, end in zip([*starts, *results], ends, strict=True):
         if start < end:

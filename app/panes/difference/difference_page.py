@@ -139,6 +139,8 @@ class DifferencePage(QWidget):
         self._record: DifferenceRecord | None = None
         self._sides: tuple[ComparedModule, ComparedModule] | None = None
         self._wanted: Kind = "relax"
+        # Whether the kind was chosen for these sides: it stays then, though nothing of it differs.
+        self._is_chosen = False
         self._all = False
         self._only = ""
         self.diff = DiffView(self.tr("Difference"), changed_words)
@@ -159,9 +161,10 @@ class DifferencePage(QWidget):
 
     @property
     def kind(self) -> Kind:
-        """The kind of the functions shown: the chosen one, or the other if it alone changed."""
+        """The kind of the functions shown: the chosen one, or on other sides what alone changed."""
         found = {kind for kind in get_args(Kind) if self.changed(kind)}
-        return self._wanted if self._wanted in found or not found else next(iter(found))
+        is_kept = self._is_chosen or self._wanted in found or not found
+        return self._wanted if is_kept else next(iter(found))
 
     @property
     def relax_function(self) -> str:
@@ -170,8 +173,8 @@ class DifferencePage(QWidget):
 
     def set_kind(self, kind: Kind) -> None:
         """Show the functions of a kind."""
-        if kind != self._wanted:
-            self._wanted = kind
+        before, self._wanted, self._is_chosen = self.kind, kind, True
+        if kind != before:
             self._show_functions()
 
     @property
@@ -221,6 +224,7 @@ class DifferencePage(QWidget):
         return None if sides is None else DifferenceQuery(*sides)
 
     def _take(self, record: DifferenceRecord) -> None:
+        self._is_chosen = self._is_chosen and self._sides == self._pins.sides
         self._record, self._sides = record, self._pins.sides
         self._show_functions()
         self._follow_selection()

@@ -8,7 +8,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.dialogs import Dialog
-from lowerscope.app.kit.help_key import set_page
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
@@ -39,7 +39,6 @@ class FusionDialog(Dialog):
         self._document = document
         self._asked = (one, other)
         self.setWindowTitle(self.tr("Why fused, or not"))
-        set_page(self, "fusion")
         self.one, self.other = QLineEdit(one), QLineEdit(other)
         form = QFormLayout()
         for title, line in (
@@ -49,7 +48,9 @@ class FusionDialog(Dialog):
             line.setPlaceholderText(self.tr("Node, binding or function"))
             line.setAccessibleName(title)
             line.editingFinished.connect(self._ask)
-            form.addRow(title, line)
+            label = Label(title)
+            label.setBuddy(line)
+            form.addRow(label, line)
         self.head, self.text = Label(role="title"), Label(wraps=True)
         self.cites = Label(role="quiet", wraps=True)
         for label in (self.head, self.text, self.cites):
@@ -68,6 +69,7 @@ class FusionDialog(Dialog):
             column.addWidget(widget)
         column.addStretch(1)
         column.addWidget(self.buttons)
+        offer_help(self, "fusion")
         self._answer: FusionAnswer | None = None
         self._watch = queries.watch(self, self._query, self._show, self._refuse, self._set_busy)
         document.on(("recipe",), self._follow)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from lowerscope.app.kit.code.shown_lines import ShownLines, wrap
@@ -60,6 +62,10 @@ def test_a_signature_has_a_line_for_each_parameter() -> None:
             ],
         ),
         ("x" * 50, ["x" * 34, "    " + "x" * 16]),
+        (
+            "def main() -> R.Tensor((1, 2), dtype=None):",
+            ["def main(", ") -> R.Tensor((1, 2), dtype=None):"],
+        ),
     ],
 )
 def test_lines_are_broken_where_they_are_read_apart(line: str, expected: list[str]) -> None:
@@ -90,3 +96,31 @@ def test_headings_are_neither_numbered_nor_copied() -> None:
     lines = ShownLines("dense\na\nb\nadd\nc", headings=(0, 3))
     assert [lines.number(each) for each in range(5)] == [0, 1, 2, 0, 1]
     assert lines.whole((0, 0), (4, 1)) == "a\nb\nc"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(" * 2_990,
+        "def f(" + "a, " * 990 + "):",
+        "x = " + '\\"' * 1_490,
+        "x = " + "'\"\\" * 990,
+        "",
+    ],
+    ids=["brackets", "parameters", "escapes", "quotes", "empty"],
+)
+def test_a_long_text_is_wrapped_as_far_as_the_time_goes(line: str) -> None:
+    text = "\n".join([line] * (4_000_000 // (len(line) + 1)))
+    start = time.process_time()
+    lines = ShownLines(text, compact_script(text), 40)
+    assert time.process_time() - start < 2
+    assert lines.text == text
+    assert lines.numbered(10**9) == len(lines.lines) - 1 or lines.continues(len(lines.lines) - 1)
+
+
+def test_lines_beyond_those_that_are_wrapped_are_as_wide_as_they_are() -> None:
+    line = f"x = f({'argument, ' * 99})"
+    lines = ShownLines("\n".join([line] * 1_000), columns=40)
+    assert max(map(len, lines.lines[:100])) <= 40
+    assert lines.lines[-1] == line
+    assert lines.number(len(lines.lines) - 1) == lines.count == 1_000

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from lowerscope.core.model.compact_script import Edit, compact_script, edited, printed_column
+import time
+
+import pytest
+
+from lowerscope.core.model.compact_script import (
+    MOST_CHARACTERS,
+    MOST_LINES,
+    Edit,
+    compact_script,
+    edited,
+    printed_column,
+)
 
 CONSTANT = 'metadata["ir.GenericConst"][0]'
 
@@ -80,3 +91,27 @@ def test_columns_are_those_of_the_printed_line() -> None:
     assert edited(line, edits) == "for i in 12:"
     assert [printed_column(edits, each) for each in (4, 9, 10, 11, 12)] == [4, 9, 9, 20, 21]
     assert [printed_column(edits, each, end=True) for each in (9, 10, 11)] == [9, 20, 20]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x: R.foo = f(1, out_ty=" + "R.Tensor((" * 140 + "1" + "))" * 140 + ")",
+        "x: R.foo = f(1, out_ty=R.Tuple(" + "R.Tensor((1,)), " * 140 + "))",
+        "T.R." + '\\"' * 1_490,
+        "T." + "T.int8(1)" * 300,
+    ],
+    ids=["nested", "tuple", "escapes", "numbers"],
+)
+def test_no_script_takes_long(line: str) -> None:
+    text = "\n".join([line] * (MOST_CHARACTERS // (len(line) + 1)))
+    start = time.process_time()
+    compact_script(text)
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("text", ["\n" * MOST_LINES, f"{RELAX}\n" * (MOST_CHARACTERS // 500)])
+def test_a_script_that_is_too_long_stays_as_printed(text: str) -> None:
+    form = compact_script(text)
+    assert not form.edits
+    assert not form.hidden

@@ -57,6 +57,7 @@ def test_records_of_an_mlp(example: Example) -> None:
         type="1×128 float32",
         label="Linear · 784 → 128",
         module="linear0",
+        family="dense",
         line=line,
         strategy="te",
         rule="te_linear",
