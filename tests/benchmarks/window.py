@@ -15,6 +15,7 @@ from pathlib import Path
 from PySide6.QtCore import QEventLoop, QSettings, QTimer
 from PySide6.QtWidgets import QApplication
 
+from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.start import make_window
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
@@ -195,6 +196,27 @@ def select() -> Iterator[Figure]:
                 times.append(milliseconds(lambda entity=entity: choose(entity)))  # type: ignore[misc]
                 wait(window, lambda: is_idle(window))
             yield within(f"select in {len(nodes):,} nodes, p95", [p95(times[1:])], 50)
+
+
+@benchmark("modes")
+def modes() -> Iterator[Figure]:
+    """Measure a change of the mode, until the window is painted."""
+    with opened("sample:resnet18", steps=find_pipeline("fuse").steps) as window:
+        window.document.select(("fx:layer1_0_conv1",))
+
+        def change(key: str) -> None:
+            window.set_mode(key)
+            QApplication.processEvents()
+            window.repaint()
+
+        # The first visits make what the panes show.
+        times = []
+        for visit in range(11):
+            for mode in MODES:
+                spent = milliseconds(lambda key=mode.key: change(key))  # type: ignore[misc]
+                times += [spent] if visit else []
+                wait(window, lambda: is_idle(window))
+        yield within("change of the mode, resnet18, p95", [p95(times)], 50)
 
 
 @benchmark("stepping")
