@@ -4,7 +4,14 @@ from functools import cache
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QGuiApplication, QPainter, QPaintEvent, QRegion
-from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLabel, QTabBar, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QApplication,
+    QLabel,
+    QScrollArea,
+    QTabBar,
+    QWidget,
+)
 from shiboken6 import isValid
 
 from lowerscope.app.kit import theme
@@ -58,9 +65,19 @@ class _FocusRings(QObject):
         elif old is not None or new is not self._clicked:
             # On return to a window, its focus is where it was, with or without the ring as before.
             self._clicked = None
+            _scroll_to(new)
             popup = new.window().windowType() == Qt.WindowType.Popup
             if not popup and (isinstance(new, _RINGED) or new.property(RINGED)):
                 self._ring = _Ring(new)
+
+
+def _scroll_to(widget: QWidget) -> None:
+    """Scroll the areas around a widget so that it is visible, whatever moved the focus."""
+    above = widget.parentWidget()
+    while above is not None:
+        if isinstance(above, QScrollArea):
+            above.ensureWidgetVisible(widget, 0, 0)
+        above = above.parentWidget()
 
 
 class _Ring(QWidget):
