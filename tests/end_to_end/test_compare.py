@@ -103,6 +103,13 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     assert page.nodes.table.selected_keys() == [f"fx:{second}"]
     window.set_mode("explore")
     assert window.panes.fx.graph.canvas.selection() == {f"fx:{second}"}
+    editor = window.panes.relax.script.code.editor
+    marked = [text for row, text in enumerate(editor.lines()) if editor.is_selected(row)]
+    bindings = window.document.snapshot.nodes[f"fx:{second}"].bindings
+    # The first row of each binding has its name.
+    assert [each.split()[0] for each in marked if " = " in each] == [
+        each.rpartition("/")[2] for each in bindings
+    ]
     trigger(window, "previous-difference")
     assert window.document.selection.chosen == ("fx:relu",)
     page = compare_page(window)

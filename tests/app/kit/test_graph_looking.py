@@ -214,7 +214,7 @@ def test_tab_leaves_the_graph(qtbot: QtBot, canvas: GraphCanvas, window: QWidget
 
 
 def is_complete(canvas: GraphCanvas, names: list[str]) -> bool:
-    """Whether these nodes are drawn: each has its header."""
+    """Return true where all of these nodes are drawn, each with its header."""
     picture = canvas.viewport().grab().toImage()
     nodes = {node.id: node for node in canvas.graph().boxes}
     for name in names:

@@ -44,7 +44,7 @@ SIZES = ((1366, 768), (1280, 720))
 SCALED_SIZES = ((1600, 1000),)
 
 SMALLEST = (800, 500)
-"""What a screen of 1600 × 1000 pixels has with scaling 2: the frame has to fit."""
+"""A screen of 1600 × 1000 pixels with scaling 2: the frame has to fit."""
 
 ELIDED = (Field, Pill, SearchField, ElidedLabel)
 """Widgets that elide their text, which is in the tool tip then."""

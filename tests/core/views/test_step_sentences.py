@@ -1,4 +1,4 @@
-"""What is said of a step: its sentence, the lines that moved, the nodes that it changed, code."""
+"""The texts of a step: its sentence, the lines that moved, the nodes that it changed, code."""
 
 from __future__ import annotations
 
