@@ -11,6 +11,7 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TouchingStepsQuery
+from lowerscope.core.model.texts import _
 
 
 class NodeSteps(QObject):
@@ -46,7 +47,7 @@ class NodeSteps(QObject):
         index = here.index if here is not None and here.section == "passes" else 0
         later = [number for number in numbers if number > index]
         if not later:
-            words = self.tr("No later pass changes anything of the selection.")
+            words = _("No later pass changes anything of the selection.")
             self._document.notify(words, "info")
             return
         if here is None or here.section != "passes":

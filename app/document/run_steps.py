@@ -16,6 +16,7 @@ from lowerscope.core.model.run_records import (
     RunRecord,
     parts_of_name,
 )
+from lowerscope.core.model.texts import _
 
 
 class RunSteps(QObject):
@@ -91,10 +92,10 @@ class RunSteps(QObject):
         if record is None or record.calls:
             return ""
         if record.ran_on:
-            return self.tr(NOT_THERE)
+            return _(NOT_THERE)
         return next(
             (each.reason for each in record.nodes if each.reason),
-            self.tr("its calls cannot be told apart, or there is none"),
+            _("its calls cannot be told apart, or there is none"),
         )
 
     def _follow(self) -> None:
@@ -163,7 +164,7 @@ class RunSteps(QObject):
         self._set(self._breaks - meant if meant <= self._breaks else self._breaks | meant)
         stops = {each for call in self.calls for each in (*call.nodes, *call.bindings)}
         if meant <= self._breaks and self.calls and meant.isdisjoint(stops):
-            text = self.tr("No call of the last run computes it, so there is nothing to break at.")
+            text = _("No call of the last run computes it, so there is nothing to break at.")
             self._document.notify(text, "info")
 
     def toggle_selected(self) -> None:

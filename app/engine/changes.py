@@ -12,6 +12,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.texts import _
 
 
 class Changes(QObject):
@@ -45,7 +46,7 @@ class Changes(QObject):
         if version.reads_files:
             self._queries.note_reload()
         self._recovering.abandon()
-        document.say(self.tr("Opening"))
+        document.say(_("Opening"))
         query = SnapshotQuery(recipe=version.recipe, metrics=document.metrics)
         self._slot.ask(query, self._accept, self._refuse, document.say)
 

@@ -19,6 +19,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Role, SnapshotQuery
 from lowerscope.core.model.recipe import Part, Recipe, applies_schedules, part_of, without_part
 from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.texts import _
 
 TWICE = 2
 """Number of children that have to crash on a part before it is no longer requested."""
@@ -70,11 +71,11 @@ class Recovering(QObject):
     def _crash_text(self, ending: Ending) -> str:
         client = self._children.engine if ending.role == "engine" else self._children.worker
         if client.state == "failed":
-            what = self.tr("It died again and again, and was given up; Run has a command for it.")
+            what = _("It died again and again, and was given up; Run has a command for it.")
         elif ending.role == "worker" or self._document.recipe is None:
-            what = self.tr("It is started anew; all that is open is as it was.")
+            what = _("It is started anew; all that is open is as it was.")
         else:
-            what = self.tr("It is started anew and the session replayed.")
+            what = _("It is started anew and the session replayed.")
         return f"{ending}. {what}"
 
     def remedy(self, recipe: Recipe) -> Recipe | None:
@@ -99,23 +100,26 @@ class Recovering(QObject):
         return None if self._deaths[self._last] < TWICE else part_of(recipe, self._last[1])
 
     def _say_off(self, part: Part) -> None:
-        role, _ = self._last
+        role, _unused = self._last
         del self._deaths[self._last]
         if part.kind == "step":
-            what = self.tr("step {0}, {1}").format(part.place + 1, part.name)
-            where = self.tr("its mark in Pipeline")
+            what = _("step {place}, {name}", place=part.place + 1, name=part.name)
+            where = _("its mark in Pipeline")
         elif part.kind == "primitive":
-            what = self.tr("{0} in the schedule of {1}").format(part.name, part.function)
-            where = self.tr("its mark in Schedule")
+            what = _("{name} in the schedule of {function}", name=part.name, function=part.function)
+            where = _("its mark in Schedule")
         else:
             name = part.name.removeprefix("fx:")
-            what = self.tr("the lowering that was chosen for {0}").format(name)
-            where = self.tr("the menu of overrides above")
-        text = self.tr(
-            "Two {0}s have died one after the other at {1}: it is switched off, and kept."
-            " To switch it on again there is {2}, or Undo."
+            what = _("the lowering that was chosen for {name}", name=name)
+            where = _("the menu of overrides above")
+        text = _(
+            "Two {role}s have died one after the other at {what}: it is switched off, and kept."
+            " To switch it on again there is {where}, or Undo.",
+            role=role,
+            what=what,
+            where=where,
         )
-        self._document.notify(text.format(role, what, where), "wrong")
+        self._document.notify(text, "wrong")
 
     def survived(self, role: Role, *kinds: str) -> None:
         """Reset the crash counts of work that a child has now completed.

@@ -13,6 +13,7 @@ from lowerscope.core.files.in_memory import handed_descriptors
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Role
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
 from lowerscope.core.sandbox.folder import own_folder
@@ -70,36 +71,36 @@ class Sandboxing(QObject):
     @property
     def availability(self) -> str:
         """Status of the sandbox in one line, for tool tips and settings."""
-        anything = self.tr("Code that is opened may do all that you may.")
+        anything = _("Code that is opened may do all that you may.")
         match self.state:
             case "on":
                 return self._said_on()
             case "off":
                 return anything
             case "missing":
-                return f"{self.tr('There is no sandbox: install bubblewrap (bwrap).')} {anything}"
+                return f"{_('There is no sandbox: install bubblewrap (bwrap).')} {anything}"
             case "refused":
                 return f"{self.reason} {anything}"
             case "held":
-                return f"{self.reason} {self.tr('No code runs until you decide.')}"
+                return f"{self.reason} {_('No code runs until you decide.')}"
 
     @property
     def reason(self) -> str:
         """The reason that the system cannot create a sandbox, as a sentence."""
-        return self.tr("The system makes no sandbox ({0}).").format(self._reason)
+        return _("The system makes no sandbox ({reason}).", reason=self._reason)
 
     @property
     def problem(self) -> Problem:
         """The problem of requests while no code may run without a sandbox."""
-        what = self.tr("no code runs: the system makes no sandbox ({0})").format(self._reason)
-        todo = self.tr("Try again with Run, Restart engine and worker")
+        what = _("no code runs: the system makes no sandbox ({reason})", reason=self._reason)
+        todo = _("Try again with Run, Restart engine and worker")
         return Problem(what=what, todo=todo, code="sandbox")
 
     def _said_on(self) -> str:
-        network = self.tr("it has no network")
+        network = _("it has no network")
         if self.has_network:
-            network = self.tr("the worker has network, for another machine")
-        return self.tr("Opened code can write only temporary files; {0}.").format(network)
+            network = _("the worker has network, for another machine")
+        return _("Opened code can write only temporary files; {network}.", network=network)
 
     def set_wanted(self, on: bool) -> None:
         """Enable or disable the sandbox from now on, and store that."""

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.client import EngineClient
+from lowerscope.core.model.texts import _
 
 LOOK_MS = 3000
 """Interval of the checks while the engine is busy."""
@@ -55,11 +56,12 @@ class Hanging(QObject):
             self._note_work(used)
         elif seconds * 1000 >= HANGS_MS and not self._is_said:
             self._is_said = True
-            text = self.tr(
-                "The engine has done nothing for {0} s: it waits for something, or hangs."
-                " Run → Restart engine and worker starts it anew, and nothing is lost."
+            text = _(
+                "The engine has done nothing for {seconds} s: it waits for something, or hangs."
+                " Run → Restart engine and worker starts it anew, and nothing is lost.",
+                seconds=round(seconds),
             )
-            self._document.notify(text.format(round(seconds)), "wrong")
+            self._document.notify(text, "wrong")
 
     def _note_work(self, used: float) -> None:
         self._since, self._used, self._is_said = time.monotonic(), used, False

@@ -16,9 +16,6 @@ class Host(Protocol):
     def widget(self) -> QWidget:
         """The parent of dialogs, and of objects that live as long as the window."""
 
-    def tr(self, text: str, /) -> str:
-        """Return a text in the window's language."""
-
     def view(self, kind: type[V]) -> V:
         """Return the pane, or the page of one, of a class; the panes are made on first use."""
 

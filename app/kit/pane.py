@@ -39,6 +39,7 @@ from lowerscope.app.kit.focus_ring import came_by_keyboard
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.texts import _
 
 _PIXELS = 12.0
 _HEIGHT = 24
@@ -132,7 +133,7 @@ class PaneTabs(QWidget):
         self._widths: dict[str, int] = {}
         self._current = ""
         self._hidden: list[str] = []
-        self._more = IconButton("down", self.tr("More"), size=(_MORE, _HEIGHT))
+        self._more = IconButton("down", _("More"), size=(_MORE, _HEIGHT))
         self._more.setParent(self)
         self._more.clicked.connect(self._open_menu)
         self._more.hide()
@@ -279,8 +280,8 @@ class ProgressLine(QWidget):
     def _become(self, state: str) -> None:
         self._state = state
         words = {
-            "busy": self.tr("working"),
-            "fraction": self.tr("{0} % done").format(round(self._fraction * 100)),
+            "busy": _("working"),
+            "fraction": _("{fraction} % done", fraction=round(self._fraction * 100)),
             "none": "",
         }
         self.setAccessibleName(words[state])
@@ -492,10 +493,8 @@ class _HeaderButtons(QWidget):
         super().__init__(header)
         self._header = header
         size, click = (22, 22), Qt.FocusPolicy.ClickFocus
-        maximise = IconButton(
-            "fit", self.tr("Maximise or restore the pane"), size=size, focus=click
-        )
-        window = IconButton("float", self.tr("In a window, or back"), size=size, focus=click)
+        maximise = IconButton("fit", _("Maximise or restore the pane"), size=size, focus=click)
+        window = IconButton("float", _("In a window, or back"), size=size, focus=click)
         maximise.clicked.connect(header.maximise_wanted)
         window.clicked.connect(header.window_wanted)
         row_of(self, maximise, window, margins=(8, 0, 6, 0))

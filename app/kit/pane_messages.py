@@ -10,6 +10,7 @@ from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.layouts import column_of, row_of, stretch
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics
+from lowerscope.core.model.texts import _
 
 
 class EmptyState(QWidget):
@@ -93,7 +94,7 @@ class Banner(QWidget):
         self._message.setMinimumWidth(40)
         self._message.setWordWrap(wraps)
         self._buttons: list[QPushButton] = []
-        self._close = IconButton("close", self.tr("Dismiss"))
+        self._close = IconButton("close", _("Dismiss"))
         self._close.clicked.connect(self._dismiss_by_user)
         self._row = row_of(self, (self._message, 1), self._close, margins=(12, 4, 6, 4), spacing=8)
         self._whole = ""

@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QWidget
 
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.core.model.texts import _
 
 _WIDTH = 92
 
@@ -19,7 +20,7 @@ class SlicesRow(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.title = Label(self.tr("slice"))
+        self.title = Label(_("slice"))
         self.title.setProperty("role", "quiet")
         self.fields: list[QSpinBox] = []
         self._shape: tuple[int, ...] = ()
@@ -67,10 +68,10 @@ class SlicesRow(QWidget):
         field = QSpinBox()
         field.setRange(0, max(0, extent - 1))
         field.setWrapping(True)
-        field.setSuffix(self.tr(" of {0}").format(extent))
+        field.setSuffix(_(" of {extent}", extent=extent))
         field.setFixedWidth(_WIDTH)
         field.setKeyboardTracking(False)
-        field.setAccessibleName(self.tr("Index in dimension {0}").format(place))
-        field.setToolTip(self.tr("Index in dimension {0}, of {1}").format(place, extent))
+        field.setAccessibleName(_("Index in dimension {place}", place=place))
+        field.setToolTip(_("Index in dimension {place}, of {extent}", place=place, extent=extent))
         field.valueChanged.connect(self.changed)
         return field

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSplitter, QSplitterHandle, QWidget
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.focus_ring import came_by_keyboard
 from lowerscope.app.kit.layouts import Part, row_of
+from lowerscope.core.model.texts import _
 
 STEP = 24
 """Pixels by which a key moves a line."""
@@ -57,8 +58,8 @@ class SplitLine(QSplitterHandle):
         super().__init__(orientation, parent)
         self._ring = False
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setAccessibleName(self.tr("Line between two parts"))
-        self.setAccessibleDescription(self.tr("The arrow keys move it"))
+        self.setAccessibleName(_("Line between two parts"))
+        self.setAccessibleDescription(_("The arrow keys move it"))
 
     def _across(self) -> bool:
         return self.orientation() == Qt.Orientation.Horizontal

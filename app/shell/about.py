@@ -24,6 +24,7 @@ from lowerscope.app.shell.preferences import Preferences, PreferenceStore
 from lowerscope.core.files.sources import PREFIX
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import usual_limit
+from lowerscope.core.model.texts import _
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class AboutDialog(Dialog):
 
     def __init__(self, store: PreferenceStore, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setWindowTitle(self.tr("About Lowerscope"))
+        self.setWindowTitle(_("About Lowerscope"))
         icon = Label()
         ratio = self.devicePixelRatioF()
         picture = QPixmap(str(ICONS / "lowerscope.png")).scaledToHeight(
@@ -149,9 +150,9 @@ class AboutDialog(Dialog):
         picture.setDevicePixelRatio(ratio)
         icon.setPixmap(picture)
         name = Label("Lowerscope", role="heading")
-        what = Label(self.tr("A debugger for lowering, from PyTorch to machine code."))
+        what = Label(_("A debugger for lowering, from PyTorch to machine code."))
         licence = Label(
-            self.tr("Apache-2.0. Inter and JetBrains Mono are under the SIL Open Font License."),
+            _("Apache-2.0. Inter and JetBrains Mono are under the SIL Open Font License."),
             role="quiet",
         )
         licence.setProperty("role", "quiet")
@@ -159,17 +160,15 @@ class AboutDialog(Dialog):
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setFont(code_font())
-        self.text.setAccessibleName(self.tr("Details for a report"))
+        self.text.setAccessibleName(_("Details for a report"))
         self.text.document().setDocumentMargin(8)
         self.said = Label(
-            self.tr("Of paths, only last names are in it. Look it through before you send it."),
+            _("Of paths, only last names are in it. Look it through before you send it."),
             role="quiet",
             wraps=True,
         )
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        self.copy = buttons.addButton(
-            self.tr("Copy details"), QDialogButtonBox.ButtonRole.ActionRole
-        )
+        self.copy = buttons.addButton(_("Copy details"), QDialogButtonBox.ButtonRole.ActionRole)
         self.copy.clicked.connect(self._copy)
         self.copy.setDefault(True)
         buttons.rejected.connect(self.reject)
@@ -188,4 +187,4 @@ class AboutDialog(Dialog):
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text.toPlainText())
-        self.said.setText(self.tr("Copied."))
+        self.said.setText(_("Copied."))

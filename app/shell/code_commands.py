@@ -15,6 +15,7 @@ from shiboken6 import isValid
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.code.code_view import CodeView
@@ -43,16 +44,15 @@ class CodeCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        tr = self._window.tr
         colouring = self._colouring
         return (
-            Command("find-in-text", tr("&Find in the text…"), self._find, "Ctrl+F"),
-            Command("go-to-line", tr("&Go to line…"), self._go_to_line, "Ctrl+G"),
-            Command("fold-all", tr("F&old all functions"), self._fold_all),
-            Command("unfold-all", tr("&Unfold all"), self._unfold_all),
+            Command("find-in-text", _("&Find in the text…"), self._find, "Ctrl+F"),
+            Command("go-to-line", _("&Go to line…"), self._go_to_line, "Ctrl+G"),
+            Command("fold-all", _("F&old all functions"), self._fold_all),
+            Command("unfold-all", _("&Unfold all"), self._unfold_all),
             Command(
                 "line-colours",
-                tr("&Colour lines by node"),
+                _("&Colour lines by node"),
                 colouring.toggle,
                 "Ctrl+Shift+L",
                 checked=lambda: colouring.on,
@@ -60,14 +60,14 @@ class CodeCommands(QObject):
             *(
                 Command(key, title, partial(self._switch, name), checked=partial(self._is_on, name))
                 for key, title, name in (
-                    ("compact", tr("&Compact script"), "compact"),
-                    ("wrap-lines", tr("&Wrap long lines"), "wraps"),
-                    ("show-types", tr("T&ypes of bindings"), "types"),
-                    ("follow-selection", tr("TensorIR follows the &selection"), "follows"),
+                    ("compact", _("&Compact script"), "compact"),
+                    ("wrap-lines", _("&Wrap long lines"), "wraps"),
+                    ("show-types", _("T&ypes of bindings"), "types"),
+                    ("follow-selection", _("TensorIR follows the &selection"), "follows"),
                 )
             ),
-            Command("copy-script", tr("Co&py the text as printed"), self._copy, enabled=self._has),
-            Command("go-to-source", tr("&Go to the source"), self._show_source, enabled=self._has),
+            Command("copy-script", _("Co&py the text as printed"), self._copy, enabled=self._has),
+            Command("go-to-source", _("&Go to the source"), self._show_source, enabled=self._has),
         )
 
     def _switch(self, name: str) -> None:

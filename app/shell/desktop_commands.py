@@ -18,14 +18,14 @@ from lowerscope.app.shell.help_commands import Help
 from lowerscope.app.shell.preferences import PreferenceStore
 from lowerscope.core.files.cache import cache_size, clear_cache
 from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.texts import _
 
 
 def setting_up(store: PreferenceStore, parent: QWidget) -> Command:
     """Return the command that opens the settings."""
-    tr = parent.tr
     return Command(
         "settings",
-        tr("Setti&ngs…"),
+        _("Setti&ngs…"),
         partial(_settings, store, parent),
         "Ctrl+,",
     )
@@ -33,16 +33,15 @@ def setting_up(store: PreferenceStore, parent: QWidget) -> Command:
 
 def limiting(store: PreferenceStore, parent: QWidget) -> tuple[Command, ...]:
     """Return the commands on the memory of runs."""
-    tr = parent.tr
     return (
         Command(
             "memory-limit",
-            tr("&Memory limit of the worker…"),
+            _("&Memory limit of the worker…"),
             partial(_settings, store, parent, "memory_limit"),
         ),
         Command(
             "keep",
-            tr("Memory for &values of a run…"),
+            _("Memory for &values of a run…"),
             partial(_settings, store, parent, "keep"),
         ),
     )
@@ -56,17 +55,16 @@ def helping(
     parent: QWidget,
 ) -> tuple[Command, ...]:
     """Return the commands of the menu Help."""
-    tr = parent.tr
     return (
-        Command("palette", tr("&All commands…"), show_palette, "Ctrl+K; Ctrl+Shift+P"),
+        Command("palette", _("&All commands…"), show_palette, "Ctrl+K; Ctrl+Shift+P"),
         Command(
             "shortcuts",
-            tr("&Keyboard shortcuts"),
+            _("&Keyboard shortcuts"),
             partial(_shortcuts, commands, parent),
             "Ctrl+?",
         ),
         *help.commands(),
-        Command("about", tr("A&bout Lowerscope"), partial(_about, store, parent)),
+        Command("about", _("A&bout Lowerscope"), partial(_about, store, parent)),
     )
 
 
@@ -113,15 +111,15 @@ class ClearCaches(QObject):
 
     def ask(self) -> None:
         """Show the dialog, if there is something to clear."""
-        tr, size = self.tr, cache_size()
+        size = cache_size()
         if not size:
-            self._document.notify(tr("The caches are empty"), "info")
+            self._document.notify(_("The caches are empty"), "info")
             return
         question = Question(
-            tr("Clear caches"),
-            tr("Clear {0} of caches?").format(bytes_text(size)),
-            tr("Clear"),
-            tr(
+            _("Clear caches"),
+            _("Clear {size} of caches?", size=bytes_text(size)),
+            _("Clear"),
+            _(
                 "Schedules that tuning has found, and what was measured of this machine, are"
                 " searched for and measured again when they are needed."
             ),
@@ -137,9 +135,9 @@ class ClearCaches(QObject):
         except OSError as error:
             notify(str(error), "wrong")
             return
-        said = self.tr("Removed {0} of caches").format(bytes_text(cleared.freed))
+        said = _("Removed {freed} of caches", freed=bytes_text(cleared.freed))
         if cleared.in_use:
-            kept = self.tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))
+            kept = _("{in_use} stay: a tuning adds to them", in_use=bytes_text(cleared.in_use))
             said = f"{said}; {kept}"
         notify(said, "info")
         self.cleared.emit()
@@ -152,6 +150,6 @@ def clearing(document: Document, parent: QWidget) -> Command:
     """Return the command that clears the caches."""
     return Command(
         "clear-caches",
-        parent.tr("&Clear caches…"),
+        _("&Clear caches…"),
         partial(ask_to_clear, document, parent),
     )

@@ -13,6 +13,7 @@ from shiboken6 import isValid
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.canvas.colouring import Colouring
 from lowerscope.app.kit.commands import Command
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
@@ -76,7 +77,6 @@ class Graphs(QObject):
 
     def commands(self) -> list[Command]:
         """Return the graph commands, in the order of the menu."""
-        tr = self._window.tr
 
         def of_page(act: Callable[[GraphPage], object]) -> Callable[[], None]:
             def run() -> None:
@@ -109,79 +109,79 @@ class Graphs(QObject):
         return [
             Command(
                 "find-node",
-                tr("Find a &node…"),
+                _("Find a &node…"),
                 of_canvas(lambda canvas: canvas.open_find()),
                 key_there="/",
             ),
             Command(
                 "graph-card",
-                tr("What is &known of the node"),
+                _("What is &known of the node"),
                 of_canvas(lambda canvas: canvas.show_card()),
                 key_there="I",
             ),
             Command(
                 "fit-graph",
-                tr("&Fit the graph"),
+                _("&Fit the graph"),
                 of_canvas(lambda canvas: canvas.fit()),
                 key_there="F",
             ),
             Command(
                 "zoom-to-selection",
-                tr("&Zoom to the selection"),
+                _("&Zoom to the selection"),
                 of_canvas(lambda canvas: canvas.zoom_to_selection()),
                 key_there="Z",
             ),
             Command(
                 "graph-size",
-                tr("&Actual size"),
+                _("&Actual size"),
                 of_canvas(lambda canvas: canvas.reset_zoom()),
                 key_there="0",
             ),
             Command(
                 "collapse-all",
-                tr("&Collapse all modules and fused functions"),
+                _("&Collapse all modules and fused functions"),
                 of_page(lambda page: page.collapse_all()),
             ),
             Command(
                 "expand-all",
-                tr("&Expand all modules and fused functions"),
+                _("&Expand all modules and fused functions"),
                 of_page(lambda page: page.expand_all()),
             ),
             Command(
                 "fitting-level",
-                tr("Modules &that fit"),
+                _("Modules &that fit"),
                 of_page(lambda page: page.show_fitting_level()),
             ),
             Command(
                 "edge-labels",
-                tr("&Values beside all edges"),
+                _("&Values beside all edges"),
                 of_canvas(lambda canvas: canvas.switch_labels()),
                 checked=is_on(lambda canvas: canvas.labels()),
                 key_there="L",
             ),
             Command(
                 "graph-overview",
-                tr("&Overview"),
+                _("&Overview"),
                 of_canvas(lambda canvas: canvas.switch_minimap()),
                 checked=is_on(lambda canvas: canvas.wants_minimap()),
                 key_there="M",
             ),
             Command(
                 "node-colours",
-                tr("Colours of nodes: by operator family or by &strategy"),
+                _("Colours of nodes: by operator family or by &strategy"),
                 of_canvas(lambda canvas: canvas.switch_colouring()),
                 key_there="C",
             ),
             Command(
                 "colours-time",
-                tr("Colours of nodes: &by time"),
+                _("Colours of nodes: &by time"),
                 of_canvas(lambda canvas: canvas.set_colouring("time")),
                 enabled=lambda: not why_not("time"),
                 reason=partial(why_not, "time"),
             ),
             Command(
                 "colours-error",
-                tr("Colours of nodes: by e&rror"),
+                _("Colours of nodes: by e&rror"),
                 of_canvas(lambda canvas: canvas.set_colouring("error")),
                 enabled=lambda: not why_not("error"),
                 reason=partial(why_not, "error"),

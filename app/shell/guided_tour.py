@@ -14,6 +14,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -110,7 +111,7 @@ class GuidedTour(QObject):
         self.ended.emit()
 
     def _made(self) -> tuple[Stop, ...]:
-        tr, document, search = self.tr, self._document, self._search
+        document, search = self._document, self._search
         bar, panes, stepping = self._bar, self._panes, self._stepping
 
         def whole(widget: QWidget) -> Callable[[], tuple[QWidget, QRect]]:
@@ -140,55 +141,55 @@ class GuidedTour(QObject):
         return (
             Stop(
                 "explore",
-                tr("This graph is the model, as torch traced it: one box for each operation."),
-                tr("Click linear0."),
+                _("This graph is the model, as torch traced it: one box for each operation."),
+                _("Click linear0."),
                 node,
                 lambda: "fx:linear0" in document.selection.chosen,
             ),
             Stop(
                 "explore",
-                tr(
+                _(
                     "Its lines in Relax are marked, and TensorIR has the functions that they call."
                     " The same model can be lowered to TensorIR from the start."
                 ),
-                tr("Choose TE."),
+                _("Choose TE."),
                 lowering,
                 is_te,
             ),
             Stop(
                 "explore",
-                tr(
+                _(
                     "Run compiles the module, runs it in a process of its own, and compares it"
                     " with torch on the same input."
                 ),
-                tr("Press Run, or F5."),
+                _("Press Run, or F5."),
                 whole(bar.run),
                 lambda: document.run_record is not None and not document.running,
             ),
             Stop(
                 "explore",
-                tr(
+                _(
                     "The verdict is at the left of Run: right or wrong, by how much, and how fast."
                     " Step shows what each pass did to the module on the way."
                 ),
-                tr("Choose Step, or press Ctrl+2."),
+                _("Choose Step, or press Ctrl+2."),
                 tab,
                 lambda: panes.mode == "step",
             ),
             Stop(
                 "step",
-                tr("Each row of the list is a step. Before and after it stand side by side."),
-                tr("Choose a step that changed something."),
+                _("Each row of the list is a step. Before and after it stand side by side."),
+                _("Choose a step that changed something."),
                 whole(panes.pipeline),
                 lambda: stepping.here is not None,
             ),
             Stop(
                 "step",
-                tr(
+                _(
                     "All panes show this step, in every mode, until you leave it. All other"
                     " commands are in the search at the top right (Ctrl+K), and Help has the rest."
                 ),
-                tr("Leave the step: click ✕ on its chip, or press Esc."),
+                _("Leave the step: click ✕ on its chip, or press Esc."),
                 chip,
                 lambda: stepping.here is None,
             ),
@@ -257,14 +258,14 @@ class Bubble(QWidget):
         self._target = QRect()
         self._at: tuple[QWidget, QRect] | None = None
         self._halo = Halo(window)
-        self.setAccessibleName(self.tr("Tour"))
+        self.setAccessibleName(_("Tour"))
         self.number = Label(role="quiet")
         self.text = Label(wraps=True)
         self.todo = Label(role="title", wraps=True)
-        close = IconButton("close", self.tr("Close the tour"))
+        close = IconButton("close", _("Close the tour"))
         close.clicked.connect(self.closed)
-        self.back = push_button(self.tr("Back"))
-        self.next = push_button(self.tr("Next"), look="primary")
+        self.back = push_button(_("Back"))
+        self.next = push_button(_("Next"), look="primary")
         head = row_of(None, self.number, STRETCH, close)
         foot = row_of(None, STRETCH, self.back, self.next, spacing=8)
         inset = _ARROW + _EDGE
@@ -278,11 +279,11 @@ class Bubble(QWidget):
 
     def show_stop(self, stop: Stop, place: int, count: int) -> None:
         """Show the text of a stop."""
-        self.number.setText(self.tr("{0} of {1}").format(place + 1, count))
+        self.number.setText(_("{place} of {count}", place=place + 1, count=count))
         self.text.setText(stop.text)
         self.todo.setText(stop.todo)
         self.back.setEnabled(place > 0)
-        self.next.setText(self.tr("Finish") if place + 1 == count else self.tr("Next"))
+        self.next.setText(_("Finish") if place + 1 == count else _("Next"))
         self.setAccessibleDescription(f"{stop.text} {stop.todo}")
 
     def point_at(self, widget: QWidget, part: QRect) -> None:

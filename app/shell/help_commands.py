@@ -13,6 +13,7 @@ from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.help_key import PAGE, notifier
 from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.pane import Pane
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.help_window import HelpWindow
@@ -34,12 +35,11 @@ class Help(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu Help."""
-        tr = self._host.tr
         return (
-            Command("help", tr("&Help on this pane"), self.show_here, "F1"),
-            Command("help-contents", tr("C&ontents"), partial(self.show, "README")),
-            Command("tour-page", tr("A tour to &read"), partial(self.show, BEGIN)),
-            Command("course", tr("The &course, step by step"), partial(self.show, "course")),
+            Command("help", _("&Help on this pane"), self.show_here, "F1"),
+            Command("help-contents", _("C&ontents"), partial(self.show, "README")),
+            Command("tour-page", _("A tour to &read"), partial(self.show, BEGIN)),
+            Command("course", _("The &course, step by step"), partial(self.show, "course")),
         )
 
     def show_here(self) -> None:

@@ -38,6 +38,7 @@ from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.files.sources import with_absolute_paths
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _, _n
 from lowerscope.resources import HELP
 
 # --- Commands in help pages: a click opens in the window what they refer to ---
@@ -69,15 +70,15 @@ class CourseFiles(QWidget):
         super().__init__(parent)
         self._open_recipe, self._report = open_recipe, report
         self._folder: Path | None = None
-        self.write = push_button(self.tr("Write its files…"), act=self.choose_folder)
+        self.write = push_button(_("Write its files…"), act=self.choose_folder)
         self.where = Label(
-            self.tr("Write the files of the page first, then click its commands."), role="quiet"
+            _("Write the files of the page first, then click its commands."), role="quiet"
         )
         row_of(self, (self.where, 1), self.write, margins=(12, 8, 12, 8), spacing=None)
 
     def choose_folder(self) -> None:
         """Select a folder in a dialog, and write the page's files to it."""
-        chosen = QFileDialog.getExistingDirectory(self, self.tr("Where to put the folder course"))
+        chosen = QFileDialog.getExistingDirectory(self, _("Where to put the folder course"))
         if chosen:
             self.write_files(Path(chosen) / "course")
 
@@ -148,25 +149,25 @@ class HelpWindow(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.resize(QSize(*SIZE).boundedTo(self.screen().availableSize() - FRAME))
         self.search = QLineEdit()
-        self.search.setPlaceholderText(self.tr("Search in all pages"))
-        self.search.setAccessibleName(self.tr("Search in all pages"))
+        self.search.setPlaceholderText(_("Search in all pages"))
+        self.search.setAccessibleName(_("Search in all pages"))
         self.search.setClearButtonEnabled(True)
         self.search.installEventFilter(self)
         self.search.textChanged.connect(self._show_list)
         self.search.returnPressed.connect(self._open_current)
         self.list = QTreeWidget()
-        self.list.setAccessibleName(self.tr("Pages"))
+        self.list.setAccessibleName(_("Pages"))
         self.list.setHeaderHidden(True)
         self.list.setRootIsDecorated(False)
         self.list.setIndentation(8)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.itemClicked.connect(self._open_item)
         self.list.itemActivated.connect(self._open_item)
-        self.page = MarkdownView(self.tr("Page"), self._link_of_code)
+        self.page = MarkdownView(_("Page"), self._link_of_code)
         self.page.link_wanted.connect(self._follow)
         self.group = Label(role="quiet")
-        self.back = self._button("left", self.tr("Back (Alt+Left)"), self.go_back)
-        self.forward = self._button("right", self.tr("Forward (Alt+Right)"), self.go_forward)
+        self.back = self._button("left", _("Back (Alt+Left)"), self.go_back)
+        self.forward = self._button("right", _("Forward (Alt+Right)"), self.go_forward)
         self.course = CourseFiles(open_recipe, report)
         self._lay_out()
         self._add_keys()
@@ -249,7 +250,7 @@ class HelpWindow(QWidget):
         title = text.partition("\n")[0].removeprefix("# ")
         groups = (each.group for each in help_pages.entries() if each.name == place.name)
         self.group.setText(next(groups, ""))
-        self.setWindowTitle(self.tr("{0} – Lowerscope help").format(title))
+        self.setWindowTitle(_("{title} – Lowerscope help", title=title))
         self.course.setVisible(any("course/" in command for command in self._commands))
         self.back.setEnabled(self._at > 0)
         self.forward.setEnabled(self._at + 1 < len(self._history))
@@ -295,13 +296,13 @@ class HelpWindow(QWidget):
         hits = help_pages.search(self._words())
         whole, count = sum(hit.whole for hit in hits), len(hits)
         if not hits:
-            text = self.tr("Nothing found: try other words")
+            text = _("Nothing found: try other words")
         elif not whole:
-            text = self.tr("None has all words; these have most")
+            text = _("None has all words; these have most")
         elif whole < count:
-            text = self.tr("{0} sections, {1} with all words").format(count, whole)
+            text = _("{count} sections, {whole} with all words", count=count, whole=whole)
         else:
-            text = self.tr("1 section") if count == 1 else self.tr("{0} sections").format(count)
+            text = _n("1 section", "{count} sections", count)
         self._add_group(text)
         for hit in hits:
             text = f"{hit.title} · {hit.heading}" if hit.heading else hit.title

@@ -38,6 +38,7 @@ from lowerscope.app.shell.panes_commands import Pointing
 from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import STRATEGIES
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 def add_commands(commands: Commands, window: MainWindow) -> None:
     """Register every command of the window."""
-    document, features, tr = window.document, window.features, window.tr
+    document, features = window.document, window.features
     nodes = NodeCommands(document)
 
     def is_wanted(field: str, value: str) -> bool:
@@ -67,35 +68,35 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         return node is not None and node.rule_line is not None
 
     for command in (
-        Command("open", tr("&Open…"), window.choose_file, "Ctrl+O"),
+        Command("open", _("&Open…"), window.choose_file, "Ctrl+O"),
         Command(
             "reload",
-            tr("&Reload"),
+            _("&Reload"),
             document.reload,
             "Ctrl+R",
             enabled=lambda: document.is_open() or document.rejected is not None,
         ),
-        Command("welcome", tr("&Welcome page"), window.show_welcome),
-        Command("document", tr("&Back to the model"), window.show_panes, enabled=document.is_open),
+        Command("welcome", _("&Welcome page"), window.show_welcome),
+        Command("document", _("&Back to the model"), window.show_panes, enabled=document.is_open),
         *keeping_sessions(
             window, document, window.sessions, window.source_watch, window.open_session
         ),
         window.sandbox.command(),
         reporting(window, document, features.runs.variants),
-        Command("save-log", tr("Save whole &log…"), lambda: window.panes.log.save_whole()),
+        Command("save-log", _("Save whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
-        Command("quit", tr("&Quit"), window.close, "Ctrl+Q"),
+        Command("quit", _("&Quit"), window.close, "Ctrl+Q"),
         Command(
             "undo",
-            tr("&Undo"),
+            _("&Undo"),
             document.undo,
             "Ctrl+Z",
             enabled=lambda: document.can_undo,
         ),
         Command(
             "redo",
-            tr("&Redo"),
+            _("&Redo"),
             document.redo,
             "Ctrl+Shift+Z",
             enabled=lambda: document.can_redo,
@@ -103,7 +104,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *nodes.walking(),
         Command(
             "clear-selection",
-            tr("&Clear selection"),
+            _("&Clear selection"),
             partial(document.select, ()),
             "Ctrl+Shift+A",
         ),
@@ -116,21 +117,21 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 group="scheme",
             )
             for scheme, title in (
-                ("system", tr("&System colours")),
-                ("light", tr("&Light")),
-                ("dark", tr("&Dark")),
+                ("system", _("&System colours")),
+                ("light", _("&Light")),
+                ("dark", _("&Dark")),
             )
         ),
         Command(
             "node-map",
-            tr("&Node map"),
+            _("&Node map"),
             partial(window.show_page, "node-map"),
             "Ctrl+M",
             enabled=document.has_torch,
         ),
         Command(
             "translation",
-            tr("&Translation of the node"),
+            _("&Translation of the node"),
             partial(window.show_page, "translation"),
             "Ctrl+T",
             enabled=document.has_torch,
@@ -150,40 +151,40 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 group="lowering",
             )
             for strategy, title, keys in (
-                ("high-level", tr("&High-level"), "Alt+Shift+1"),
-                ("te", tr("TE"), "Alt+Shift+2"),
-                ("library", tr("Librar&y"), "Alt+Shift+3"),
+                ("high-level", _("&High-level"), "Alt+Shift+1"),
+                ("te", _("TE"), "Alt+Shift+2"),
+                ("library", _("Librar&y"), "Alt+Shift+3"),
             )
         ),
         *nodes.lowering(),
         Command(
             "extensions",
-            tr("Rules and library files…"),
+            _("Rules and library files…"),
             window.extensions.show_list,
             "Ctrl+L",
             enabled=document.is_open,
         ),
         Command(
             "write-rule",
-            tr("&Write a rule for the node…"),
+            _("&Write a rule for the node…"),
             window.extensions.write_rule,
             enabled=has_rule_to_write,
         ),
         Command(
             "open-rule",
-            tr("&Open the rule of the node"),
+            _("&Open the rule of the node"),
             window.extensions.open_rule,
             enabled=has_rule,
         ),
         Command(
             "load-library",
-            tr("Load a libr&ary file…"),
+            _("Load a libr&ary file…"),
             window.extensions.choose_library,
             enabled=document.is_open,
         ),
         Command(
             "reset-overrides",
-            tr("Reset all &nodes"),
+            _("Reset all &nodes"),
             change(overrides=()),
             enabled=lambda: document.wanted is not None and bool(document.wanted.overrides),
         ),
@@ -197,9 +198,9 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 group="tracer",
             )
             for tracer, title in (
-                ("auto", tr("&Trace automatically")),
-                ("fx", tr("Trace with torch.&fx")),
-                ("export", tr("Trace with torch.&export")),
+                ("auto", _("&Trace automatically")),
+                ("fx", _("Trace with torch.&fx")),
+                ("export", _("Trace with torch.&export")),
             )
         ),
         *importing(document),
@@ -207,7 +208,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *binding(document, window.pipeline),
         Command(
             "inputs",
-            tr("Inputs…"),
+            _("Inputs…"),
             window.inputs_form.edit,
             "Ctrl+I",
             enabled=window.inputs_form.can_edit,
@@ -229,7 +230,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ).commands(),
         Command(
             "run",
-            tr("Ru&n and compare"),
+            _("Ru&n and compare"),
             features.runs.run,
             "F5",
             enabled=lambda: document.wanted is not None and not document.running,
@@ -237,7 +238,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *running_variants(window, document, features.runs),
         Command(
             "stop",
-            tr("Sto&p"),
+            _("Sto&p"),
             features.cancel,
             "Shift+F5",
             enabled=lambda: bool(document.job.text) or document.running,
@@ -245,13 +246,13 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *fault_commands(features.faults),
         *limiting(window.preferences, window),
         clearing(document, window),
-        Command("restart", tr("Restart &engine and worker"), features.restart),
+        Command("restart", _("Restart &engine and worker"), features.restart),
         *finding_differences(window, document, window.show_tensor),
         *run_step_commands(document, features.stepping, features.run_steps),
         *timing_commands(document, features.runs, window),
         *window.targets.commands(),
         *window.pane_commands.commands(),
-        Command("tour", tr("Take the &tour"), window.take_tour),
+        Command("tour", _("Take the &tour"), window.take_tour),
         *helping(window.show_palette, commands, window.help, window.preferences, window),
     ):
         if command.enabled is not None and command.reason is None:
@@ -279,8 +280,8 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
 def _reason(document: Document, key: str) -> str:
     """Return why a command is disabled; empty if its name says it."""
     if not document.is_open():
-        return document.tr("open a model first (Ctrl+O)")
-    return next((document.tr(words) for words, keys in REASONS.items() if key in keys), "")
+        return _("open a model first (Ctrl+O)")
+    return next((_(words) for words, keys in REASONS.items() if key in keys), "")
 
 
 REASONS: dict[str, tuple[str, ...]] = {
@@ -724,7 +725,7 @@ class ModeBar(QToolBar):
         self._commands = commands
         self._mode = ""
         self.setObjectName("mode-bar")
-        self.setAccessibleName(self.tr("Commands of the mode"))
+        self.setAccessibleName(_("Commands of the mode"))
         self.setIconSize(QSize(16, 16))
         theme.notifier().changed.connect(self._draw)
 
@@ -851,7 +852,7 @@ class SourcesMenu(QMenu):
             action.setToolTip(description)
             action.setData(spec)
         if self.isEmpty():
-            self.addAction(self.tr("None yet")).setEnabled(False)
+            self.addAction(_("None yet")).setEnabled(False)
 
     def _open(self, action: QAction) -> None:
         if action.data():

@@ -27,6 +27,7 @@ from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
 from lowerscope.core.model.snapshot import PassType
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.code.code_view import CodeView
@@ -182,34 +183,34 @@ class PaletteEntries:
             yield PaletteEntry("file", name, where, act)
 
     def _nodes(self) -> Iterator[PaletteEntry]:
-        snapshot, tr = self.document.snapshot, self._host.tr
+        snapshot = self.document.snapshot
         for node in () if snapshot is None else snapshot.fx:
             what = node.label or node.opcode
             yield PaletteEntry(
-                "node", node.title, tr("node · {0}").format(what), self._selecting(node.id)
+                "node", node.title, _("node · {what}", what=what), self._selecting(node.id)
             )
 
     def _functions(self) -> Iterator[PaletteEntry]:
-        snapshot, tr = self.document.snapshot, self._host.tr
-        kinds = {"relax": "Relax", "tensorir": "TensorIR", "external": tr("library")}
+        snapshot = self.document.snapshot
+        kinds = {"relax": "Relax", "tensorir": "TensorIR", "external": _("library")}
         for each in () if snapshot is None else snapshot.functions:
-            what = tr("{0} function").format(kinds[each.kind])
+            what = _("{kind} function", kind=kinds[each.kind])
             yield PaletteEntry("function", each.name, what, self._selecting(each.id))
 
     def _selecting(self, entity: str) -> Callable[[], None]:
         return partial(self._show, self.document.select, (entity,))
 
     def _passes(self) -> Iterator[PaletteEntry]:
-        stepping, tr = self._stepping, self._host.tr
+        stepping = self._stepping
         for line in stepping.lines("passes"):
-            place = tr("pass · step {0}").format(line.label or line.number)
+            place = _("pass · step {label}", label=line.label or line.number)
             moment = Moment(section="passes", index=line.number)
             yield PaletteEntry(
                 "pass", line.title, place, partial(self._show, self._stepping.go, moment)
             )
         for each in self._types:
             add = partial(self._show, self._add_pass, each.name)
-            yield PaletteEntry("pass", each.name, tr("pass · add it…"), add)
+            yield PaletteEntry("pass", each.name, _("pass · add it…"), add)
 
     def _show(self, act: Callable[[_T], object], value: _T) -> None:
         self._host.show_panes()
@@ -270,20 +271,20 @@ class Palette(Finder):
 
     def __init__(self, entries: PaletteEntries, queries: Queries, parent: QWidget) -> None:
         super().__init__(3, parent)
-        self.setWindowTitle(self.tr("All commands"))
+        self.setWindowTitle(_("All commands"))
         self._entries = entries
         self._shown: list[PaletteEntry] = []
-        self.line.setPlaceholderText(self.tr("Type a part of a name"))
-        self.line.setAccessibleName(self.tr("Find a command, node, function, pass, file or line"))
-        self.rows.setAccessibleName(self.tr("What fits"))
+        self.line.setPlaceholderText(_("Type a part of a name"))
+        self.line.setAccessibleName(_("Find a command, node, function, pass, file or line"))
+        self.rows.setAccessibleName(_("What fits"))
         self.rows.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.empty.set_text(
-            self.tr("No match"),
-            self.tr("Try a part of the word. Lines are those of the texts that are in view."),
+            _("No match"),
+            _("Try a part of the word. Lines are those of the texts that are in view."),
         )
         self.hint.setText(
             markup(
-                self.tr(
+                _(
                     "<b>&gt;</b> commands{0}<b>@</b> nodes{0}<b>#</b> functions{0}<b>%</b> passes"
                     "{0}<b>~</b> samples and recent files{0}<b>:</b> lines in view, <b>:120</b> by"
                     " number"

@@ -35,6 +35,7 @@ from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.modes import BY_KEY, MODES, MOST, NARROW, ModeArea
 from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.recipe import Recipe, WindowLayout
+from lowerscope.core.model.texts import _
 
 DRAWER_HEIGHT = 220
 """Height of the drawer when it is opened for the first time."""
@@ -100,10 +101,10 @@ class Panes(QWidget):
         )
         self.outcome = RunView(features.document, features.runs, features.faults)
         self.summary = self.outcome.summary
-        self.changes = Pane(self.tr("Changes"))
+        self.changes = Pane(_("Changes"))
         # Its pages name the step themselves.
         self.changes.header.hide()
-        self.drawer = Pane(self.tr("Messages"))
+        self.drawer = Pane(_("Messages"))
         self._fill(features)
         self.by_name: dict[str, Pane] = {
             "model": self.model,
@@ -153,7 +154,7 @@ class Panes(QWidget):
         self.drawer.setProperty("edge", "top")
         self.drawer.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.drawer.header.is_movable = False
-        close = IconButton("close", self.tr("Close (Ctrl+J)"))
+        close = IconButton("close", _("Close (Ctrl+J)"))
         close.clicked.connect(self.close_drawer)
         self.drawer.add_corner(close)
         self.drawer.hide()
@@ -187,18 +188,18 @@ class Panes(QWidget):
         )
         self.call = RunStepPage(document, queries, features.run_steps, self.changes.set_busy)
         for pane, key, title, page in (
-            (self.outcome, "compare", self.tr("Compare"), self.compare),
-            (self.outcome, "time", self.tr("Time"), self.time),
-            (self.outcome, "memory", self.tr("Memory"), self.memory),
-            (self.outcome, "variants", self.tr("Variants"), self.variants),
-            (self.outcome, "inputs", self.tr("Inputs"), self.inputs),
-            (self.outcome, "tune", self.tr("Tune"), self.tune),
-            (self.relax, "translation", self.tr("Translation"), self.translation),
-            (self.relax, "node-map", self.tr("Node map"), self.node_map),
-            (self.changes, "difference", self.tr("Difference"), self.difference),
-            (self.changes, "call", self.tr("Call"), self.call),
-            (self.drawer, "problems", self.tr("Problems"), self.problems),
-            (self.drawer, "log", self.tr("Log"), self.log),
+            (self.outcome, "compare", _("Compare"), self.compare),
+            (self.outcome, "time", _("Time"), self.time),
+            (self.outcome, "memory", _("Memory"), self.memory),
+            (self.outcome, "variants", _("Variants"), self.variants),
+            (self.outcome, "inputs", _("Inputs"), self.inputs),
+            (self.outcome, "tune", _("Tune"), self.tune),
+            (self.relax, "translation", _("Translation"), self.translation),
+            (self.relax, "node-map", _("Node map"), self.node_map),
+            (self.changes, "difference", _("Difference"), self.difference),
+            (self.changes, "call", _("Call"), self.call),
+            (self.drawer, "problems", _("Problems"), self.problems),
+            (self.drawer, "log", _("Log"), self.log),
         ):
             pane.add_page(key, title, page)
             set_page(page, {"call": "details", "memory": "time"}.get(key, key))

@@ -20,6 +20,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command, Commands
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.shell.modes import MODES
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.panes import Panes
@@ -54,17 +55,16 @@ class PaneCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        tr = self._window.tr
         sides = (
-            ("model", tr("&Outline")),
-            ("details", tr("&Inspector")),
-            ("pipeline", tr("List of &steps")),
+            ("model", _("&Outline")),
+            ("details", _("&Inspector")),
+            ("pipeline", _("List of &steps")),
         )
         return (
             *(
                 Command(
                     f"mode-{mode.key}",
-                    tr(mode.title),
+                    _(mode.title),
                     partial(self._set_mode, mode.key),
                     f"Ctrl+{number}",
                     checked=partial(self._is_mode, mode.key),
@@ -72,23 +72,23 @@ class PaneCommands(QObject):
                 )
                 for number, mode in enumerate(MODES, start=1)
             ),
-            Command("next-pane", tr("&Next pane"), partial(self._go, 1), "Ctrl+Tab; F6"),
+            Command("next-pane", _("&Next pane"), partial(self._go, 1), "Ctrl+Tab; F6"),
             Command(
                 "previous-pane",
-                tr("Pre&vious pane"),
+                _("Pre&vious pane"),
                 partial(self._go, -1),
                 "Ctrl+Shift+Tab; Ctrl+F6",
             ),
             Command(
                 "maximise-pane",
-                tr("M&aximise or restore the pane"),
+                _("M&aximise or restore the pane"),
                 self._maximise,
                 "Ctrl+0",
                 enabled=self._has_panes,
             ),
             Command(
                 "pane-window",
-                tr("Pane in a &window, or back"),
+                _("Pane in a &window, or back"),
                 self._switch_window,
                 enabled=self._has_panes,
             ),
@@ -104,13 +104,13 @@ class PaneCommands(QObject):
             ),
             Command(
                 "drawer",
-                tr("Problems and &log"),
+                _("Problems and &log"),
                 self._switch_drawer,
                 "Ctrl+J",
                 enabled=self._has_panes,
                 checked=self._has_drawer,
             ),
-            Command("reset-layout", tr("R&eset layout"), self._reset, enabled=self._has_panes),
+            Command("reset-layout", _("R&eset layout"), self._reset, enabled=self._has_panes),
         )
 
     def fill(self, panes: Panes, commands: Commands) -> None:
@@ -238,10 +238,9 @@ class Pointing(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        tr = self._window.tr
         return (
-            Command("columns", tr("Colu&mns of the table…"), self._open_columns),
-            Command("tip", tr("Show the tool ti&p"), self._tell, "Shift+F1"),
+            Command("columns", _("Colu&mns of the table…"), self._open_columns),
+            Command("tip", _("Show the tool ti&p"), self._tell, "Shift+F1"),
         )
 
     def _focus(self) -> QWidget | None:
@@ -255,7 +254,7 @@ class Pointing(QObject):
         if isinstance(focus, Table):
             focus.open_columns()
         else:
-            words = self._window.tr("The keyboard is in no table: go to one with Tab first.")
+            words = _("The keyboard is in no table: go to one with Tab first.")
             self._document.notify(words, "info")
 
     def _tell(self) -> None:

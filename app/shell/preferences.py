@@ -12,6 +12,7 @@ from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.sandbox_commands import SandboxCommands
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import usual_limit
+from lowerscope.core.model.texts import _
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class PreferenceStore:
     def change(self, wanted: Preferences) -> None:
         """Store preferences, and apply those that changed."""
         settings, features, document = self.settings, self.features, self.features.document
-        before, tr = self.current(), document.tr
+        before = self.current()
         if wanted.scheme != before.scheme:
             self.commands.action(wanted.scheme).trigger()
         if wanted.code_pixels != before.code_pixels:
@@ -79,16 +80,20 @@ class PreferenceStore:
         if wanted.keep != before.keep:
             settings.set_keep(wanted.keep)
             features.runs.keep = wanted.keep
-            words = tr("From the next run on, {0} of its values are kept")
-            said.append(words.format(bytes_text(wanted.keep)))
+            words = _(
+                "From the next run on, {keep} of its values are kept", keep=bytes_text(wanted.keep)
+            )
+            said.append(words)
         if wanted.memory_limit != before.memory_limit:
             settings.set_memory_limit(wanted.memory_limit)
             limit = wanted.memory_limit or usual_limit()
             features.processes.worker.memory_limit = limit
             features.processes.worker.restart()
-            words = tr("The worker starts anew, and may have {0} of memory")
-            said.append(words.format(bytes_text(limit)))
+            words = _(
+                "The worker starts anew, and may have {limit} of memory", limit=bytes_text(limit)
+            )
+            said.append(words)
         if wanted.scale != before.scale:
-            said.append(tr("The window has its new size when Lowerscope is started again"))
+            said.append(_("The window has its new size when Lowerscope is started again"))
         if said:
             document.notify(". ".join(said), "info")

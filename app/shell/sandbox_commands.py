@@ -13,6 +13,7 @@ from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.shell.features import Features
 from lowerscope.core.model.machines import Remote
+from lowerscope.core.model.texts import _
 
 # --- The dialog for systems that cannot create a sandbox for opened code ---
 
@@ -34,9 +35,9 @@ class NoSandboxDialog(Question):
 
     def __init__(self, reason: str, parent: QWidget | None = None) -> None:
         super().__init__(
-            self.tr("No sandbox"),
-            self.tr("There is no sandbox for opened code, so it does not run."),
-            self.tr("Try again"),
+            _("No sandbox"),
+            _("There is no sandbox for opened code, so it does not run."),
+            _("Try again"),
             parent=parent,
         )
         column = self.layout()
@@ -44,23 +45,23 @@ class NoSandboxDialog(Question):
         self._question.setProperty("role", "title")
         self.why = Label(reason)  # Label with the reason.
         more = Label(
-            self.tr(
+            _(
                 "Without a sandbox, opened code may do all that you may: change or delete your "
                 "files, and use the network. Nothing runs until you answer."
             )
         )
         # Check box: the same in later sessions.
-        self.remembered = QCheckBox(self.tr("Run without a sandbox in later sessions too"))
+        self.remembered = QCheckBox(_("Run without a sandbox in later sessions too"))
         for place, label in enumerate((self.why, more), 1):
             label.setWordWrap(True)
             column.insertWidget(place, label)
         column.insertWidget(3, self.remembered)
         # The button that allows code without a sandbox.
-        self.go_without = QPushButton(self.tr("Run without a sandbox"))
+        self.go_without = QPushButton(_("Run without a sandbox"))
         column.insertWidget(4, self.go_without, 0, Qt.AlignmentFlag.AlignLeft)
         self.go_without.setAutoDefault(False)
         self.go_without.clicked.connect(self._go_without)
-        self.cancel.setText(self.tr("Keep stopped"))
+        self.cancel.setText(_("Keep stopped"))
         self.act.setDefault(True)
         offer_help(self, "sessions#in-a-sandbox")
         self.act.setFocus()
@@ -89,8 +90,7 @@ class SandboxCommands(QObject):
 
     def command(self) -> Command:
         """Return the command."""
-        tr = self._window.tr
-        text = tr("Run code in &a sandbox")
+        text = _("Run code in &a sandbox")
         sandboxing = self.sandboxing
         return Command(
             "sandbox",
@@ -138,16 +138,16 @@ class SandboxCommands(QObject):
         self.sandboxing.look_at(None if recipe is None else recipe.remote)
 
     def _ask(self, remote: Remote) -> None:
-        tr = self.tr
         question = Question(
-            tr("Let the worker reach the network?"),
-            tr("Runs on another machine ({0}) need the network.").format(remote.title),
-            tr("Allow"),
-            tr(
+            _("Let the worker reach the network?"),
+            _("Runs on another machine ({title}) need the network.", title=remote.title),
+            _("Allow"),
+            _(
                 "The worker runs in a sandbox without network. It is started anew with one, and "
                 "the model's code in it can then reach any machine that you can; your files stay "
-                "protected. This is remembered for {0}."
-            ).format(remote.tracker),
+                "protected. This is remembered for {tracker}.",
+                tracker=remote.tracker,
+            ),
             self._window,
         )
         offer_help(question, "sessions#in-a-sandbox")

@@ -20,6 +20,7 @@ from lowerscope.app.shell.preferences import Preferences, PreferenceStore
 from lowerscope.core.files.cache import cache_size
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import parse_bytes, parse_limit, usual_limit
+from lowerscope.core.model.texts import _
 
 FIELD_WIDTH = 200
 BESIDE_BOX = 22
@@ -43,7 +44,7 @@ class SettingsDialog(Dialog):
     def __init__(self, store: PreferenceStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._store = store
-        self.setWindowTitle(self.tr("Settings"))
+        self.setWindowTitle(_("Settings"))
         # The fields, by name of the attribute of `Preferences`.
         self.fields: dict[str, QWidget] = {}
         self._amounts: list[tuple[QLineEdit, Callable[[str], int]]] = []
@@ -93,76 +94,77 @@ class SettingsDialog(Dialog):
     # Sections
 
     def _add_appearance(self) -> None:
-        before, tr = self._before, self.tr
-        self._add_title(tr("Appearance"))
+        before = self._before
+        self._add_title(_("Appearance"))
         self.scheme = self._choice(
             "scheme",
-            tr("Colours"),
-            (("system", tr("As the system")), ("light", tr("Light")), ("dark", tr("Dark"))),
+            _("Colours"),
+            (("system", _("As the system")), ("light", _("Light")), ("dark", _("Dark"))),
             before.scheme,
         )
-        sizes = tuple((size, tr("{0} px").format(f"{size:g}")) for size in CODE_SIZES)
-        usual = (0.0, tr("Default, {0} px").format(f"{CODE_PIXELS:g}"))
+        sizes = tuple((size, _("{size:g} px", size=size)) for size in CODE_SIZES)
+        usual = (0.0, _("Default, {code_pixels:g} px", code_pixels=CODE_PIXELS))
         others = tuple(each for each in sizes if each[0] != CODE_PIXELS)
         self.code_pixels = self._choice(
-            "code_pixels", tr("Code font size"), (usual, *others), before.code_pixels
+            "code_pixels", _("Code font size"), (usual, *others), before.code_pixels
         )
         scales = tuple((int(each), f"{each} %") for each in SCALES)
         self.scale = self._choice(
             "scale",
-            tr("Scaling"),
-            ((0, tr("As the system")), *scales),
+            _("Scaling"),
+            ((0, _("As the system")), *scales),
             before.scale,
-            tr("From the next start"),
+            _("From the next start"),
         )
 
     def _add_files(self) -> None:
-        tr = self.tr
-        self._add_title(tr("Opening files"))
+        self._add_title(_("Opening files"))
         self.asks_first = self._switch(
             "asks_first",
-            tr("Ask before a file of code runs for the first time"),
+            _("Ask before a file of code runs for the first time"),
             self._before.asks_first,
         )
         self.watching = self._switch(
-            "watching", tr("Read files again when they are saved"), self._before.watching
+            "watching", _("Read files again when they are saved"), self._before.watching
         )
         sandboxing = self._store.sandbox.sandboxing
-        self.sandbox = self._switch("sandbox", tr("Run code in a sandbox"), self._before.sandbox)
+        self.sandbox = self._switch("sandbox", _("Run code in a sandbox"), self._before.sandbox)
         self.sandbox.setEnabled(sandboxing.state != "missing")
         self.sandbox.setToolTip(sandboxing.availability)
         known = len(self._store.settings.trusted())
-        self.forget = self._button(tr("Forget all"), self._forget)
+        self.forget = self._button(_("Forget all"), self._forget)
         self.forget.setEnabled(known > 0)
-        self.known = self._add_row(tr("Trusted files"), self.forget, self._said_known(known))
+        self.known = self._add_row(_("Trusted files"), self.forget, self._said_known(known))
 
     def _add_runs(self) -> None:
-        before, tr = self._before, self.tr
-        self._add_title(tr("Runs"))
+        before = self._before
+        self._add_title(_("Runs"))
         self.memory_limit = self._amount(
             "memory_limit",
-            tr("Memory"),
+            _("Memory"),
             self._limit(),
-            tr("Limit of the worker; a call that needs more fails"),
+            _("Limit of the worker; a call that needs more fails"),
             _limit_of,
         )
-        self.memory_limit.setPlaceholderText(tr("Default, {0}").format(bytes_text(usual_limit())))
+        self.memory_limit.setPlaceholderText(
+            _("Default, {usual_limit}", usual_limit=bytes_text(usual_limit()))
+        )
         self.keep = self._amount(
             "keep",
-            tr("Values kept"),
+            _("Values kept"),
             bytes_text(before.keep),
-            tr("Tensors of the calls of a run, until the next run"),
+            _("Tensors of the calls of a run, until the next run"),
         )
-        self.measuring = self._button(tr("Threads and repeats…"), self._edit_measuring)
+        self.measuring = self._button(_("Threads and repeats…"), self._edit_measuring)
         action = self._store.commands.action("measuring")
         self.measuring.setEnabled(action.isEnabled())
-        words = tr("Of the open model, saved in its session")
-        self._add_row(tr("Measuring"), self.measuring, words)
+        words = _("Of the open model, saved in its session")
+        self._add_row(_("Measuring"), self.measuring, words)
 
     def _add_caches(self) -> None:
-        self._add_title(self.tr("Cache of tuning and measuring"))
-        self.clear = self._button(self.tr("Clear…"), self._ask_to_clear)
-        self.cached = self._add_row(self.tr("Size"), self.clear)
+        self._add_title(_("Cache of tuning and measuring"))
+        self.clear = self._button(_("Clear…"), self._ask_to_clear)
+        self.cached = self._add_row(_("Size"), self.clear)
         self._show_cached()
 
     # Slots
@@ -173,7 +175,7 @@ class SettingsDialog(Dialog):
     def _show_cached(self) -> None:
         size = cache_size()
         self.clear.setEnabled(size > 0)
-        self.cached.setText(self.tr("{0} on the disk").format(bytes_text(size)))
+        self.cached.setText(_("{size} on the disk", size=bytes_text(size)))
 
     def _check(self) -> None:
         said = ""
@@ -182,7 +184,9 @@ class SettingsDialog(Dialog):
             try:
                 parse(field.text())
             except ValueError as error:
-                wrong = self.tr("{0}: {1}").format(field.accessibleName(), error)
+                wrong = _(
+                    "{accessiblename}: {error}", accessiblename=field.accessibleName(), error=error
+                )
             mark_wrong(field, bool(wrong))
             said = said or wrong
         self.wrong.setText(said)
@@ -211,10 +215,10 @@ class SettingsDialog(Dialog):
 
     def _said_known(self, count: int) -> str:
         if not count:
-            return self.tr("None")
+            return _("None")
         if count == 1:
-            return self.tr("1 file may run")
-        return self.tr("{0} files may run").format(count)
+            return _("1 file may run")
+        return _("{count} files may run", count=count)
 
     def _add_title(self, text: str) -> None:
         row = self._grid.rowCount()

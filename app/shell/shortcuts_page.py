@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 
@@ -12,6 +12,7 @@ from lowerscope.app.kit.commands import Commands, keys_of, plain
 from lowerscope.app.kit.dialogs import Finder
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.core.model.texts import _
 
 # --- Shortcuts of focused panes that are not in the menus, as text ---
 
@@ -21,121 +22,116 @@ Keys = tuple[str, str]
 
 def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
     """Return the places with shortcuts of their own, each with these."""
-    tr = _tr
     return (
         (
-            tr("Everywhere"),
+            _("Everywhere"),
             (
-                (tr("Next and previous field, list or text"), "Tab  ·  Shift+Tab"),
-                (tr("Menu of what the focus is on"), "Menu  ·  Shift+F10"),
-                (tr("Another tab, or another choice of a switch"), "Left  ·  Right"),
-                (tr("Press a button, tick a box"), "Space"),
-                (tr("Move the line between two parts"), "Left … Down  ·  Home  ·  End"),
+                (_("Next and previous field, list or text"), "Tab  ·  Shift+Tab"),
+                (_("Menu of what the focus is on"), "Menu  ·  Shift+F10"),
+                (_("Another tab, or another choice of a switch"), "Left  ·  Right"),
+                (_("Press a button, tick a box"), "Space"),
+                (_("Move the line between two parts"), "Left … Down  ·  Home  ·  End"),
             ),
         ),
         (
-            tr("Graphs"),
+            _("Graphs"),
             (
-                (tr("Walk along the edges"), "Up  ·  Down  ·  Left  ·  Right"),
-                (tr("Walk, and add to the selection"), "Shift+Up … Shift+Right"),
-                (tr("Move the graph"), "Ctrl+Up … Ctrl+Right"),
-                (tr("First and last node"), "Home  ·  End"),
-                (tr("Select the node, or open the module"), "Return"),
-                (tr("Open or close the module"), "Space  ·  +  ·  -"),
-                (tr("Larger, smaller, actual size"), "+  ·  -  ·  0"),
-                (tr("Fit the graph; zoom to the selection"), "F  ·  Z"),
-                (tr("Find a node; the next, the previous"), "/  ·  F3  ·  Shift+F3"),
-                (tr("What is known of the node"), "I"),
-                (tr("Toggle breakpoint"), "B"),
-                (tr("Values beside edges, overview, colours"), "L  ·  M  ·  C"),
+                (_("Walk along the edges"), "Up  ·  Down  ·  Left  ·  Right"),
+                (_("Walk, and add to the selection"), "Shift+Up … Shift+Right"),
+                (_("Move the graph"), "Ctrl+Up … Ctrl+Right"),
+                (_("First and last node"), "Home  ·  End"),
+                (_("Select the node, or open the module"), "Return"),
+                (_("Open or close the module"), "Space  ·  +  ·  -"),
+                (_("Larger, smaller, actual size"), "+  ·  -  ·  0"),
+                (_("Fit the graph; zoom to the selection"), "F  ·  Z"),
+                (_("Find a node; the next, the previous"), "/  ·  F3  ·  Shift+F3"),
+                (_("What is known of the node"), "I"),
+                (_("Toggle breakpoint"), "B"),
+                (_("Values beside edges, overview, colours"), "L  ·  M  ·  C"),
             ),
         ),
         (
-            tr("Code"),
+            _("Code"),
             (
-                (tr("Select what the name, or the line, belongs to"), "Return"),
-                (tr("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
-                (tr("Go to a line"), "Ctrl+G"),
-                (tr("What the name under the caret stands for"), "F2"),
-                (tr("Fold and unfold"), "Ctrl+Shift+[  ·  Ctrl+Shift+]"),
-                (tr("Copy; select all"), "Ctrl+C  ·  Ctrl+A"),
-                (tr("Close the bar, or the card"), "Escape"),
+                (_("Select what the name, or the line, belongs to"), "Return"),
+                (_("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
+                (_("Go to a line"), "Ctrl+G"),
+                (_("What the name under the caret stands for"), "F2"),
+                (_("Fold and unfold"), "Ctrl+Shift+[  ·  Ctrl+Shift+]"),
+                (_("Copy; select all"), "Ctrl+C  ·  Ctrl+A"),
+                (_("Close the bar, or the card"), "Escape"),
             ),
         ),
         (
-            tr("Differences"),
+            _("Differences"),
             (
-                (tr("Another row, page, first, last"), "Up  ·  Down  ·  PgUp  ·  PgDown"),
-                (tr("Select rows; of the old side, of the new"), "Shift+Down  ·  Shift+Left"),
-                (tr("Next and previous change"), "N  ·  P"),
-                (tr("Unfold equal lines"), "Return  ·  Space"),
-                (tr("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
+                (_("Another row, page, first, last"), "Up  ·  Down  ·  PgUp  ·  PgDown"),
+                (_("Select rows; of the old side, of the new"), "Shift+Down  ·  Shift+Left"),
+                (_("Next and previous change"), "N  ·  P"),
+                (_("Unfold equal lines"), "Return  ·  Space"),
+                (_("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
             ),
         ),
         (
-            tr("Timeline"),
+            _("Timeline"),
             (
-                (tr("Next and previous step"), "Right  ·  Left"),
-                (tr("Ten steps on or back"), "PgDown  ·  PgUp"),
-                (tr("First and last step"), "Home  ·  End"),
+                (_("Next and previous step"), "Right  ·  Left"),
+                (_("Ten steps on or back"), "PgDown  ·  PgUp"),
+                (_("First and last step"), "Home  ·  End"),
             ),
         ),
         (
-            tr("Tables and trees"),
+            _("Tables and trees"),
             (
-                (tr("Another row; several rows"), "Up  ·  Down  ·  Shift+Down"),
-                (tr("Open a row"), "Return"),
-                (tr("Copy the rows"), "Ctrl+C"),
-                (tr("Open or close a part of a tree"), "Right  ·  Left"),
-                (tr("Name a variant anew; forget it"), "F2  ·  Del"),
+                (_("Another row; several rows"), "Up  ·  Down  ·  Shift+Down"),
+                (_("Open a row"), "Return"),
+                (_("Copy the rows"), "Ctrl+C"),
+                (_("Open or close a part of a tree"), "Right  ·  Left"),
+                (_("Name a variant anew; forget it"), "F2  ·  Del"),
             ),
         ),
         (
-            tr("Pipeline"),
+            _("Pipeline"),
             (
-                (tr("Options of the step"), "Return"),
-                (tr("Switch the step off or on"), "Space"),
-                (tr("Delete the step"), "Del"),
+                (_("Options of the step"), "Return"),
+                (_("Switch the step off or on"), "Space"),
+                (_("Delete the step"), "Del"),
             ),
         ),
         (
-            tr("Loops of the schedule"),
+            _("Loops of the schedule"),
             (
-                (tr("Primitives of the selection"), "Return"),
-                (tr("Split, reorder"), "S  ·  R"),
-                (tr("Parallel, vectorize, unroll"), "P  ·  V  ·  U"),
+                (_("Primitives of the selection"), "Return"),
+                (_("Split, reorder"), "S  ·  R"),
+                (_("Parallel, vectorize, unroll"), "P  ·  V  ·  U"),
             ),
         ),
         (
-            tr("History of the schedule"),
+            _("History of the schedule"),
             (
-                (tr("Edit the step; switch it off or on"), "Return  ·  Space"),
-                (tr("Insert before the step; delete it"), "Insert  ·  Del"),
-                (tr("Move the step"), "Ctrl+Left  ·  Ctrl+Right"),
+                (_("Edit the step; switch it off or on"), "Return  ·  Space"),
+                (_("Insert before the step; delete it"), "Insert  ·  Del"),
+                (_("Move the step"), "Ctrl+Left  ·  Ctrl+Right"),
             ),
         ),
         (
-            tr("Values and curves"),
+            _("Values and curves"),
             (
-                (tr("Another element, trial or bar"), "Up  ·  Down  ·  Left  ·  Right"),
-                (tr("First and last"), "Home  ·  End"),
-                (tr("Longer and shorter times; all of them"), "+  ·  -  ·  0"),
+                (_("Another element, trial or bar"), "Up  ·  Down  ·  Left  ·  Right"),
+                (_("First and last"), "Home  ·  End"),
+                (_("Longer and shorter times; all of them"), "+  ·  -  ·  0"),
             ),
         ),
         (
-            tr("Drawing an input"),
+            _("Drawing an input"),
             (
-                (tr("Move the pen; draw a line"), "Up … Right  ·  Shift+Up … Right"),
-                (tr("A dab of the pen"), "Space"),
-                (tr("Pen or eraser"), "E"),
-                (tr("Clear"), "Del"),
+                (_("Move the pen; draw a line"), "Up … Right  ·  Shift+Up … Right"),
+                (_("A dab of the pen"), "Space"),
+                (_("Pen or eraser"), "E"),
+                (_("Clear"), "Del"),
             ),
         ),
     )
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("pane_keys", text)
 
 
 SIZE = (640, 720)
@@ -153,14 +149,14 @@ class ShortcutsPage(Finder):
 
     def __init__(self, commands: Commands, parent: QWidget) -> None:
         super().__init__(2, parent)
-        self.setWindowTitle(self.tr("Keyboard shortcuts"))
-        self.line.setPlaceholderText(self.tr("Type a part of a name, or keys"))
-        self.line.setAccessibleName(self.tr("Find shortcuts"))
-        self.rows.setAccessibleName(self.tr("Shortcuts"))
+        self.setWindowTitle(_("Keyboard shortcuts"))
+        self.line.setPlaceholderText(_("Type a part of a name, or keys"))
+        self.line.setAccessibleName(_("Find shortcuts"))
+        self.rows.setAccessibleName(_("Shortcuts"))
         self.rows.setIndentation(12)
-        self.empty.set_text(self.tr("No such name or keys"), "")
+        self.empty.set_text(_("No such name or keys"), "")
         self.hint.setText(
-            self.tr(
+            _(
                 "A command without keys: Alt and the underlined letter of its menu, then the "
                 "underlined letter of the command. Alt+V, then D, is View → Dark."
             )

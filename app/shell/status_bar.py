@@ -20,6 +20,7 @@ from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, markup
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.texts import _
 
 PROGRESS_AFTER = 200
 """Milliseconds after which progress is shown."""
@@ -69,10 +70,10 @@ class StatusBar(QStatusBar):
         self.job = Label()
         self.progress = ProgressLine()
         self.progress.setFixedWidth(120)
-        self.cancel = push_button(self.tr("Cancel"), look="quiet")
+        self.cancel = push_button(_("Cancel"), look="quiet")
         self.tuning = QPushButton(self._tuning_text(10_000, 10_000))
         self.tuning.setProperty("quiet", True)
-        self.tuning.setToolTip(self.tr("Show how far the tuning is"))
+        self.tuning.setToolTip(_("Show how far the tuning is"))
         self.tuning.ensurePolished()
         # Fixed size, for the same reason as the labels of the children.
         self.tuning.setFixedSize(self.tuning.sizeHint())
@@ -87,11 +88,9 @@ class StatusBar(QStatusBar):
             self.addWidget(widget)
         self.addWidget(self.selection, 1)
         self.problems = push_button(
-            "", self.tr("Show or hide the problems"), self._want_problems, look="quiet"
+            "", _("Show or hide the problems"), self._want_problems, look="quiet"
         )
-        self.log = push_button(
-            self.tr("Log"), self.tr("Show or hide the log"), self._want_log, look="quiet"
-        )
+        self.log = push_button(_("Log"), _("Show or hide the log"), self._want_log, look="quiet")
         for button in (self.tuning, self.cancel, self.problems, self.log):
             button.setProperty("low", True)
         for widget in (self.job, self.progress, self.cancel, self.problems, self.log):
@@ -100,8 +99,8 @@ class StatusBar(QStatusBar):
         self._offer_later = single_shot(self, CANCEL_AFTER, self.cancel.show)
         self._said = single_shot(self, SAID_FOR, self._show_path)
         self._hide_job()
-        self._fix_size(self.engine, self.tr("engine"))
-        self._fix_size(self.worker, self.tr("worker"))
+        self._fix_size(self.engine, _("engine"))
+        self._fix_size(self.worker, _("worker"))
         children.changed.connect(self._show_children)
         sandboxing.changed.connect(self._show_sandbox)
         document.on(("recipe", "pending"), self._show_remote)
@@ -135,7 +134,7 @@ class StatusBar(QStatusBar):
     def _show_problems(self) -> None:
         notes = [note for note in self._document.notes if note.code]
         count = len(self._document.problems) + len(notes)
-        self.problems.setText(self.tr("Problems {0}").format(count))
+        self.problems.setText(_("Problems {count}", count=count))
         set_look(self.problems, "wrong", bool(count))
 
     def _fix_size(self, label: MarkupLabel, name: str) -> None:
@@ -154,18 +153,21 @@ class StatusBar(QStatusBar):
 
     def _show_children(self) -> None:
         for label, name, client in (
-            (self.engine, self.tr("engine"), self._children.engine),
-            (self.worker, self.tr("worker"), self._children.worker),
+            (self.engine, _("engine"), self._children.engine),
+            (self.worker, _("worker"), self._children.worker),
         ):
             label.setText(self._state_text(name, client.state))
             limit = client.memory_limit
             if limit is not None:
-                text = self.tr("It may have {0} of memory: Tools, Memory limit of the worker")
-                label.setToolTip(text.format(bytes_text(limit)))
+                text = _(
+                    "It may have {limit} of memory: Tools, Memory limit of the worker",
+                    limit=bytes_text(limit),
+                )
+                label.setToolTip(text)
 
     def _show_sandbox(self) -> None:
         is_there = self._sandboxing.state == "on"
-        self.sandbox.setText(self.tr("sandboxed") if is_there else self.tr("no sandbox"))
+        self.sandbox.setText(_("sandboxed") if is_there else _("no sandbox"))
         self.sandbox.setToolTip(self._sandboxing.availability)
 
     def _show_remote(self) -> None:
@@ -178,17 +180,17 @@ class StatusBar(QStatusBar):
     def _state_text(self, name: str, state: str) -> Markup:
         colours = theme.current()
         words = {
-            "stopped": (colours.quiet, "○", self.tr("stopped")),
-            "starting": (colours.quiet, "○", self.tr("starting")),
-            "ready": (colours.right, "●", self.tr("ready")),
-            "busy": (colours.accent, "●", self.tr("busy")),
-            "failed": (colours.wrong, "✕", self.tr("failed")),
+            "stopped": (colours.quiet, "○", _("stopped")),
+            "starting": (colours.quiet, "○", _("starting")),
+            "ready": (colours.right, "●", _("ready")),
+            "busy": (colours.accent, "●", _("busy")),
+            "failed": (colours.wrong, "✕", _("failed")),
         }
         colour, mark, word = words[state]
         return markup('<span style="color:{0}">{1}</span> {2} {3}', colour, mark, name, word)
 
     def _tuning_text(self, done: int, total: int, *, paused: bool = False) -> str:
-        word = self.tr("❚❚ tuning") if paused else self.tr("▸ tuning")
+        word = _("❚❚ tuning") if paused else _("▸ tuning")
         return f"{word} {done} / {total}"
 
     def _show_tuning(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
@@ -44,6 +44,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import STRATEGIES, Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import ModelRecord
+from lowerscope.core.model.texts import _
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",
@@ -97,48 +98,48 @@ class ToolBar(QWidget):
         self.setProperty("edge", "bottom")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(44)
-        self.model = Field(self.tr("Model and inputs"), least=100)
+        self.model = Field(_("Model and inputs"), least=100)
         self.modes = BarTabs(
-            self.tr("Mode"),
+            _("Mode"),
             [
-                Segment(mode.key, self.tr(mode.title), f"{self.tr(mode.tooltip)} (Ctrl+{number})")
+                Segment(mode.key, _(mode.title), f"{_(mode.tooltip)} (Ctrl+{number})")
                 for number, mode in enumerate(MODES, start=1)
             ],
         )
         self.step = push_button(
-            "", self.tr("All panes show this step; leave it (Esc)"), act=stepping.leave
+            "", _("All panes show this step; leave it (Esc)"), act=stepping.leave
         )
         self.step.setProperty("chip", True)
         self.step.setMaximumWidth(STEP_WIDTH)
         self.step.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.step.hide()
         self.lowering = SegmentedSwitch(
-            self.tr("Lowering"),
+            _("Lowering"),
             [
                 Segment(each, STRATEGY_NAMES[each], STRATEGY_HINTS[each], shade=SHADES[each])
                 for each in STRATEGIES
             ],
         )
         self.lowering.changed.connect(self._change_lowering)
-        self.lowering_box = Field(self.tr("Lowering"))
+        self.lowering_box = Field(_("Lowering"))
         self.lowering_box.set_menu(self._lowering_menu())
         self.importer = ImporterField(document)
         self.overrides = push_button(
-            "", self.tr("Nodes that are lowered in a way of their own"), look="quiet"
+            "", _("Nodes that are lowered in a way of their own"), look="quiet"
         )
         self.overrides.setMenu(QMenu(self))
-        self.pipeline = Field(self.tr("Pipeline"))
-        self.target = Field(self.tr("Target"))
+        self.pipeline = Field(_("Pipeline"))
+        self.target = Field(_("Target"))
         self.target.set_menu(self._target_menu())
         # Both, in a narrow window.
-        self.plan = Field(self.tr("Pipeline and target"))
-        self.run = push_button(self.tr("Run"), act=self._run_or_cancel, look="primary")
-        self.run.setAccessibleName(self.tr("Run and compare with torch"))
-        self.run.setToolTip(self.tr("Run and compare with torch (F5)"))
+        self.plan = Field(_("Pipeline and target"))
+        self.run = push_button(_("Run"), act=self._run_or_cancel, look="primary")
+        self.run.setAccessibleName(_("Run and compare with torch"))
+        self.run.setToolTip(_("Run and compare with torch (F5)"))
         # As wide for either word, so that nothing moves.
         self.run.setFixedWidth(82)
         self.verdict = Pill()
-        self.times = Field(self.tr("Times"), framed=False)
+        self.times = Field(_("Times"), framed=False)
         self.times.set_clickable(True)
         self.times.clicked.connect(self._edit_measuring)
         row_of(
@@ -177,7 +178,7 @@ class ToolBar(QWidget):
         both = QMenu(self)
         target = self.target.menu()
         assert target is not None
-        for title, menu in ((self.tr("Pipeline"), pipeline), (self.tr("Target"), target)):
+        for title, menu in ((_("Pipeline"), pipeline), (_("Target"), target)):
             entry = QAction(title, both)
             entry.setMenu(menu)
             both.addAction(entry)
@@ -190,17 +191,17 @@ class ToolBar(QWidget):
     def _show_step(self) -> None:
         here, line = self._stepping.here, self._stepping.line
         self.step.setVisible(here is not None)
-        name = self.tr("start") if line is None else f"{line.label} · {line.title}"
+        name = _("start") if line is None else f"{line.label} · {line.title}"
         if line is not None and self.width() < SMALL:
             name = line.label
-        words = self.tr("at step {0}").format(name)
+        words = _("at step {name}", name=name)
         room = TextMetrics(self.step.font()).elidedText(
             words, Qt.TextElideMode.ElideRight, STEP_WIDTH - 46
         )
         self.step.setText(f"{literal(room)}  ✕")
         self.step.setAccessibleName(words)
         title = "" if line is None else f"{line.label} {line.title}: "
-        self.step.setToolTip(self.tr("{0}all panes show this step. Leave it: Esc").format(title))
+        self.step.setToolTip(_("{title}all panes show this step. Leave it: Esc", title=title))
 
     def _lowering_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -220,18 +221,18 @@ class ToolBar(QWidget):
         menu = QMenu(self)
         self._targets = QActionGroup(menu)
         for target, name in (
-            ("llvm", self.tr("llvm – any processor of this kind")),
-            ("native", self.tr("This machine – its own vector instructions")),
+            ("llvm", _("llvm – any processor of this kind")),
+            ("native", _("This machine – its own vector instructions")),
         ):
             action = QAction(name, self._targets, checkable=True)
             action.setData(target)
             menu.addAction(action)
         menu.addSeparator()
-        menu.addAction(self.tr("Other target…"), self.target_wanted.emit)
-        menu.addAction(self.tr("Remote machine…"), self.remote_wanted.emit)
-        self._here = menu.addAction(self.tr("Run on this machine again"), self.here_wanted.emit)
+        menu.addAction(_("Other target…"), self.target_wanted.emit)
+        menu.addAction(_("Remote machine…"), self.remote_wanted.emit)
+        self._here = menu.addAction(_("Run on this machine again"), self.here_wanted.emit)
         menu.addSeparator()
-        menu.addAction(self.tr("Threads and repeats…"), self._edit_measuring)
+        menu.addAction(_("Threads and repeats…"), self._edit_measuring)
         self._targets.triggered.connect(self._change_target)
         return menu
 
@@ -253,9 +254,9 @@ class ToolBar(QWidget):
         for strategy in STRATEGIES:
             hint = STRATEGY_HINTS[strategy]
             if not has_torch:
-                hint = self.tr("This source is a Relax module already.")
+                hint = _("This source is a Relax module already.")
             elif strategy == "library" and recipe.translator != "lowerscope":
-                hint = self.tr("TVM's importers know no library functions.")
+                hint = _("TVM's importers know no library functions.")
             enabled = has_torch and (strategy != "library" or recipe.translator == "lowerscope")
             self.lowering.set_segment_enabled(strategy, enabled, hint)
             action = next(each for each in self._strategies.actions() if each.data() == strategy)
@@ -264,20 +265,20 @@ class ToolBar(QWidget):
             action.setChecked(recipe.lowering == strategy)
         self.lowering.set_current(recipe.lowering)
         name = STRATEGY_NAMES[recipe.lowering]
-        self.lowering_box.set_lines([Part(self.tr("Lowering"), "quiet")], [Part(name)])
+        self.lowering_box.set_lines([Part(_("Lowering"), "quiet")], [Part(name)])
         self.lowering_box.setToolTip(STRATEGY_HINTS[recipe.lowering])
         self._show_overrides(recipe)
         title = pipeline_title(recipe)
         pipeline = title
-        self.pipeline.set_lines([Part(self.tr("Pipeline"), "quiet")], [Part(title)])
+        self.pipeline.set_lines([Part(_("Pipeline"), "quiet")], [Part(title)])
         self.pipeline.setToolTip(title)
-        counts = {0: self.tr("all threads"), 1: self.tr("1 thread")}
-        threads = counts.get(recipe.threads, self.tr("{0} threads").format(recipe.threads))
+        counts = {0: _("all threads"), 1: _("1 thread")}
+        threads = counts.get(recipe.threads, _("{threads} threads", threads=recipe.threads))
         title = TARGETS.get(recipe.target) or short_target(recipe.target)
         target = [Part(f"{title} · {threads}")]
         if recipe.remote is not None:
             target.insert(0, Part(recipe.remote.title, "strong"))
-        self.target.set_lines([Part(self.tr("Target"), "quiet")], target)
+        self.target.set_lines([Part(_("Target"), "quiet")], target)
         where = "" if recipe.remote is None else f"\n{recipe.remote.tracker}"
         self.target.setToolTip(f"{title} · {threads}\n{recipe.target}{where}")
         small = [Part(part.text, "quiet") for part in target]
@@ -291,20 +292,20 @@ class ToolBar(QWidget):
     def _show_overrides(self, recipe: Recipe) -> None:
         count = len(recipe.overrides)
         self.overrides.setVisible(count > 0)
-        one, more = self.tr("1 override"), self.tr("{0} overrides").format(count)
+        one, more = _("1 override"), _("{count} overrides", count=count)
         self.overrides.setText(one if count == 1 else more)
         menu = self.overrides.menu()
         menu.clear()
         for override in recipe.overrides:
             name = override.pattern.removeprefix("fx:")
-            words = "{0}: {1}" if override.on else self.tr("{0}: {1} (switched off)")
+            words = "{0}: {1}" if override.on else _("{0}: {1} (switched off)")
             line = menu.addAction(words.format(literal(name), STRATEGY_NAMES[override.strategy]))
             line.setCheckable(True)
             line.setChecked(override.on)
             line.setData(override)
             line.triggered.connect(self._switch_override)
         menu.addSeparator()
-        menu.addAction(self.tr("Reset all"), self._reset_overrides)
+        menu.addAction(_("Reset all"), self._reset_overrides)
 
     def _switch_override(self) -> None:
         recipe, action = self._document.wanted, self.sender()
@@ -326,13 +327,13 @@ class ToolBar(QWidget):
         )
         record = document.run_record if shown else None
         running = document.running
-        self.run.setText(self.tr("Stop") if running else self.tr("Run"))
+        self.run.setText(_("Stop") if running else _("Run"))
         self._show_icons()
         self.times.setVisible(record is not None and not running and self.width() >= SMALL)
         failed = self._faults.failed
         self.verdict.setVisible(record is not None or failed is not None or running)
         if running:
-            self.verdict.set_state("busy", self.tr("running"))
+            self.verdict.set_state("busy", _("running"))
         elif failed is not None:
             self.times.hide()
             self.verdict.set_state("wrong", self._failure(failed), "", failed.line())
@@ -341,11 +342,11 @@ class ToolBar(QWidget):
 
     def _failure(self, problem: Problem) -> str:
         words = {
-            "crashed": self.tr("crashed"),
-            "memory": self.tr("out of memory"),
-            "stopped": self.tr("stopped"),
+            "crashed": _("crashed"),
+            "memory": _("out of memory"),
+            "stopped": _("stopped"),
         }
-        return words.get(problem.code, self.tr("failed"))
+        return words.get(problem.code, _("failed"))
 
     def _show_verdict(self, record: RunRecord) -> None:
         self.verdict.set_state(*verdict_state(record), verdict_tooltip(record))
@@ -422,10 +423,6 @@ def verdict_tooltip(record: RunRecord) -> str:
         f"tolerance {tolerance_text(record.atol, record.rtol, record.reference)}"
         + (f"\n{record.reason}" if record.reason else "")
     )
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("ToolBar", text)
 
 
 def _model_parts(recipe: Recipe, model: ModelRecord | None) -> list[Part]:

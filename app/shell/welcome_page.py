@@ -23,6 +23,7 @@ from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
 from lowerscope.core.files.sources import samples
+from lowerscope.core.model.texts import _
 from lowerscope.resources import PICTURES
 
 # It uses Qt's own widgets and the style sheet, without custom painting, since it is part of the
@@ -147,7 +148,7 @@ class WelcomePage(QScrollArea):
         super().__init__(parent)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
-        self.setAccessibleName(self.tr("Welcome"))
+        self.setAccessibleName(_("Welcome"))
         # Widgets are created with their final parent: reparenting applies the style sheet again.
         inside = QWidget(self)
         inside.setProperty("ground", "ground")
@@ -157,11 +158,11 @@ class WelcomePage(QScrollArea):
         column = column_of(None)
         outer.addLayout(column, 14)
         outer.addStretch(1)
-        column.addWidget(self._label(self.tr("Lowerscope"), "heading", PADDING))
+        column.addWidget(self._label(_("Lowerscope"), "heading", PADDING))
         column.addSpacing(4)
         column.addWidget(
             self._label(
-                self.tr(
+                _(
                     "See and steer how a PyTorch model becomes machine code: FX graph, Relax module"
                     " and TensorIR side by side, run and judged against torch."
                 ),
@@ -189,10 +190,10 @@ class WelcomePage(QScrollArea):
             if widget is not None:
                 widget.hide()
                 widget.deleteLater()
-        self._recent.addWidget(self._label(self.tr("Recent"), "title", PADDING))
+        self._recent.addWidget(self._label(_("Recent"), "title", PADDING))
         self._recent.addSpacing(8)
         if not sources:
-            hint = self._label(self.tr("What you open is listed here."), "quiet", PADDING)
+            hint = self._label(_("What you open is listed here."), "quiet", PADDING)
             self._recent.addWidget(hint)
         for source in sources:
             row = self._row(source, *recent_words(source))
@@ -210,19 +211,19 @@ class WelcomePage(QScrollArea):
         # Texts are aligned with those of the rows below, whose background is wider.
         row.setContentsMargins(PADDING, 0, 0, 0)
         row.setSpacing(12)
-        button = QPushButton(self.tr("Open a file…"), self._inside)
+        button = QPushButton(_("Open a file…"), self._inside)
         button.setProperty("primary", True)
         button.clicked.connect(self.open_wanted)
         row.addWidget(button)
-        self.tour = QPushButton(self.tr("Take the tour"), self._inside)
-        self.tour.setToolTip(self.tr("Six steps in the real window, on a small model"))
+        self.tour = QPushButton(_("Take the tour"), self._inside)
+        self.tour.setToolTip(_("Six steps in the real window, on a small model"))
         self.tour.clicked.connect(self.tour_wanted)
         row.addWidget(self.tour)
-        self._last = QPushButton(self.tr("Reopen where I was"), self._inside)
+        self._last = QPushButton(_("Reopen where I was"), self._inside)
         self._last.clicked.connect(self._choose_last)
         self._last.hide()
         row.addWidget(self._last)
-        hint = self.tr("Drop a .py, .pt2, .lowerscope or .zip file here")
+        hint = _("Drop a .py, .pt2, .lowerscope or .zip file here")
         drop = self._label(hint, "quiet")
         drop.setProperty("drop", True)
         row.addWidget(drop, 1)
@@ -238,7 +239,7 @@ class WelcomePage(QScrollArea):
             card.setProperty("source", f"sample:{card.name}")
             card.clicked.connect(self._choose)
             grid.addWidget(card, place // CARDS, place % CARDS)
-        title = self._label(self.tr("Samples"), "title", PADDING)
+        title = self._label(_("Samples"), "title", PADDING)
         return column_of(None, title, 8, grid, STRETCH, spacing=2)
 
     def show_pictures(self) -> None:

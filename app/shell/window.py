@@ -13,6 +13,7 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.pane_messages import Toast
 from lowerscope.app.shell.welcome_page import WelcomePage
+from lowerscope.core.model.texts import _
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
@@ -228,15 +229,15 @@ class MainWindow(QMainWindow):
         show_focus()
         tell_roles()
         add_commands(self.commands, self)
-        recent = SourcesMenu(self.tr("Open re&cent"), self.recent, self.open_recent, self)
+        recent = SourcesMenu(_("Open re&cent"), self.recent, self.open_recent, self)
         sources: dict[str, QMenu] = {
-            SAMPLES: SourcesMenu(self.tr("Open s&ample"), self.samples, self.open_source, self),
+            SAMPLES: SourcesMenu(_("Open s&ample"), self.samples, self.open_source, self),
             RECENT: recent,
         }
         self.menus = Menus(self.menuBar(), self.commands, sources)
         self.mode_bar = ModeBar(self.commands)
         self.mode_bar.hide()
-        search = SearchField(self.tr("Commands, nodes, functions, lines"), "Ctrl+K")
+        search = SearchField(_("Commands, nodes, functions, lines"), "Ctrl+K")
         search.clicked.connect(self.show_palette)
         self.menu_corner = MenuCorner(self.menuBar(), self.mode_bar, search)
         self.tool_bar = ToolBar(
@@ -325,9 +326,9 @@ class MainWindow(QMainWindow):
         self.status.tuning_wanted.connect(self._show_tuning)
         self.schedules.fill()
         for name, word in (
-            ("first-difference", self.tr("First difference  F4")),
-            ("tolerances", self.tr("Tolerance…")),
-            ("export-report", self.tr("Report…")),
+            ("first-difference", _("First difference  F4")),
+            ("tolerances", _("Tolerance…")),
+            ("export-report", _("Report…")),
         ):
             panes.outcome.add_command(word, self.commands.action(name))
         panes.difference.compare.setMenu(self.pipeline.comparison_menu(panes.difference))
@@ -483,8 +484,8 @@ class MainWindow(QMainWindow):
     def _openable(self) -> list[tuple[str, str, str, Callable[[], object]]]:
         """Return the samples and the recent sources: kind, name, place, and what opens each."""
         known = (
-            *((self.tr("sample"), each, self.open_source) for each in self.samples()),
-            *((self.tr("recent"), each, self.open_recent) for each in self.recent()),
+            *((_("sample"), each, self.open_source) for each in self.samples()),
+            *((_("recent"), each, self.open_recent) for each in self.recent()),
         )
         return [(kind, name, place, partial(act, spec)) for kind, (spec, name, place), act in known]
 

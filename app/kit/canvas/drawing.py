@@ -17,6 +17,7 @@ from lowerscope.app.kit.canvas.overlays import LEGEND_LINE, Legend, Minimap, Zoo
 from lowerscope.app.kit.canvas.viewport import PanningArea, Scene, TileCache
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.core.model.graph import STRATEGY_NAMES, GraphRecord
+from lowerscope.core.model.texts import _
 
 # --- Animation from one state of a graph to another ---
 
@@ -310,7 +311,7 @@ class CanvasDrawing(PanningArea):
         return figures is not None and bool(figures.shades)
 
     def _colours(self) -> Colours:
-        nothing = CanvasFigures(legend=(("none", self.tr("nothing measured yet")),))
+        nothing = CanvasFigures(legend=(("none", _("nothing measured yet")),))
         figures = self._figures.get(self._colouring, nothing)
         return Colours(self._colouring, figures, self._strategies)
 

@@ -6,11 +6,12 @@ from functools import cached_property
 from itertools import islice, pairwise
 from typing import Generic, Literal, TypeVar
 
-from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF
+from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.graph import CHEVRON, GROUPS, TITLE_BAR, Edge, GraphRecord, Port, Region
+from lowerscope.core.model.texts import _
 
 Way = Literal["up", "down", "left", "right", "first", "last"]
 """A step of keyboard navigation."""
@@ -262,15 +263,17 @@ def described(
     """Describe the keyboard's position in a graph, or the graph, and the selection."""
     here = index.nodes.get(walked)
     if here is not None:
-        flag = QCoreApplication.translate("GraphCanvas", "flagged") if walked in flags else ""
+        flag = _("flagged") if walked in flags else ""
         text = ", ".join(each for each in (here.title, here.description, flag) if each)
     else:
-        count = QCoreApplication.translate("GraphCanvas", "{0} nodes, {1} edges")
-        text = count.format(len(index.nodes), len(index.graph.edges))
+        count = _(
+            "{count} nodes, {edges} edges", count=len(index.nodes), edges=len(index.graph.edges)
+        )
+        text = count
     titles = [index.nodes[name].title for name in sorted(selection)[:20] if name != walked]
     if titles:
-        selected = QCoreApplication.translate("GraphCanvas", "selected: {0}")
-        text += "; " + selected.format(", ".join(titles))
+        selected = _("selected: {titles}", titles=", ".join(titles))
+        text += "; " + selected
     return text
 
 
@@ -442,7 +445,7 @@ def label_points(edge: Edge) -> list[QPointF]:
     parts = [(abs(y1 - y0), x0, y0, x1, y1) for (x0, y0), (x1, y1) in pairwise(edge.points)]
     parts.sort(key=lambda part: (part[1] == part[3], part[0]), reverse=True)
     places = []
-    for _, x0, y0, x1, y1 in parts[:3]:
+    for _unused, x0, y0, x1, y1 in parts[:3]:
         for share in (0.45, 0.3, 0.65):
             # With vertical ends, the curve is an S, whose middle is that of the straight line.
             bend = share * share * (3 - 2 * share)

@@ -13,6 +13,7 @@ from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.viewport import ZOOM_STEP
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.texts import _
 
 _LEGEND_PIXELS = 11.0
 LEGEND_LINE = 18
@@ -32,17 +33,17 @@ class ZoomControl(QFrame):
         super().__init__(parent)
         self.setProperty("floating", True)
         row = row_of(self, margins=2)
-        minus = self._button("minus", self.tr("Zoom out (-)"))
+        minus = self._button("minus", _("Zoom out (-)"))
         minus.clicked.connect(self._zoom_out)
         self.scale = QToolButton()
         self.scale.setFont(ui_font(_LEGEND_PIXELS, tabular=True))
-        self.scale.setToolTip(self.tr("Back to 100 % (0)"))
+        self.scale.setToolTip(_("Back to 100 % (0)"))
         self.scale.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.scale.setFixedWidth(46)
         self.scale.clicked.connect(self.reset)
-        plus = self._button("plus", self.tr("Zoom in (+)"))
+        plus = self._button("plus", _("Zoom in (+)"))
         plus.clicked.connect(self._zoom_in)
-        fit = self._button("fit", self.tr("Fit the whole graph (F)"))
+        fit = self._button("fit", _("Fit the whole graph (F)"))
         fit.clicked.connect(self.fitted)
         for button in (minus, self.scale, plus, fit):
             row.addWidget(button)
@@ -143,8 +144,8 @@ class Minimap(QWidget):
         self._picture = QPixmap()
         # The canvas behind it need not be repainted when it changes.
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
-        self.setAccessibleName(self.tr("Overview of the graph"))
-        self.setToolTip(self.tr("Drag to move (M shows and hides this)"))
+        self.setAccessibleName(_("Overview of the graph"))
+        self.setToolTip(_("Drag to move (M shows and hides this)"))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         theme.notifier().changed.connect(self._redraw)
         self.hide()

@@ -17,6 +17,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import Chart, Value, ZoomChart
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.core.model.formatting import duration_text
+from lowerscope.core.model.texts import _
 
 
 class Histogram(Chart):
@@ -49,8 +50,12 @@ class Histogram(Chart):
     def _whole(self) -> str:
         if not self._counts:
             return ""
-        text = self.tr("{0:,} values from {1:.4g} to {2:.4g}")
-        return text.format(sum(self._counts), self._edges[0], self._edges[-1])
+        return _(
+            "{counts:,} values from {edge:.4g} to {edge2:.4g}",
+            counts=sum(self._counts),
+            edge=self._edges[0],
+            edge2=self._edges[-1],
+        )
 
     def _value(self, number: int) -> Value:
         count, most, log = self._counts[number], max(self._counts), math.log1p
@@ -108,7 +113,7 @@ class Histogram(Chart):
                 top = self._to_widget(at, 1)
                 left = top.x() > self.width() / 2
                 place = top + QPointF(-4 if left else 4, 0)
-                self._write(self.tr("tolerance"), place, colours.quiet, (1 if left else 0, 0.3))
+                self._write(_("tolerance"), place, colours.quiet, (1 if left else 0, 0.3))
         self._plot.addItem(self._bars(pg, range(limit), colours.accent))
         self._plot.addItem(self._bars(pg, range(limit, count), colours.wrong))
 
@@ -195,12 +200,16 @@ class BestCurve(Chart):
     def _whole(self) -> str:
         if not self._points:
             return ""
-        text = self.tr("{0} after {1} of {2} trials")
-        (_, best), *levels = self._labels()
-        return "; ".join((text.format(best, self._at, self._until), *(each for _, each in levels)))
+        text = _("{0} after {1} of {2} trials")
+        (_unused, best), *levels = self._labels()
+        return "; ".join(
+            (text.format(best, self._at, self._until), *(each for _unused, each in levels))
+        )
 
     def _value(self, point: CurvePoint) -> Value:
-        text = self.tr("{0} at trial {1}").format(self._text_of(point.value), point.trials)
+        text = _(
+            "{text_of} at trial {trials}", text_of=self._text_of(point.value), trials=point.trials
+        )
         text = f"{text} · {point.tooltip}" if point.tooltip else text
         return Value(point.trials, point.trials, _log(point.value), text)
 
@@ -216,7 +225,7 @@ class BestCurve(Chart):
 
     def _labels(self) -> list[tuple[float, str]]:
         """Return the logarithms and texts of the best value and of the levels."""
-        named = [(self.tr("best"), self._points[-1].value)]
+        named = [(_("best"), self._points[-1].value)]
         named += [(each.label, each.value) for each in self._levels]
         return [(_log(value), f"{name} {self._text_of(value)}") for name, value in named]
 
@@ -224,13 +233,13 @@ class BestCurve(Chart):
         colours, metrics = theme.current(), self._metrics
         labels = self._labels()
         places = [(each.x, each.y) for each in self._values]
-        values = [places[0][1], *(value for value, _ in labels)]
+        values = [places[0][1], *(value for value, _unused in labels)]
         spare = max(0.05, 0.08 * (max(values) - min(values)))
         low, high = min(values) - spare, max(values) + spare
         ticks = _ticks(low, high, self.height() / _TICK_ROOM)
         right = (
             min(
-                max(metrics.horizontalAdvance(text) for _, text in labels),
+                max(metrics.horizontalAdvance(text) for _unused, text in labels),
                 _MOST_LABELS * self.width(),
             )
             + 22
@@ -244,8 +253,8 @@ class BestCurve(Chart):
         self._set_range(area, (_PAD, _PAD + metrics.height(), right, _PAD / 2))
         # pyqtgraph omits the labels at the ends of an axis.
         start = self._to_widget(0, low) + QPointF(0, 5)
-        self._write(self.tr("0 trials"), start, colours.quiet, (0.5, 0))
-        for number, (value, _) in enumerate(labels[1:]):
+        self._write(_("0 trials"), start, colours.quiet, (0.5, 0))
+        for number, (value, _unused) in enumerate(labels[1:]):
             pen = pg.mkPen(colours.quiet, width=1.3, style=_DASHES[number % len(_DASHES)])
             self._plot.addItem(pg.InfiniteLine(value, angle=0, pen=pen))
         x, y = map(list, zip(*places, (max(self._at, places[-1][0]), places[-1][1]), strict=True))
@@ -382,7 +391,9 @@ class RunChart(ZoomChart):
             )
             for start, each in zip(self._edges, self._spans, strict=False)
         ]
-        summary = self.tr("{0} calls in {1}").format(len(spans), duration_text(self._edges[-1]))
+        summary = _(
+            "{count} calls in {edge}", count=len(spans), edge=duration_text(self._edges[-1])
+        )
         self._show(values, summary)
 
     def spans(self) -> tuple[Span, ...]:
@@ -620,15 +631,18 @@ class Roofline(Chart):
         """Return the limits: the peak, memory and, if they are known, the caches."""
         peak, memory, caches = self._roofs.gflops, self._roofs.memory, self._roofs.caches
         named = [
-            (f"{self.tr('peak')} {_figure(peak)} GFLOP/s", memory),
-            (f"{self.tr('memory')} {_figure(memory)} GB/s", memory),
-            (f"{self.tr('caches')} {_figure(caches)} GB/s", caches),
+            (f"{_('peak')} {_figure(peak)} GFLOP/s", memory),
+            (f"{_('memory')} {_figure(memory)} GB/s", memory),
+            (f"{_('caches')} {_figure(caches)} GB/s", caches),
         ]
         return [_value(peak / bandwidth, peak, text) for text, bandwidth in named if bandwidth]
 
     def _value(self, mark: Mark) -> Value:
-        text = self.tr("{0}: {1} GFLOP/s at {2} FLOP per byte").format(
-            mark.name, _figure(mark.gflops), _figure(mark.intensity)
+        text = _(
+            "{name}: {figure} GFLOP/s at {figure2} FLOP per byte",
+            name=mark.name,
+            figure=_figure(mark.gflops),
+            figure2=_figure(mark.intensity),
         )
         return _value(mark.intensity, mark.gflops, text)
 
@@ -642,15 +656,15 @@ class Roofline(Chart):
         colours, line = theme.current(), self._metrics.height()
         places = [(each.x, each.y) for each in self._values]
         # The name of a roof is along its slope, at the left of its corner.
-        left, right = min(x for x, _ in places) - 1.6, max(x for x, _ in places) + 0.9
+        left, right = min(x for x, _unused in places) - 1.6, max(x for x, _unused in places) + 0.9
         peak = math.log10(self._roofs.gflops)
-        low, high = min(peak - math.log10(30), *(y for _, y in places)) - 0.35, peak + 0.25
+        low, high = min(peak - math.log10(30), *(y for _unused, y in places)) - 0.35, peak + 0.25
         self._axis("left", 28, _power_text, _decades(low, high), grid=True)
         self._axis("bottom", line + 6, _power_text, _decades(left, right), grid=True)
         area = QRectF(left, low, right - left, high - low)
         self._set_range(area, (line + 2, 12, 12, line + 2))
         corner = QPointF(self.width() - 12, self.height() - 2)
-        self._write(self.tr("FLOP per byte"), corner, colours.quiet, (1, 1))
+        self._write(_("FLOP per byte"), corner, colours.quiet, (1, 1))
         above = QPointF(2 + line / 2, self._area().top())
         self._write("GFLOP/s", above, colours.quiet, (1, 0.5), angle=-90)
         for limit, style in zip(self._limits()[1:], _STYLES, strict=False):

@@ -52,6 +52,7 @@ from lowerscope.app.kit.plain_text import LONGEST, PlainTextEdit
 from lowerscope.app.kit.theme import Theme
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line, ui_font
 from lowerscope.core.model.compact_script import CompactScript
+from lowerscope.core.model.texts import _
 
 _GAP = 8
 _PADDING = 6
@@ -487,7 +488,7 @@ class CodeText(PlainTextEdit):
     def _apply_folds(self, header: int) -> None:
         self.show_folds()
         self.folds_changed.emit()
-        self.announce(self.fold_text(header) or self.tr("unfolded"))
+        self.announce(self.fold_text(header) or _("unfolded"))
 
     def show_folds(self) -> None:
         """Update the document to the folds, keeping the top line."""
@@ -504,12 +505,12 @@ class CodeText(PlainTextEdit):
     def folds_text(self) -> str:
         """Return the number of folded regions as text, or ``""``."""
         count = self._folding.count()
-        return self.tr("{0} folded").format(count) if count else ""
+        return _("{count} folded", count=count) if count else ""
 
     def fold_text(self, line: int) -> str:
         """Return the text behind a line that a region is folded into, or ``""``."""
         count = self._folding.folded(line)
-        return self.tr("{0} more").format(f"{count:,}") if count else ""
+        return _("{count:,} more", count=count) if count else ""
 
     def announce(self, text: str) -> None:
         """Announce a text to a screen reader."""
@@ -593,7 +594,7 @@ class CodeText(PlainTextEdit):
 
     def line_at(self, y: float) -> int:
         """Return the line at a height in the viewport, or -1."""
-        for number, _, rect in self.visible(self.viewport().rect()):
+        for number, _unused, rect in self.visible(self.viewport().rect()):
             if rect.top() <= y < rect.bottom():
                 return number
         return -1
@@ -645,7 +646,7 @@ class CodeText(PlainTextEdit):
         row = self.firstVisibleBlock().blockNumber()
         blocks = []
         block = self.firstVisibleBlock()
-        for _ in range(self.viewport().height() // code_line() + 2):
+        for _unused in range(self.viewport().height() // code_line() + 2):
             if not block.isValid():
                 break
             blocks.append((self._shown.rows.line_of(row), block))
@@ -1032,16 +1033,16 @@ class CodeEditor(CodeText):
     def line_state(self, line: int) -> str:
         """Return a description of a line besides its text: entity, marks and folds."""
         if (heading := self.heading(line)) is not None:
-            state = self.tr("open") if heading.is_open else self.tr("closed")
+            state = _("open") if heading.is_open else _("closed")
             return " · ".join(filter(None, (heading.title, heading.note, state)))
         entity = self.marks.entity(line)
         owner = self._describe(entity) if self._describe is not None and entity else ""
         folded = self.fold_text(line)
         words = (
             owner,
-            self.tr("of the selection") if self.marks.is_selected(line) else "",
-            self.tr("changed") if self.marks.is_changed(line) else "",
-            self.tr("folded, {0}").format(folded) if folded else "",
+            _("of the selection") if self.marks.is_selected(line) else "",
+            _("changed") if self.marks.is_changed(line) else "",
+            _("folded, {folded}", folded=folded) if folded else "",
         )
         return " · ".join(word for word in words if word)
 

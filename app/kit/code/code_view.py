@@ -18,6 +18,7 @@ from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.core.model.compact_script import CompactScript
+from lowerscope.core.model.texts import _
 
 
 class _Bar(QWidget):
@@ -84,18 +85,18 @@ class FindBar(_Bar):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent)
-        self.field.setAccessibleName(self.tr("Find"))
-        self.field.setPlaceholderText(self.tr("Find"))
-        self.case = self.add_button("", "Aa", self.tr("Match case"))
-        self.regex = self.add_button("", ".*", self.tr("Regular expression"))
+        self.field.setAccessibleName(_("Find"))
+        self.field.setPlaceholderText(_("Find"))
+        self.case = self.add_button("", "Aa", _("Match case"))
+        self.regex = self.add_button("", ".*", _("Regular expression"))
         for toggle in (self.case, self.regex):
             toggle.setCheckable(True)
             toggle.toggled.connect(self.search_changed)
-        previous = self.add_button("up", "", self.tr("Previous (Shift+Enter)"))
+        previous = self.add_button("up", "", _("Previous (Shift+Enter)"))
         previous.clicked.connect(self.previous_wanted)
-        following = self.add_button("down", "", self.tr("Next (Enter)"))
+        following = self.add_button("down", "", _("Next (Enter)"))
         following.clicked.connect(self.next_wanted)
-        close = self.add_button("close", "", self.tr("Close (Esc)"))
+        close = self.add_button("close", "", _("Close (Esc)"))
         close.clicked.connect(self.closed)
         self.field.textChanged.connect(self.search_changed)
 
@@ -105,15 +106,15 @@ class FindBar(_Bar):
         if not self.field.text():
             self.figure.setText("")
         elif count == 0:
-            self.figure.setText(self.tr("none"))
+            self.figure.setText(_("none"))
         else:
             total = f"{count:,}+" if more else f"{count:,}"
-            self.figure.setText(self.tr("{0} of {1}").format(f"{position:,}", total))
+            self.figure.setText(_("{position:,} of {total}", position=position, total=total))
 
     def show_wrong_pattern(self, reason: str) -> None:
         """Show that the pattern is not a valid regular expression."""
         self.set_wrong(True)
-        self.figure.setText(self.tr("not a pattern"))
+        self.figure.setText(_("not a pattern"))
         self.figure.setToolTip(reason)
 
     def pressed(self, event: QKeyEvent) -> bool:
@@ -131,15 +132,15 @@ class GoToLineBar(_Bar):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent)
-        self.field.setAccessibleName(self.tr("Line"))
-        self.field.setPlaceholderText(self.tr("Go to line"))
+        self.field.setAccessibleName(_("Line"))
+        self.field.setPlaceholderText(_("Go to line"))
         self.field.setValidator(QIntValidator(1, 99_999_999, self))
-        close = self.add_button("close", "", self.tr("Close (Esc)"))
+        close = self.add_button("close", "", _("Close (Esc)"))
         close.clicked.connect(self.closed)
 
     def open_for(self, line: int, count: int) -> None:
         """Show the bar with this line, of `count` lines."""
-        self.figure.setText(self.tr("of {0}").format(f"{count:,}"))
+        self.figure.setText(_("of {count:,}", count=count))
         self.open_field(str(line))
 
     def pressed(self, event: QKeyEvent) -> bool:
@@ -573,15 +574,15 @@ class CodeView(QWidget):
     def _open_menu(self, position: QPoint) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        copy = self._add(menu, self.tr("Copy"), "copy", "Ctrl+C")
+        copy = self._add(menu, _("Copy"), "copy", "Ctrl+C")
         copy.setEnabled(self.editor.textCursor().hasSelection())
-        self._add(menu, self.tr("Select all"), "select-all", "Ctrl+A")
+        self._add(menu, _("Select all"), "select-all", "Ctrl+A")
         menu.addSeparator()
-        self._add(menu, self.tr("Find…"), "find", "Ctrl+F")
-        self._add(menu, self.tr("Go to line…"), "line", "Ctrl+G")
+        self._add(menu, _("Find…"), "find", "Ctrl+F")
+        self._add(menu, _("Go to line…"), "line", "Ctrl+G")
         menu.addSeparator()
-        self._add(menu, self.tr("Fold all"), "fold-all")
-        self._add(menu, self.tr("Unfold all"), "unfold-all")
+        self._add(menu, _("Fold all"), "fold-all")
+        self._add(menu, _("Unfold all"), "unfold-all")
         menu.triggered.connect(self._choose)
         self.menu_opening.emit(self.editor.entity_at(position.y()), menu)
         menu.popup(self.editor.viewport().mapToGlobal(position))

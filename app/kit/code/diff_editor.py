@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -27,6 +27,7 @@ from lowerscope.app.kit.code.code_lines import Folding, Range
 from lowerscope.app.kit.code.marks import units
 from lowerscope.app.kit.code.shown_lines import LINE_CHARACTERS, MOST_LINES
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
+from lowerscope.core.model.texts import _
 
 LineStatus = Literal["same", "changed", "added", "removed", "moved-in", "moved-out"]
 RowKind = Literal["title", "fold", "same", "changed", "added", "removed", "moved-in", "moved-out"]
@@ -663,8 +664,7 @@ def paint_group(painter: QPainter, area: QRectF, group: int) -> None:
 
 def fold_text(row: Row) -> str:
     """Return the text of a fold."""
-    text = QCoreApplication.translate("DiffView", "{0} equal lines")
-    return text.format(f"{row.length:,}")
+    return _("{length:,} equal lines", length=row.length)
 
 
 def row_text(rows: DiffRows, number: int) -> str:
@@ -704,10 +704,10 @@ def _facts(part: DiffPart) -> list[tuple[str, str]]:
     colours = theme.current()
     roles = {"added": colours.right, "removed": colours.wrong}
     names = {
-        "same": QCoreApplication.translate("DiffView", "same"),
-        "changed": QCoreApplication.translate("DiffView", "changed"),
-        "added": QCoreApplication.translate("DiffView", "added"),
-        "removed": QCoreApplication.translate("DiffView", "removed"),
+        "same": _("same"),
+        "changed": _("changed"),
+        "added": _("added"),
+        "removed": _("removed"),
     }
     facts = [(names[part.status], roles.get(part.status, colours.quiet))]
     if part.status == "changed":

@@ -32,6 +32,7 @@ from lowerscope.app.kit.code.marks import Match
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line
+from lowerscope.core.model.texts import _
 
 __all__ = ["DiffPart", "DiffRun", "DiffView"]
 
@@ -65,8 +66,8 @@ class DiffView(QWidget):
         self.finding = CodeFinding(_BothSides(self), self.find_bar)
         self.empty = EmptyState()
         self.setAccessibleName(name)
-        self.old.setAccessibleName(self.tr("{0}: old side").format(name))
-        self.new.setAccessibleName(self.tr("{0}: new side").format(name))
+        self.old.setAccessibleName(_("{name}: old side", name=name))
+        self.new.setAccessibleName(_("{name}: new side", name=name))
         self._lay_out()
         self._connect()
 
@@ -235,13 +236,13 @@ class DiffView(QWidget):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         standard = QKeySequence.StandardKey
         for text, command, key in (
-            (self.tr("Copy"), "copy", QKeySequence(standard.Copy)),
-            (self.tr("Select all"), "select-all", QKeySequence(standard.SelectAll)),
-            (self.tr("Find…"), "find", QKeySequence(standard.Find)),
-            (self.tr("Next Change"), "next-change", QKeySequence("N")),
-            (self.tr("Previous Change"), "previous-change", QKeySequence("P")),
-            (self.tr("Show all lines"), "unfold-all", QKeySequence()),
-            (self.tr("Fold Equal Lines"), "fold-all", QKeySequence()),
+            (_("Copy"), "copy", QKeySequence(standard.Copy)),
+            (_("Select all"), "select-all", QKeySequence(standard.SelectAll)),
+            (_("Find…"), "find", QKeySequence(standard.Find)),
+            (_("Next Change"), "next-change", QKeySequence("N")),
+            (_("Previous Change"), "previous-change", QKeySequence("P")),
+            (_("Show all lines"), "unfold-all", QKeySequence()),
+            (_("Fold Equal Lines"), "fold-all", QKeySequence()),
         ):
             action = QAction(text, menu)
             action.setShortcut(key)
@@ -390,7 +391,7 @@ class DiffStrip(QWidget):
         self._view = (0, 0)
         self.setFixedWidth(self.WIDTH)
         self.setCursor(Qt.CursorShape.ArrowCursor)
-        self.setToolTip(self.tr("All changes: click to go there"))
+        self.setToolTip(_("All changes: click to go there"))
 
     def set_rows(self, diff: DiffRows, shown: Rows) -> None:
         """Set the rows, and which of them are not folded away."""

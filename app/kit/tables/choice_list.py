@@ -22,6 +22,7 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.tables.data_table import Index, draw_line
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.texts import _
 
 CHOICE = Qt.ItemDataRole.UserRole
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -271,7 +272,7 @@ class OrderList(QListWidget):
         # Whether a row is being dragged, and whether it has moved since the press.
         self._dragging = self._dragged = False
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setToolTip(self.tr("Drag, or press Alt with ↑ or ↓, to change the order"))
+        self.setToolTip(_("Drag, or press Alt with ↑ or ↓, to change the order"))
 
     def set_names(self, names: Sequence[str]) -> None:
         """Set the names; each is identified by its index from then on."""

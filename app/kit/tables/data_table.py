@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from PySide6.QtCore import (
     QAbstractTableModel,
-    QCoreApplication,
     QEvent,
     QItemSelection,
     QItemSelectionModel,
@@ -60,6 +59,7 @@ from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import LONGEST
 from lowerscope.app.kit.theme import strategy_colour
 from lowerscope.app.kit.typefaces import CODE_PIXELS, UI_PIXELS, TextMetrics, code_font, ui_font
+from lowerscope.core.model.texts import _
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -510,11 +510,11 @@ def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
     header, model = table.horizontalHeader(), table.model()
     menu = QMenu(table)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    menu.setAccessibleName(_tr("Columns"))
+    menu.setAccessibleName(_("Columns"))
     for column in range(header.count()):
         title = str(
             model.headerData(column, Qt.Orientation.Horizontal)
-            or _tr("Column {0}").format(column + 1)
+            or _("Column {column}", column=column + 1)
         )
         below = menu.addMenu(title)
         tip = model.headerData(column, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole)
@@ -524,11 +524,11 @@ def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
         _add_sorting(table, column, below)
         if header.sectionResizeMode(column) == QHeaderView.ResizeMode.Interactive:
             width = header.sectionSize(column)
-            for words, by in ((_tr("Wider"), STEP), (_tr("Narrower"), -STEP)):
+            for words, by in ((_("Wider"), STEP), (_("Narrower"), -STEP)):
                 _add(below, words, partial(_resize, header, column, width + by))
             fitting = table.sizeHintForColumn(column)
-            _add(below, _tr("Fit to contents"), partial(_resize, header, column, fitting))
-        shown = _add(below, _tr("Shown"), partial(_switch, header, column))
+            _add(below, _("Fit to contents"), partial(_resize, header, column, fitting))
+        shown = _add(below, _("Shown"), partial(_switch, header, column))
         shown.setCheckable(True)
         shown.setChecked(not header.isSectionHidden(column))
         shown.setEnabled(header.isSectionHidden(column) or _shown(header) > 1)
@@ -547,14 +547,14 @@ def _add_sorting(table: QTableView, column: int, menu: QMenu) -> None:
     header = table.horizontalHeader()
     here = header.sortIndicatorSection() == column
     for words, order in (
-        (_tr("Sort ascending"), Qt.SortOrder.AscendingOrder),
-        (_tr("Sort descending"), Qt.SortOrder.DescendingOrder),
+        (_("Sort ascending"), Qt.SortOrder.AscendingOrder),
+        (_("Sort descending"), Qt.SortOrder.DescendingOrder),
     ):
         action = _add(menu, words, partial(header.setSortIndicator, column, order))
         action.setCheckable(True)
         action.setChecked(here and header.sortIndicatorOrder() == order)
     away = _add(
-        menu, _tr("Unsorted"), partial(header.setSortIndicator, -1, Qt.SortOrder.AscendingOrder)
+        menu, _("Unsorted"), partial(header.setSortIndicator, -1, Qt.SortOrder.AscendingOrder)
     )
     away.setEnabled(here)
     menu.addSeparator()
@@ -576,10 +576,6 @@ def _switch(header: QHeaderView, column: int) -> None:
 
 def _shown(header: QHeaderView) -> int:
     return sum(not header.isSectionHidden(column) for column in range(header.count()))
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("column_menu", text)
 
 
 MOST_WRAPPED = MOST_MEASURED = 500

@@ -20,6 +20,7 @@ from lowerscope.app.kit.code.code_editor import paint_chevron
 from lowerscope.app.kit.tables.data_table import Index, WholeWords, draw_line
 from lowerscope.app.kit.tables.trees import ROW, PaintedTree
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.texts import _
 
 HEIGHTS = {"section": 26, "step": 36, "fold": 22}
 """Height of a row of each kind, in pixels."""
@@ -110,7 +111,7 @@ class StepList(PaintedTree):
         for row in rows:
             item = self._add_item(row, (row.title,))
             item.setToolTip(0, row.tooltip)
-            off = self.tr("switched off") if row.on is False else ""
+            off = _("switched off") if row.on is False else ""
             said = (row.number, row.title, row.words, row.note, off, row.time)
             spoken = ", ".join(each for each in said if each)
             item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
@@ -431,7 +432,7 @@ class _StepDelegate(WholeWords):
         inks = {"right": colours.right, "wrong": colours.wrong, "unsure": colours.unsure}
         parts = list(row.facts)
         if row.pinned:
-            parts.insert(0, (self.tr("pinned"), "unsure"))
+            parts.insert(0, (_("pinned"), "unsure"))
         if row.note:
             parts.append((row.note, "unsure" if row.unsure else ""))
         font = ui_font(_SMALL, tabular=True)

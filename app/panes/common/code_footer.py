@@ -13,6 +13,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.core.model.texts import _
 
 HEIGHT = 28
 
@@ -35,17 +36,17 @@ class CodeFooter(QWidget):
         super().__init__(parent)
         self._document = document
         self.setFixedHeight(HEIGHT)
-        self.compact = QCheckBox(self.tr("Compact"))
+        self.compact = QCheckBox(_("Compact"))
         self.compact.setToolTip(
-            self.tr(
+            _(
                 "Parameters by name, numbers without their types, shapes at the right edge.\n"
                 "Off: as printed by TVM. Copied and exported text is always as printed."
             )
         )
-        self.wraps = QCheckBox(self.tr("Wrap"))
-        self.wraps.setToolTip(self.tr("Continue long lines below, indented, marked ↳"))
-        self.types = QCheckBox(self.tr("Types"))
-        self.types.setToolTip(self.tr("The types of bindings in their lines"))
+        self.wraps = QCheckBox(_("Wrap"))
+        self.wraps.setToolTip(_("Continue long lines below, indented, marked ↳"))
+        self.types = QCheckBox(_("Types"))
+        self.types.setToolTip(_("The types of bindings in their lines"))
         if not with_types:
             self.types.hide()
         self.figure = ElidedLabel(role="quiet")

@@ -15,6 +15,7 @@ from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.snapshot import TextRecord, View
+from lowerscope.core.model.texts import _
 
 WAITING_MS = 150
 """Delay before a request shows its progress."""
@@ -42,8 +43,8 @@ class CompiledPage(FetchedPage):
         self._build = build
         self._set_busy = set_busy
         empty = self.script.code.empty
-        self.cancel = empty.add_action(self.tr("Cancel"), self._cancel)
-        self.again = empty.add_action(self.tr("Compile"), self._compile, primary=True)
+        self.cancel = empty.add_action(_("Cancel"), self._cancel)
+        self.again = empty.add_action(_("Compile"), self._compile, primary=True)
         self._offer()
         self._timer = QTimer(self, singleShot=True, interval=WAITING_MS)
         self._timer.timeout.connect(self._show_waiting)
@@ -53,8 +54,8 @@ class CompiledPage(FetchedPage):
         if moment is None or moment.section == "schedule":
             super().show_text_of(name, moment)
             return
-        hint = self.tr("Code is made at the end of the build. Leave the step (Esc) to see it.")
-        self.show_nothing(self.tr("Not compiled yet at this step"), hint)
+        hint = _("Code is made at the end of the build. Leave the step (Esc) to see it.")
+        self.show_nothing(_("Not compiled yet at this step"), hint)
 
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show an empty page with a reason."""
@@ -71,12 +72,12 @@ class CompiledPage(FetchedPage):
 
     def _show_waiting(self) -> None:
         busy = self._document.running
-        hint = self.tr("The worker is running the model; this comes after it.") if busy else ""
-        self._say(self.tr("Building…"), hint)
+        hint = _("The worker is running the model; this comes after it.") if busy else ""
+        self._say(_("Building…"), hint)
 
     def _note_progress(self, text: str, _fraction: float | None) -> None:
         if not self._timer.isActive():
-            self._say(self.tr("Building…"), text)
+            self._say(_("Building…"), text)
 
     def _say(self, title: str, hint: str) -> None:
         self._offer(self.cancel)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication
-
 from lowerscope.app.document.document import Document
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import (
@@ -16,6 +14,7 @@ from lowerscope.core.model.snapshot import (
     Snapshot,
     SourceLine,
 )
+from lowerscope.core.model.texts import _
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -73,11 +72,7 @@ def tensor_of(entity: str, linked: frozenset[str]) -> str:
 def nothing_words(document: Document) -> tuple[str, str]:
     """Return a title and a hint: the state, and what the user can do."""
     if document.wanted is not None:
-        return _tr("Opening…"), _tr("Cancel, in the status bar, stops it.")
+        return _("Opening…"), _("Cancel, in the status bar, stops it.")
     if document.problems:
-        return _tr("Not opened"), _tr("Problems says why, and what to do.")
-    return _tr("Nothing is open"), _tr("Open… (Ctrl+O) opens a model; so does a file dropped here.")
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("nothing_shown", text)
+        return _("Not opened"), _("Problems says why, and what to do.")
+    return _("Nothing is open"), _("Open… (Ctrl+O) opens a model; so does a file dropped here.")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QCoreApplication
-
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.run_records import CallRun, DlpackTransfer, TransferMode
+from lowerscope.core.model.texts import _
 
 
 def hand_over_text(calls: Sequence[CallRun]) -> str:
@@ -23,20 +22,20 @@ def hand_over_text(calls: Sequence[CallRun]) -> str:
 def text_of(hand_over: DlpackTransfer) -> str:
     """Return ``3 inputs in place (zero copy); result copied; 40 B copied``."""
     sides = (
-        (hand_over.inputs, _tr("input"), _tr("inputs")),
-        (hand_over.results, _tr("result"), _tr("results")),
+        (hand_over.inputs, _("input"), _("inputs")),
+        (hand_over.results, _("result"), _("results")),
     )
     parts = [_side_text(hands, one, more) for hands, one, more in sides if hands]
     if hand_over.copied_bytes:
-        parts.append(_tr("{0} copied").format(bytes_text(hand_over.copied_bytes)))
+        parts.append(_("{copied_bytes} copied", copied_bytes=bytes_text(hand_over.copied_bytes)))
     return "; ".join(parts)
 
 
 def _side_text(hands: Sequence[TransferMode], one: str, more: str) -> str:
     words = {
-        "in place": _tr("in place (zero copy)"),
-        "copied": _tr("copied"),
-        "unseen": _tr("not touched by torch"),
+        "in place": _("in place (zero copy)"),
+        "copied": _("copied"),
+        "unseen": _("not touched by torch"),
     }
     counts = {hand: hands.count(hand) for hand in words if hand in hands}
     if len(counts) == 1:
@@ -45,7 +44,3 @@ def _side_text(hands: Sequence[TransferMode], one: str, more: str) -> str:
         return f"{name} {words[hand]}"
     listed = ", ".join(f"{count} {words[hand]}" for hand, count in counts.items())
     return f"{more}: {listed}"
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("HandOver", text)

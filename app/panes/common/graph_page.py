@@ -41,6 +41,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import GraphQuery
 from lowerscope.core.model.recipe import STRATEGIES
 from lowerscope.core.model.snapshot import FxNode, Snapshot
+from lowerscope.core.model.texts import _
 
 # --- Texts of the cards of a graph's boxes ---
 
@@ -170,72 +171,72 @@ def open_menu(page: GraphPage, name: str, position: QPoint) -> None:
 
 
 def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
-    canvas, document, tr = page.canvas, page.document, page.tr
+    canvas, document = page.canvas, page.document
     entities = page.entities_of(name)
-    deeds[menu.addAction(tr("Select"))] = partial(document.select, entities)
-    add = menu.addAction(tr("Add to selection"))
+    deeds[menu.addAction(_("Select"))] = partial(document.select, entities)
+    add = menu.addAction(_("Add to selection"))
     deeds[add] = partial(document.select, entities, extend=True)
-    deeds[menu.addAction(tr("What is known of it\tI"))] = partial(canvas.show_card, name)
+    deeds[menu.addAction(_("What is known of it\tI"))] = partial(canvas.show_card, name)
     around = canvas.frame_around(name)
     if canvas.is_group(name):
-        deeds[menu.addAction(tr("Expand\t+"))] = partial(page.expand, name)
+        deeds[menu.addAction(_("Expand\t+"))] = partial(page.expand, name)
     if canvas.is_frame(name):
         around = name
     if around:
-        text = tr("Collapse {0}\t-").format(literal(page.name_of(around)))
+        text = _("Collapse {name}\t-", name=literal(page.name_of(around)))
         deeds[menu.addAction(text)] = partial(page.collapse, around)
     breaks = page.breaks_of(name)
     if breaks:
-        check = menu.addAction(tr("Breakpoint at its calls\tB"))
+        check = menu.addAction(_("Breakpoint at its calls\tB"))
         check.setCheckable(True)
         check.setChecked(page.run_steps.breaks.issuperset(breaks))
         deeds[check] = partial(page.toggle_break, name)
     if page.graph != "fx":
         return
-    below = menu.addMenu(tr("Lower as"))
+    below = menu.addMenu(_("Lower as"))
     meant = page.meant(name)
     for strategy in STRATEGIES:
         action = below.addAction(STRATEGY_NAMES[strategy])
         deeds[action] = partial(document.lower_nodes, meant, strategy)
     below.addSeparator()
-    deeds[below.addAction(tr("Reset to default"))] = partial(document.lower_nodes, meant, None)
+    deeds[below.addAction(_("Reset to default"))] = partial(document.lower_nodes, meant, None)
     if name.startswith("fx:"):
-        write = menu.addAction(tr("Write a rule for {0}…").format(literal(name_of(name))))
+        write = menu.addAction(_("Write a rule for {name}…", name=literal(name_of(name))))
         deeds[write] = partial(page.rule_wanted.emit, name)
 
 
 def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
-    canvas, tr = page.canvas, page.tr
+    canvas = page.canvas
     if page.is_collapsible:
-        deeds[menu.addAction(tr("Collapse all"))] = page.collapse_all
-        deeds[menu.addAction(tr("Expand all"))] = page.expand_all
-        deeds[menu.addAction(tr("Level that fits"))] = page.show_fitting_level
+        deeds[menu.addAction(_("Collapse all"))] = page.collapse_all
+        deeds[menu.addAction(_("Expand all"))] = page.expand_all
+        deeds[menu.addAction(_("Level that fits"))] = page.show_fitting_level
         menu.addSeparator()
-    deeds[menu.addAction(tr("Fit\tF"))] = canvas.fit
-    deeds[menu.addAction(tr("Zoom to selection\tZ"))] = canvas.zoom_to_selection
-    deeds[menu.addAction(tr("Actual size\t0"))] = canvas.reset_zoom
-    deeds[menu.addAction(tr("Find…\t/"))] = canvas.open_find
+    deeds[menu.addAction(_("Fit\tF"))] = canvas.fit
+    deeds[menu.addAction(_("Zoom to selection\tZ"))] = canvas.zoom_to_selection
+    deeds[menu.addAction(_("Actual size\t0"))] = canvas.reset_zoom
+    deeds[menu.addAction(_("Find…\t/"))] = canvas.open_find
     menu.addSeparator()
     for text, shown, switch in (
-        (tr("Values beside all edges\tL"), canvas.labels(), canvas.switch_labels),
-        (tr("Overview\tM"), canvas.wants_minimap(), canvas.switch_minimap),
+        (_("Values beside all edges\tL"), canvas.labels(), canvas.switch_labels),
+        (_("Overview\tM"), canvas.wants_minimap(), canvas.switch_minimap),
     ):
         action = menu.addAction(text)
         action.setCheckable(True)
         action.setChecked(shown)
         deeds[action] = switch
     menu.addSeparator()
-    deeds[menu.addAction(tr("Save picture…"))] = partial(page.picture_wanted.emit, page, False)
-    seen = menu.addAction(tr("Save picture of what is seen…"))
+    deeds[menu.addAction(_("Save picture…"))] = partial(page.picture_wanted.emit, page, False)
+    seen = menu.addAction(_("Save picture of what is seen…"))
     deeds[seen] = partial(page.picture_wanted.emit, page, True)
     menu.addSeparator()
-    colours = menu.addMenu(tr("Colours"))
+    colours = menu.addMenu(_("Colours"))
     colours.setToolTipsVisible(True)
     words: dict[Colouring, str] = {
-        "family": tr("By operator family\tC"),
-        "strategy": tr("By strategy\tC"),
-        "time": tr("By time"),
-        "error": tr("By error"),
+        "family": _("By operator family\tC"),
+        "strategy": _("By strategy\tC"),
+        "time": _("By time"),
+        "error": _("By error"),
     }
     for colouring, text in words.items():
         action = colours.addAction(text)
@@ -445,7 +446,7 @@ class GraphPage(QWidget):
         if self.canvas.has_figures(colouring):
             return ""
         why = why_no_figures(self.document.run_record, colouring)
-        return why or self.tr("Nothing that is shown here is a call of the run")
+        return why or _("Nothing that is shown here is a call of the run")
 
     def _mark(self, reveal: bool) -> None:
         self._is_stale = not self.isVisible()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from PySide6.QtCore import QCoreApplication
-
 from lowerscope.app.kit.canvas.colouring import CanvasFigures, CanvasShade, Colouring
 from lowerscope.app.panes.common.descriptions import Facts, names_of
 from lowerscope.app.panes.common.dlpack_text import hand_over_text
 from lowerscope.core.model.formatting import duration_text, error_text, share_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.run_records import NOT_THERE, NodeRun, RunRecord
+from lowerscope.core.model.texts import _
 
 _STEPS = 15
 """Number of colour levels, besides the least."""
@@ -27,7 +26,7 @@ def figures_of(record: RunRecord | None, boxes: Iterable[Box]) -> Mapping[Colour
     found: dict[Colouring, CanvasFigures] = {"time": _times(record, shown), "error": _errors(shown)}
     for colouring, figures in found.items():
         if not figures.shades:
-            why = why_no_figures(record, colouring) or _tr("no call of the run is shown here")
+            why = why_no_figures(record, colouring) or _("no call of the run is shown here")
             found[colouring] = CanvasFigures(legend=(("none", why),))
     return found
 
@@ -35,17 +34,17 @@ def figures_of(record: RunRecord | None, boxes: Iterable[Box]) -> Mapping[Colour
 def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
     """Return why nodes have no times or errors; empty if some of them have."""
     if record is None:
-        return _tr("Run first (F5): times and errors of nodes come from a run of this recipe")
+        return _("Run first (F5): times and errors of nodes come from a run of this recipe")
     if colouring == "time" and any(each.milliseconds is not None for each in record.nodes):
         return ""
     if colouring == "error" and any(each.matches is not None for each in record.nodes):
         return ""
     if record.ran_on:
-        return _tr(NOT_THERE)
+        return _(NOT_THERE)
     if record.quick and not record.nodes:
-        return _tr("A quick run of a slow model compares no nodes: Run (F5) does")
+        return _("A quick run of a slow model compares no nodes: Run (F5) does")
     if not record.nodes:
-        return _tr("A source without torch has no nodes to compare")
+        return _("A source without torch has no nodes to compare")
     return next((each.reason for each in record.nodes if each.reason), "")
 
 
@@ -127,7 +126,7 @@ def _errors(shown: Mapping[str, list[NodeRun]]) -> CanvasFigures:
     wrong = [each.max_abs_error or 0.0 for each in worst.values() if not each.matches]
     if wrong:
         text = _range_text(min(wrong), max(wrong))
-        legend.append(("wrong", _tr("✕ differs, {0}").format(text)))
+        legend.append(("wrong", _("✕ differs, {text}", text=text)))
     return CanvasFigures(shades, tuple(legend))
 
 
@@ -150,7 +149,7 @@ def _time_text(record: RunRecord, runs: Sequence[NodeRun]) -> str:
         other for each in runs for other in each.shared_with if other not in inside
     )
     if others:
-        parts.append(_tr("fused with {0}").format(names_of(tuple(others))))
+        parts.append(_("fused with {others}", others=names_of(tuple(others))))
     return " · ".join(part for part in parts if part)
 
 
@@ -158,17 +157,15 @@ def _error_text(runs: Sequence[NodeRun]) -> str:
     compared = [each for each in runs if each.matches is not None]
     if not compared and any(each.status == "inconclusive" for each in runs):
         reason = next(each.reason for each in runs if each.status == "inconclusive")
-        return _tr("? inconclusive: {0}").format(reason)
+        return _("? inconclusive: {reason}", reason=reason)
     if not compared:
-        return _tr("not compared: {0}").format(runs[0].reason) if len(runs) == 1 else ""
+        return _("not compared: {reason}", reason=runs[0].reason) if len(runs) == 1 else ""
     worst = max(compared, key=lambda each: (not each.matches, each.max_abs_error or 0.0))
-    text = _tr("{0} absolute, {1} relative").format(
-        error_text(worst.max_abs_error), error_text(worst.max_rel_error)
+    text = _(
+        "{max_abs_error} absolute, {max_rel_error} relative",
+        max_abs_error=error_text(worst.max_abs_error),
+        max_rel_error=error_text(worst.max_rel_error),
     )
     if worst.matches:
         return f"{text}; {worst.reason}" if worst.reason else text
-    return _tr("✕ differs: {0}; {1}").format(text, worst.reason)
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("NodeFigures", text)
+    return _("✕ differs: {text}; {reason}", text=text, reason=worst.reason)

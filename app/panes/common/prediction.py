@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QCoreApplication
-
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.core.model.formatting import (
     error_text,
     not_finite_text,
 )
 from lowerscope.core.model.run_records import TOP, RunRecord
+from lowerscope.core.model.texts import _
 
 
 def show_prediction(bars: Bars, record: RunRecord | None, *, legend: bool = True) -> None:
@@ -32,8 +31,8 @@ def show_prediction(bars: Bars, record: RunRecord | None, *, legend: bool = True
     shown = [row for place, row in enumerate(rows) if place < TOP or row.name == ours]
     bars.set_bars(shown, sides if legend else ())
     said = {
-        "softmax": _tr("The softmax of the output"),
-        "output": _tr("The output itself: it adds up to 1"),
+        "softmax": _("The softmax of the output"),
+        "output": _("The output itself: it adds up to 1"),
     }
     heading = [said[prediction.scores]] if prediction.scores else []
     bars.setToolTip("\n".join([*heading, *(_line(row, sides) for row in rows)]))
@@ -50,18 +49,14 @@ def _figures(scores: Sequence[float]) -> str:
     return " · ".join([*(each.removesuffix("%") for each in texts[:-1]), texts[-1]])
 
 
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("PredictionRows", text)
-
-
 def verdict_state(record: RunRecord) -> tuple[str, str, str]:
     """Return role, words and figure of the verdict on a run, as a `Pill` shows them."""
     role, words = {
-        "match": ("right", _tr("matches {0}")),
-        "differ": ("wrong", _tr("differs from {0}")),
-        "inconclusive": ("unsure", _tr("inconclusive")),
-        "not-comparable": ("neutral", _tr("not comparable")),
-        "no-reference": ("neutral", _tr("ran, no reference")),
+        "match": ("right", _("matches {0}")),
+        "differ": ("wrong", _("differs from {0}")),
+        "inconclusive": ("unsure", _("inconclusive")),
+        "not-comparable": ("neutral", _("not comparable")),
+        "no-reference": ("neutral", _("ran, no reference")),
     }[record.verdict]
     figures = []
     if record.verdict in ("match", "differ"):

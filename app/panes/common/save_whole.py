@@ -14,6 +14,7 @@ from lowerscope.app.engine.file_broker import cannot_write
 from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.texts import _
 
 
 class WholeText(QObject):
@@ -28,8 +29,8 @@ class WholeText(QObject):
 
     def choose_file(self, title: str, name: str, text: Callable[[], Iterator[bytes]]) -> None:
         """Select a file in a dialog, and write a text to it."""
-        path, _ = QFileDialog.getSaveFileName(
-            self._widget, title, name, self.tr("Text files (*.txt *.log)")
+        path, _unused = QFileDialog.getSaveFileName(
+            self._widget, title, name, _("Text files (*.txt *.log)")
         )
         if path:
             self.save(Path(path), text)
@@ -53,5 +54,5 @@ class WholeText(QObject):
         if isinstance(answer, Problem):
             self._document.report(answer)
         else:
-            self._document.notify(self.tr("Saved as {0}.").format(answer), "info")
+            self._document.notify(_("Saved as {answer}.", answer=answer), "info")
         self.done.emit(answer)

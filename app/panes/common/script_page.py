@@ -23,6 +23,7 @@ from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.snapshot import Card, TextRecord, View
+from lowerscope.core.model.texts import _
 
 WRAPPED = ("tvmscript", "python")
 """Languages whose long lines are wrapped."""
@@ -181,14 +182,14 @@ class ScriptPage(QWidget):
             return ""
         linked = self._document.linked_to(*self._sharing(entity)) | {entity}
         nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
-        return self.tr("of {0}").format(names_of(nodes, most=2)) if nodes else ""
+        return _("of {nodes}", nodes=names_of(nodes, most=2)) if nodes else ""
 
     def _colour(self) -> None:
         self.code.set_tint(self._colouring.number_of if self._colouring.on else None)
 
     def _add_to_menu(self, entity: str, menu: QMenu) -> None:
         menu.addSeparator()
-        colours = menu.addAction(self.tr("Colour lines by node"))
+        colours = menu.addAction(_("Colour lines by node"))
         colours.setCheckable(True)
         colours.setChecked(self._colouring.on)
         colours.triggered.connect(self._colouring.toggle)
@@ -240,7 +241,7 @@ def _changed(before: str, after: str) -> list[int]:
     """Return the lines, from 1, that are new in comparison with the text before."""
     lines = after.split("\n")
     changed = set(range(1, len(lines) + 1))
-    for _, first, length in matching_lines(before.split("\n"), lines):
+    for _unused, first, length in matching_lines(before.split("\n"), lines):
         changed.difference_update(range(first + 1, first + length + 1))
     return sorted(changed)
 

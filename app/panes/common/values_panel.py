@@ -21,6 +21,7 @@ from lowerscope.app.panes.common.descriptions import Facts
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery
 from lowerscope.core.model.snapshot import ValuesRecord
+from lowerscope.core.model.texts import _
 
 
 class ValuesPanel(QWidget):
@@ -44,9 +45,9 @@ class ValuesPanel(QWidget):
         self._queries = queries
         self._show_facts = show_facts
         self._entity = ""
-        self.histogram = Histogram(self.tr("Histogram"))
-        self.save = QPushButton(self.tr("Save as .npy…"))
-        self.save.setAccessibleName(self.tr("Save the values as a .npy file"))
+        self.histogram = Histogram(_("Histogram"))
+        self.save = QPushButton(_("Save as .npy…"))
+        self.save.setAccessibleName(_("Save the values as a .npy file"))
         self.save.clicked.connect(self._choose_file)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 12, 0)
@@ -78,7 +79,7 @@ class ValuesPanel(QWidget):
         ask_for_file(self._queries, query, self._note_saved, document.report)
 
     def _note_saved(self, path: str) -> None:
-        self._document.notify(self.tr("Saved as {0}.").format(path), "info")
+        self._document.notify(_("Saved as {path}.", path=path), "info")
 
     def _query(self) -> ValuesQuery | None:
         recipe = self._document.recipe
@@ -89,13 +90,13 @@ class ValuesPanel(QWidget):
         self._show_facts(value_facts(record))
 
     def _take_problem(self, problem: Problem) -> None:
-        self._show_facts(((self.tr("values"), problem.what),))
+        self._show_facts(((_("values"), problem.what),))
 
     def _choose_file(self) -> None:
         name = self._entity.partition(":")[2]
-        title = self.tr("Save the values of {0}").format(name)
-        path, _ = QFileDialog.getSaveFileName(
-            self, title, f"{name}.npy", self.tr("NumPy arrays (*.npy)")
+        title = _("Save the values of {name}", name=name)
+        path, _unused = QFileDialog.getSaveFileName(
+            self, title, f"{name}.npy", _("NumPy arrays (*.npy)")
         )
         if path:
             self.save_to(path if Path(path).suffix == ".npy" else f"{path}.npy")

@@ -16,6 +16,7 @@ from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.recipe import (
     STRATEGIES,
 )
+from lowerscope.core.model.texts import _
 
 
 class CompareCommands(QObject):
@@ -36,7 +37,7 @@ class CompareCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        document, pins, tr = self._document, self._pins, self._host.tr
+        document, pins = self._document, self._pins
 
         def pinned() -> bool:
             return pins.first is not None
@@ -44,51 +45,54 @@ class CompareCommands(QObject):
         return (
             Command(
                 "difference",
-                tr("&Difference"),
+                _("&Difference"),
                 self._show,
                 "F9",
                 enabled=document.is_open,
             ),
             Command(
                 "next-change",
-                tr("N&ext change"),
+                _("N&ext change"),
                 partial(self._next_change, 1),
                 "F8",
                 enabled=document.is_open,
             ),
             Command(
                 "previous-change",
-                tr("P&revious change"),
+                _("P&revious change"),
                 partial(self._next_change, -1),
                 "Shift+F8",
                 enabled=document.is_open,
             ),
             Command(
                 "pin-step",
-                tr("&Pin this step"),
+                _("&Pin this step"),
                 pins.pin_here,
                 "Ctrl+Shift+D",
                 enabled=document.is_open,
             ),
             Command(
                 "compare-pinned",
-                tr("Co&mpare with the pinned step"),
+                _("Co&mpare with the pinned step"),
                 pins.compare_here,
                 "Ctrl+Shift+B",
                 enabled=pinned,
             ),
-            Command("swap-sides", tr("&Swap the sides"), pins.swap, enabled=pinned),
-            Command("unpin", tr("&Unpin"), pins.clear, enabled=pinned),
+            Command("swap-sides", _("&Swap the sides"), pins.swap, enabled=pinned),
+            Command("unpin", _("&Unpin"), pins.clear, enabled=pinned),
             Command(
                 "compare-before",
-                tr("Compare with what Undo goes back &to"),
+                _("Compare with what Undo goes back &to"),
                 self._compare_before,
                 enabled=lambda: document.before is not None,
             ),
             *(
                 Command(
                     f"compare-{lowering}",
-                    tr("Compare with all nodes as {0}").format(STRATEGY_NAMES[lowering]),
+                    _(
+                        "Compare with all nodes as {strategy_names}",
+                        strategy_names=STRATEGY_NAMES[lowering],
+                    ),
                     partial(pins.compare_lowering, lowering),
                     enabled=document.has_torch,
                 )
@@ -97,7 +101,7 @@ class CompareCommands(QObject):
             *(
                 Command(
                     f"compare-steps-{preset.name}",
-                    tr("Compare with the pipeline “{0}”").format(preset.title),
+                    _("Compare with the pipeline “{title}”", title=preset.title),
                     partial(pins.compare_steps, preset.steps),
                     enabled=document.is_open,
                 )

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
@@ -32,6 +32,7 @@ from lowerscope.core.model.module_steps import (
 )
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CodeDifferenceQuery, DifferenceQuery, Query
+from lowerscope.core.model.texts import _, _n
 
 # --- Base of the pages of a difference: a list on the left, the content beside it ---
 
@@ -143,7 +144,7 @@ class DifferencePage(QWidget):
         self._is_chosen = False
         self._all = False
         self._only = ""
-        self.diff = DiffView(self.tr("Difference"), changed_words)
+        self.diff = DiffView(_("Difference"), changed_words)
         column_of(self, (self.diff, 1))
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         document.on(("selection", "snapshot"), self._follow_selection)
@@ -216,7 +217,7 @@ class DifferencePage(QWidget):
         if self._pins.sides is None:
             self._show_problem(*nothing_words(self._document))
         elif self._record is None:
-            self.diff.set_empty(self.tr("Comparing…"))
+            self.diff.set_empty(_("Comparing…"))
         self._watch.update()
 
     def _query(self) -> DifferenceQuery | None:
@@ -245,8 +246,8 @@ class DifferencePage(QWidget):
         functions, groups = self.shown_functions(), self.groups()
         if not functions:
             others = any(self.changed(kind) for kind in get_args(Kind))
-            title = self.tr("No function of this kind differs") if others else ""
-            self.diff.set_empty(title or self.tr("Nothing differs"), "")
+            title = _("No function of this kind differs") if others else ""
+            self.diff.set_empty(title or _("Nothing differs"), "")
         form = self._document.code_form
         if form.compact and record.language == LANGUAGE:
             every = {each.name: _compact(each, form.types) for each in record.functions}
@@ -314,7 +315,7 @@ class CodePage(QWidget):
         self._name = ""
         self._view: CodeView = "llvm"
         self._set_busy = set_busy
-        self.diff = DiffView(self.tr("Difference of the code"), changed_words)
+        self.diff = DiffView(_("Difference of the code"), changed_words)
         column_of(self, (self.diff, 1))
         self._watch = queries.watch(
             self, self._query, self._take, self._take_problem, self._note_busy, self._note_progress
@@ -330,8 +331,8 @@ class CodePage(QWidget):
         self._name, self._view = name, view
         if not name:
             self._watch.update()
-            title = self.tr("No TensorIR function changed")
-            hint = self.tr("Code is compared of a TensorIR function that the step changed.")
+            title = _("No TensorIR function changed")
+            hint = _("Code is compared of a TensorIR function that the step changed.")
             self._show_nothing(title, hint)
             return
         self._watch.update()
@@ -345,10 +346,10 @@ class CodePage(QWidget):
     def _note_busy(self, busy: bool) -> None:
         self._set_busy(busy)
         if busy:
-            self._show_nothing(self.tr("Compiling {0}…").format(self._name), "")
+            self._show_nothing(_("Compiling {name}…", name=self._name), "")
 
     def _note_progress(self, text: str, _fraction: float | None) -> None:
-        self._show_nothing(self.tr("Compiling {0}…").format(self._name), text)
+        self._show_nothing(_("Compiling {name}…", name=self._name), text)
 
     def _take(self, record: DifferenceRecord) -> None:
         parts = [diff_part(each) for each in record.functions]
@@ -431,16 +432,12 @@ def _moved_text(function: FunctionDifference, sources: Counter[str]) -> str:
     """Return ``↪3 lines from main``."""
     parts = []
     if sources:
-        names = [name for name, _ in sources.most_common(3)]
+        names = [name for name, _unused in sources.most_common(3)]
         more = f" +{len(sources) - 3}" if len(sources) > 3 else ""
-        lines = _tr("1 line") if function.moved_in == 1 else _tr("{0} lines")
-        words = _tr("↪ {0} moved from {1}")
-        parts.append(words.format(lines.format(function.moved_in), ", ".join(names) + more))
+        lines = _n("1 line", "{count} lines", function.moved_in)
+        words = _("↪ {lines} moved from {names}", lines=lines, names=", ".join(names) + more)
+        parts.append(words)
     if function.moved_out:
-        lines = _tr("1 line") if function.moved_out == 1 else _tr("{0} lines")
-        parts.append(_tr("↪ {0} moved out").format(lines.format(function.moved_out)))
+        lines = _n("1 line", "{count} lines", function.moved_out)
+        parts.append(_("↪ {lines} moved out", lines=lines))
     return " · ".join(parts)
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("DifferencePage", text)

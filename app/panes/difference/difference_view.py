@@ -30,6 +30,7 @@ from lowerscope.app.panes.difference.sentence import SentenceBar
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.module_steps import FunctionDifference
+from lowerscope.core.model.texts import _, _n
 
 NARROW = 720
 """Width below which the text is shown in one column."""
@@ -65,35 +66,35 @@ class DifferenceView(QWidget):
         self.code = CodePage(queries, pins, set_busy)
         self.pages.addWidget(self.graph)
         self.pages.addWidget(self.code)
-        self.earlier = IconButton("up", self.tr("Previous step (F7)"))
-        self.later = IconButton("down", self.tr("Next step (F10)"))
+        self.earlier = IconButton("up", _("Previous step (F7)"))
+        self.later = IconButton("down", _("Next step (F10)"))
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")
         self.kinds = SegmentedSwitch(
-            self.tr("Show the difference of"),
+            _("Show the difference of"),
             (
-                Segment("relax", self.tr("Relax")),
-                Segment("tensorir", self.tr("TensorIR")),
-                Segment("graph", self.tr("Graph"), self.tr("The data flow of a Relax function")),
-                Segment("llvm", self.tr("LLVM"), self.tr("The function compiled by itself")),
-                Segment("asm", self.tr("Assembly"), self.tr("The function compiled by itself")),
+                Segment("relax", _("Relax")),
+                Segment("tensorir", _("TensorIR")),
+                Segment("graph", _("Graph"), _("The data flow of a Relax function")),
+                Segment("llvm", _("LLVM"), _("The function compiled by itself")),
+                Segment("asm", _("Assembly"), _("The function compiled by itself")),
             ),
         )
         self.columns = SegmentedSwitch(
-            self.tr("Show the difference as"),
-            (Segment("two", self.tr("Side by side")), Segment("one", self.tr("Unified"))),
+            _("Show the difference as"),
+            (Segment("two", _("Side by side")), Segment("one", _("Unified"))),
         )
         self.compare = push_button(
-            self.tr("Compare with"), self.tr("Pin the step, and compare it with another one")
+            _("Compare with"), _("Pin the step, and compare it with another one")
         )
-        self.sentence = SentenceBar(self.tr("Effect of the step"))
-        self.chips = FunctionChips(self.tr("Functions that differ"))
+        self.sentence = SentenceBar(_("Effect of the step"))
+        self.chips = FunctionChips(_("Functions that differ"))
         self.same = push_button("", look="quiet", act=self._switch_same)
         self.figure = Label()
         self.figure.setProperty("role", "quiet")
-        self.previous = IconButton("up", self.tr("Previous change (Shift+F8)"))
-        self.following = IconButton("down", self.tr("Next change (F8)"))
-        self.save = IconButton("save", self.tr("Save the difference as a patch…"))
+        self.previous = IconButton("up", _("Previous change (Shift+F8)"))
+        self.following = IconButton("down", _("Next change (F8)"))
+        self.save = IconButton("save", _("Save the difference as a patch…"))
         self.old_label = self._label()
         self.new_label = self._label()
         self.footer = CodeFooter(document, with_types=True)
@@ -217,11 +218,11 @@ class DifferenceView(QWidget):
     def _show_step(self) -> None:
         stepping, line = self._stepping, self._stepping.line
         if self._pins.first is not None:
-            words = self.tr("Comparison")
+            words = _("Comparison")
         elif stepping.moment is None:
-            words = self.tr("All passes")
+            words = _("All passes")
         elif line is None:
-            words = self.tr("Before the first step")
+            words = _("Before the first step")
         else:
             time = "" if line.milliseconds is None else f"  {duration_text(line.milliseconds)}"
             words = f"{line.label} {line.title}{time}"
@@ -247,36 +248,36 @@ class DifferenceView(QWidget):
         unchanged = len(page.functions(page.kind)) - len(page.changed(page.kind))
         is_text = self.pages.currentWidget() is page
         self.same.setVisible(record is not None and unchanged > 0 and is_text)
-        more = self.tr("hide") if page.shows_all else self.tr("show")
-        words = self.tr("1 unchanged") if unchanged == 1 else self.tr("{0} unchanged")
-        self.same.setText(f"{words.format(unchanged)}: {more}")
+        more = _("hide") if page.shows_all else _("show")
+        words = _n("1 unchanged", "{count} unchanged", unchanged)
+        self.same.setText(f"{words}: {more}")
         self._show_legend(any(each.moved_in or each.moved_out for each in functions))
         self._show_labels()
 
     def _show_legend(self, moved: bool) -> None:
-        marks = [self.tr("+ added"), self.tr("− removed"), self.tr("~ changed")]
+        marks = [_("+ added"), _("− removed"), _("~ changed")]
         if moved:
-            marks.append(self.tr("↪ moved between functions"))
-        keys = self.tr("F8 next change   F10 next step")
+            marks.append(_("↪ moved between functions"))
+        keys = _("F8 next change   F10 next step")
         self.footer.figure.set_whole(f"{'   '.join(marks)}   ·   {keys}")
 
     def _sentence(self) -> str:
         record, line = self.page.record, self._stepping.line
         if record is None:
             return "" if line is None else line.error
-        return record.sentence or self.tr("What differs between the two sides.")
+        return record.sentence or _("What differs between the two sides.")
 
     def _show_labels(self) -> None:
         record = self.graph.record if self._shows_graph else self.page.record
         is_step = self.page.record is not None and bool(self.page.record.sentence)
         line = self._stepping.line
         for label, caption, text, side in (
-            (self.old_label, self.tr("Before"), "" if record is None else record.old_label, 0),
-            (self.new_label, self.tr("After"), "" if record is None else record.new_label, 1),
+            (self.old_label, _("Before"), "" if record is None else record.old_label, 0),
+            (self.new_label, _("After"), "" if record is None else record.new_label, 1),
         ):
             pinned = self._pins.first if side == 0 else self._pins.second
             if pinned is not None:
-                text = self.tr("{0} · pinned").format(text)
+                text = _("{text} · pinned", text=text)
             elif is_step and line is not None and text:
                 text = caption if side == 0 else f"{caption} · {line.label} {line.title}"
             label.set_whole(text)
@@ -284,9 +285,9 @@ class DifferenceView(QWidget):
 
     def _show_place(self) -> None:
         place, count = (0, self.graph.changes()) if self._shows_graph else self._diff.change()
-        changes = self.tr("1 change") if count == 1 else self.tr("{0} changes").format(f"{count:,}")
+        changes = _n("1 change", "{count:,} changes", count)
         if place:
-            changes = self.tr("change {0} of {1}").format(f"{place:,}", f"{count:,}")
+            changes = _("change {place:,} of {count:,}", place=place, count=count)
         self.figure.setText(changes)
         for button in (self.previous, self.following):
             button.setEnabled(count > 0)

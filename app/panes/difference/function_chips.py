@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
+from lowerscope.core.model.texts import _
 
 _HEIGHT = 24.0
 _PAD = 8.0
@@ -96,7 +97,7 @@ class FunctionChips(QWidget):
     def _width(self, chip: Chip) -> float:
         width = 2 * _PAD + TextMetrics(ui_font(12)).horizontalAdvance(chip.mark) + 12
         width += TextMetrics(code_font()).horizontalAdvance(chip.name)
-        for text, _ in chip.counts:
+        for text, _unused in chip.counts:
             width += 6 + TextMetrics(ui_font(11.5, tabular=True)).horizontalAdvance(text)
         return round(width)
 
@@ -212,7 +213,7 @@ class FunctionChips(QWidget):
             painter.setFont(ui_font(12, tabular=True))
             painter.setPen(QColor(colours.accent))
             count = len(self._chips) - len(self._areas)
-            painter.drawText(more, Qt.AlignmentFlag.AlignVCenter, self.tr("+{0} ▾").format(count))
+            painter.drawText(more, Qt.AlignmentFlag.AlignVCenter, _("+{count} ▾", count=count))
 
     def _paint_chip(self, painter: QPainter, chip: Chip, area: QRectF, *, current: bool) -> None:
         colours = theme.current()

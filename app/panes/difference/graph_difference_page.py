@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
@@ -19,6 +19,7 @@ from lowerscope.app.panes.difference.difference_page import SidesPage, status_ce
 from lowerscope.core.model.graph import STATUS_MARKS, Box, GraphRecord
 from lowerscope.core.model.module_steps import GraphDifference, NodeDifference
 from lowerscope.core.model.queries import GraphDifferenceQuery
+from lowerscope.core.model.texts import _
 
 LIST_WIDTH = 330
 
@@ -40,21 +41,21 @@ class GraphDifferencePage(SidesPage):
         self._boxes: dict[str, Box] = {}
         self._here = ""
         self._function = "main"
-        self.canvas = GraphCanvas(_tr("Difference of the graphs"))
+        self.canvas = GraphCanvas(_("Difference of the graphs"))
         self.nodes = Table(
-            _tr("Nodes of the difference"),
+            _("Nodes of the difference"),
             (
-                Column("", width=28, tooltip=_tr("Status")),
-                Column(_tr("binding"), width=84),
-                Column(_tr("value, and what it was"), stretch=True, wrap=True),
+                Column("", width=28, tooltip=_("Status")),
+                Column(_("binding"), width=84),
+                Column(_("value, and what it was"), stretch=True, wrap=True),
             ),
         )
         super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH, parent)
         self.canvas.set_legend(
             {
-                "added": self.tr("+ added"),
-                "removed": self.tr("− removed"),
-                "changed": self.tr("~ changed"),
+                "added": _("+ added"),
+                "removed": _("− removed"),
+                "changed": _("~ changed"),
             }
         )
         self.canvas.card_text = self._card
@@ -98,8 +99,8 @@ class GraphDifferencePage(SidesPage):
         return GraphDifferenceQuery(*sides, document.metrics, self._function)
 
     def _take(self, record: GraphDifference) -> None:
-        title = self.tr("No graph")
-        hint = self.tr("Neither side has a Relax function {0}.").format(record.function)
+        title = _("No graph")
+        hint = _("Neither side has a Relax function {function}.", function=record.function)
         self.canvas.set_empty(title, hint)
         self._show(record)
 
@@ -164,10 +165,10 @@ class GraphDifferencePage(SidesPage):
         linked = self._document.linked_to(*self._boxes[entity].entities)
         nodes_of = tuple(sorted(each for each in linked if each.startswith("fx:")))
         rows = (
-            (self.tr("status"), f"{STATUS_MARKS[node.status]} {node.status}"),
-            (self.tr("before"), node.before),
-            (self.tr("after"), node.after),
-            (self.tr("FX nodes"), names_of(nodes_of) if self._is_of_shown() else ""),
+            (_("status"), f"{STATUS_MARKS[node.status]} {node.status}"),
+            (_("before"), node.before),
+            (_("after"), node.after),
+            (_("FX nodes"), names_of(nodes_of) if self._is_of_shown() else ""),
         )
         return CardText(node.name, tuple(row for row in rows if row[1]))
 
@@ -195,7 +196,3 @@ def _row(node: NodeDifference) -> Row:
             Cell(value, quiet, tooltip=value),
         ),
     )
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("GraphDifferencePage", text)

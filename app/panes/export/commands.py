@@ -21,6 +21,7 @@ from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRec
 from lowerscope.core.model.module_steps import DifferenceRecord, Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import WindowLayout
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
@@ -55,43 +56,41 @@ class ExportCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        tr = self._host.tr
         return (
             Command(
                 "export-files",
-                tr("E&xport…"),
+                _("E&xport…"),
                 self.choose,
                 "Ctrl+Shift+X",
                 enabled=self._document.is_open,
             ),
             Command(
                 "export-function",
-                tr("Export the &function…"),
+                _("Export the &function…"),
                 self.export_function,
                 enabled=self._document.is_open,
             ),
             Command(
                 "export-step",
-                tr("Export the module of &the step…"),
+                _("Export the module of &the step…"),
                 self.export_step,
                 enabled=self._document.is_open,
             ),
-            Command("save-patch", tr("Save the difference as a &patch…"), self.save_patch),
+            Command("save-patch", _("Save the difference as a &patch…"), self.save_patch),
         )
 
     def picture_commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        tr = self._host.tr
         return (
             Command(
                 "save-picture",
-                tr("Save &picture…"),
+                _("Save &picture…"),
                 self.save_picture,
                 enabled=self._document.is_open,
             ),
             Command(
                 "save-picture-seen",
-                tr("Save picture of what &is seen…"),
+                _("Save picture of what &is seen…"),
                 self.save_seen,
                 enabled=self._document.is_open,
             ),
@@ -117,7 +116,7 @@ class ExportCommands(QObject):
         if chosen:
             self.export_named(chosen[0])
         else:
-            text = self._host.tr("Select the TensorIR function that is to be exported")
+            text = _("Select the TensorIR function that is to be exported")
             self._document.notify(text, "info")
 
     def _linked(self) -> frozenset[str]:
@@ -126,7 +125,7 @@ class ExportCommands(QObject):
     def export_named(self, entity: str) -> None:
         """Export the function with an id."""
         name = entity.partition(":")[2]
-        self._ask(Wanted(name="function", which=name), self._host.tr("Export the function"))
+        self._ask(Wanted(name="function", which=name), _("Export the function"))
 
     def export_step(self) -> None:
         """Export the module at the current step, or after all steps."""
@@ -134,18 +133,18 @@ class ExportCommands(QObject):
 
     def export_moment(self, moment: Moment | None) -> None:
         """Export the module at a step of the passes, or after all steps."""
-        document, tr = self._document, self._host.tr
+        document = self._document
         snapshot = document.snapshot
         if moment is not None and moment.section != "passes":
-            text = tr("Modules are exported after passes: choose a step of Passes")
+            text = _("Modules are exported after passes: choose a step of Passes")
             document.notify(text, "info")
         elif moment is None or snapshot is None:
-            self._ask(Wanted(name="module"), tr("Export the module"))
+            self._ask(Wanted(name="module"), _("Export the module"))
         else:
             label = next(
                 (each.label for each in snapshot.passes if each.number == moment.index), "0"
             )
-            self._ask(Wanted(name="step", which=label), tr("Export the module of the step"))
+            self._ask(Wanted(name="step", which=label), _("Export the module of the step"))
 
     def _ask(self, wanted: Wanted, title: str) -> None:
         """Select a folder in a dialog, and export one artifact to it."""
@@ -155,32 +154,32 @@ class ExportCommands(QObject):
         folder = QFileDialog.getExistingDirectory(self._host.widget, title, self._folder())
         if folder and not self._exporting.is_busy:
             self._order = Order(wanted=(wanted,), folder=folder)
-            document.say(self._host.tr("Exporting"), of="export", cancel=self._exporting.cancel)
+            document.say(_("Exporting"), of="export", cancel=self._exporting.cancel)
             self._exporting.begin(self._order)
 
     def _say(self, record: ExportRecord) -> None:
-        document, tr = self._document, self._host.tr
+        document = self._document
         document.say("", of="export")
         if record.left_out:
             document.notify("; ".join(record.left_out), "wrong")
         elif len(record.paths) == 1:
-            document.notify(tr("Exported {0}").format(record.paths[0]), "info")
+            document.notify(_("Exported {path}", path=record.paths[0]), "info")
         else:
-            text = tr("Exported {0} files to {1}")
+            text = _("Exported {0} files to {1}")
             folder = "" if self._order is None else self._order.folder
             document.notify(text.format(len(record.paths), folder), "info")
 
     def _refuse(self, problem: Problem) -> None:
-        document, order, tr = self._document, self._order, self._host.tr
+        document, order = self._document, self._order
         document.say("", of="export")
         if problem.code == EXISTS and order is not None:
             names = ", ".join(problem.choices[:3])
-            text = tr("{0} is there already. Overwrite it?")
+            text = _("{0} is there already. Overwrite it?")
             if len(problem.choices) > 1:
-                text = tr("{0} are there already. Overwrite them?")
+                text = _("{0} are there already. Overwrite them?")
                 names = f"{names} …" if len(problem.choices) > 3 else names
             question = Question(
-                tr("Export"), text.format(names), tr("Overwrite"), parent=self._host.widget
+                _("Export"), text.format(names), _("Overwrite"), parent=self._host.widget
             )
             self._order = replace(order, replacing=problem.choices)
             question.accepted.connect(self._overwrite)
@@ -202,16 +201,16 @@ class ExportCommands(QObject):
         """Save the difference shown, in the format of ``diff -u``."""
         from lowerscope.core.model.line_difference import unified_text
 
-        tr, record = self._host.tr, self._difference()
+        record = self._difference()
         if record is None:
-            text = tr("No difference is shown: choose Compare, or a step")
+            text = _("No difference is shown: choose Compare, or a step")
             self._document.notify(text, "info")
             return
-        path, _ = QFileDialog.getSaveFileName(
+        path, _unused = QFileDialog.getSaveFileName(
             self._host.widget,
-            tr("Save the difference"),
+            _("Save the difference"),
             "difference.patch",
-            tr("Patches (*.patch *.diff)"),
+            _("Patches (*.patch *.diff)"),
         )
         if path:
             self._write(path, lambda file: file.write_text(unified_text(record) + "\n", "utf-8"))
@@ -233,17 +232,16 @@ class ExportCommands(QObject):
         self._save_canvas(page.canvas, seen=seen)
 
     def _save_canvas(self, canvas: GraphCanvas, *, seen: bool) -> None:
-        tr = self._host.tr
         if not canvas.graph().boxes:
             return
         from lowerscope.app.kit.canvas.graph_painting import write_picture
         from lowerscope.core.files.graph_formats import TEXT_FORMATS
 
-        kinds = tr(
+        kinds = _(
             "SVG (*.svg);;PDF (*.pdf);;PNG (*.png);;"
             "Graphviz (*.dot);;GraphML (*.graphml);;Node-link JSON (*.json)"
         )
-        title = tr("Save picture")
+        title = _("Save picture")
         path, chosen = QFileDialog.getSaveFileName(self._host.widget, title, "graph.svg", kinds)
         if not path:
             return
@@ -260,12 +258,12 @@ class ExportCommands(QObject):
             self._write(path, lambda file: file.write_text(text, "utf-8"))
 
     def _write(self, path: str, write: Callable[[Path], object]) -> None:
-        document, tr = self._document, self._host.tr
+        document = self._document
         try:
             with atomic_file(Path(path)) as made:
                 write(made)
         except OSError as error:
-            what = tr("it cannot be written: {0}").format(error.strerror or error)
+            what = _("it cannot be written: {strerror}", strerror=error.strerror or error)
             document.report(Problem(what=what, where=path))
         else:
-            document.notify(tr("Saved {0}").format(path), "info")
+            document.notify(_("Saved {path}", path=path), "info")

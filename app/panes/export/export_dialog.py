@@ -41,6 +41,7 @@ from lowerscope.core.model.artifacts import (
 )
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import WindowLayout
+from lowerscope.core.model.texts import _
 
 _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720
@@ -64,21 +65,21 @@ class ExportDialog(Dialog):
         self._document = document
         self._exporting = Exporting(document, queries, layout, self)
         self._order = Order(wanted=(), folder=folder)
-        self.setWindowTitle(self.tr("Export"))
+        self.setWindowTitle(_("Export"))
         self.boxes: dict[str, QCheckBox] = {}
         self.pictures: dict[str, QCheckBox] = {}
         self.level = QComboBox()
-        self.level.setAccessibleName(self.tr("Modules that are expanded in graphs"))
+        self.level.setAccessibleName(_("Modules that are expanded in graphs"))
         for key, words in (
-            ("fit", self.tr("Modules that fit a pane")),
-            ("all", self.tr("All modules expanded")),
-            ("none", self.tr("All modules collapsed")),
+            ("fit", _("Modules that fit a pane")),
+            ("all", _("All modules expanded")),
+            ("none", _("All modules collapsed")),
         ):
             self.level.addItem(words, key)
         self.folder = QLineEdit(folder)
-        self.folder.setAccessibleName(self.tr("Folder to write to"))
-        self.folder.setPlaceholderText(self.tr("Choose a folder, or type a new one"))
-        browse = QPushButton(self.tr("Browse…"))
+        self.folder.setAccessibleName(_("Folder to write to"))
+        self.folder.setPlaceholderText(_("Choose a folder, or type a new one"))
+        browse = QPushButton(_("Browse…"))
         browse.setAutoDefault(False)
         browse.clicked.connect(self._browse)
         self.banner = Banner(wraps=True)
@@ -87,16 +88,14 @@ class ExportDialog(Dialog):
         self.status.setProperty("role", "quiet")
         self.status.setWordWrap(True)
         self._outcome = QWidget()
-        self.show_folder = QPushButton(self.tr("Show the folder"))
+        self.show_folder = QPushButton(_("Show the folder"))
         self.show_folder.clicked.connect(self._show_folder)
         self.show_folder.hide()
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        self.export = self.buttons.addButton(
-            self.tr("Export"), QDialogButtonBox.ButtonRole.ActionRole
-        )
+        self.export = self.buttons.addButton(_("Export"), QDialogButtonBox.ButtonRole.ActionRole)
         self.export.setDefault(True)
         self.export.setProperty("primary", True)
-        self.stop = self.buttons.addButton(self.tr("Stop"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.stop = self.buttons.addButton(_("Stop"), QDialogButtonBox.ButtonRole.ActionRole)
         self.stop.setEnabled(False)
         self.export.clicked.connect(self._begin)
         self.stop.clicked.connect(self._exporting.cancel)
@@ -133,7 +132,7 @@ class ExportDialog(Dialog):
         self.banner.dismiss()
         self.show_folder.hide()
         self._exporting.begin(self._order)
-        self._show_progress(self.tr("Exporting"))
+        self._show_progress(_("Exporting"))
         self._follow()
 
     def _overwrite(self) -> None:
@@ -152,12 +151,12 @@ class ExportDialog(Dialog):
     def _show_done(self, record: ExportRecord) -> None:
         self.progress.clear()
         count = len(record.paths)
-        text = self.tr("Exported {0} files").format(count)
+        text = _("Exported {count} files", count=count)
         if count == 1:
-            text = self.tr("Exported {0}").format(Path(record.paths[0]).name)
+            text = _("Exported {name}", name=Path(record.paths[0]).name)
         if record.left_out:
             reasons = "\n".join(f"✕ {each}" for each in record.left_out)
-            text = self.tr("{0}. Not written:\n{1}").format(text, reasons)
+            text = _("{text}. Not written:\n{reasons}", text=text, reasons=reasons)
         text = "\n".join((text, *record.notes))
         self.status.setText(text)
         self.status.setAccessibleName(text)
@@ -168,12 +167,12 @@ class ExportDialog(Dialog):
         self.progress.clear()
         self.status.setText("")
         if problem.code == "cancelled":
-            self.status.setText(self.tr("Stopped: nothing more is written"))
+            self.status.setText(_("Stopped: nothing more is written"))
         elif problem.code == EXISTS:
             names = ", ".join(problem.choices[:3]) + (" …" if len(problem.choices) > 3 else "")
-            text = self.tr("There already: {0}").format(names)
+            text = _("There already: {names}", names=names)
             self._order = replace(self._order, replacing=problem.choices)
-            self.banner.show_message(text, "wrong", [(self.tr("Overwrite"), self._overwrite)])
+            self.banner.show_message(text, "wrong", [(_("Overwrite"), self._overwrite)])
         else:
             self.banner.show_message(problem.line(), "wrong")
         self._follow()
@@ -190,9 +189,7 @@ class ExportDialog(Dialog):
             widget.setEnabled(graphs)
 
     def _browse(self) -> None:
-        path = QFileDialog.getExistingDirectory(
-            self, self.tr("Folder to write to"), self.folder.text()
-        )
+        path = QFileDialog.getExistingDirectory(self, _("Folder to write to"), self.folder.text())
         if path:
             self.folder.setText(path)
 
@@ -212,7 +209,7 @@ class ExportDialog(Dialog):
         if each.name in _NEED_TORCH and snapshot is not None and snapshot.model.kind != "torch":
             box.setChecked(False)
             box.setEnabled(False)
-            box.setToolTip(self.tr("This source builds an IRModule, so there is no FX graph"))
+            box.setToolTip(_("This source builds an IRModule, so there is no FX graph"))
         else:
             box.setToolTip(each.hint)
         box.toggled.connect(self._follow)
@@ -236,7 +233,7 @@ class ExportDialog(Dialog):
         line.setSpacing(12)
         for name in PICTURES:
             box = QCheckBox(name.upper())
-            box.setAccessibleName(self.tr("Pictures as {0}").format(name.upper()))
+            box.setAccessibleName(_("Pictures as {name}", name=name.upper()))
             box.setChecked(name == "svg")
             box.toggled.connect(self._follow)
             self.pictures[name] = box
@@ -275,7 +272,7 @@ class ExportDialog(Dialog):
             side.addStretch(1)
             sides.addLayout(side, 1)
         place = QHBoxLayout()
-        label = Label(self.tr("Folder"))
+        label = Label(_("Folder"))
         label.setBuddy(self.folder)
         place.addWidget(label)
         place.addWidget(self.folder, 1)

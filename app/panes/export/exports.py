@@ -19,6 +19,7 @@ from lowerscope.core.model.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ExportQuery, GraphQuery
 from lowerscope.core.model.recipe import Recipe, WindowLayout
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -148,7 +149,7 @@ class Exporting(QObject):
         if there:
             self._end_with(self._there_already(order.folder, there))
         else:
-            self.progressed.emit(self.tr("Writing"), None)
+            self.progressed.emit(_("Writing"), None)
             handing.start(order.replacing)
 
     def _take_handed(self, answer: tuple[str, ...] | Problem) -> None:
@@ -161,8 +162,10 @@ class Exporting(QObject):
             self._found = msgspec.structs.replace(self._found, paths=answer)
             if handing is not None and handing.others:
                 names = ", ".join(handing.others[:3])
-                text = self.tr("not taken from the sandbox, as it was not asked for: {0}")
-                self._add((), (text.format(names),))
+                text = _(
+                    "not taken from the sandbox, as it was not asked for: {names}", names=names
+                )
+                self._add((), (text,))
             self._next_graph()
 
     def _there(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -175,7 +178,7 @@ class Exporting(QObject):
 
     def _there_already(self, folder: str, names: tuple[str, ...]) -> Problem:
         return Problem(
-            what=self.tr("the file is there already"),
+            what=_("the file is there already"),
             where=str(Path(folder) / names[0]),
             code=EXISTS,
             choices=names,
@@ -198,7 +201,7 @@ class Exporting(QObject):
             expanded=expanded,
             fits=fits,
         )
-        self.progressed.emit(self.tr("Drawing"), None)
+        self.progressed.emit(_("Drawing"), None)
         self._slot.ask(params, self._take_graph, self._leave_graph_out)
 
     def _take_graph(self, record: GraphRecord) -> None:

@@ -28,6 +28,7 @@ from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.core.model.formatting import counted, shape_text
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.snapshot import FxNode, FxPart, SourceLine
+from lowerscope.core.model.texts import _
 
 
 class FxView(Pane):
@@ -41,31 +42,27 @@ class FxView(Pane):
         colouring: Colouring,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("FX"), parent)
+        super().__init__(_("FX"), parent)
         self._document = document
         self._stale = False
-        self.graph = GraphPage(
-            document, queries, run_steps, "fx", self.tr("FX graph"), self.set_busy
-        )
+        self.graph = GraphPage(document, queries, run_steps, "fx", _("FX graph"), self.set_busy)
         self.table = Table(
-            self.tr("FX nodes"),
+            _("FX nodes"),
             (
-                Column(self.tr("opcode")),
-                Column(self.tr("name")),
-                Column(self.tr("target"), width=180),
-                Column(self.tr("args"), width=180),
-                Column(self.tr("kwargs"), width=100),
-                Column(self.tr("shape"), numeric=True),
-                Column(self.tr("dtype")),
-                Column(self.tr("lowered"), stretch=True, width=110),
+                Column(_("opcode")),
+                Column(_("name")),
+                Column(_("target"), width=180),
+                Column(_("args"), width=180),
+                Column(_("kwargs"), width=100),
+                Column(_("shape"), numeric=True),
+                Column(_("dtype")),
+                Column(_("lowered"), stretch=True, width=110),
             ),
         )
-        self.add_page("graph", self.tr("Graph"), self.graph)
-        self.add_page("table", self.tr("Table"), self.table)
-        self.code = FetchedPage(
-            document, queries, colouring, "code", self.tr("FX code"), self.set_busy
-        )
-        self.add_page("code", self.tr("Code"), self.code)
+        self.add_page("graph", _("Graph"), self.graph)
+        self.add_page("table", _("Table"), self.table)
+        self.code = FetchedPage(document, queries, colouring, "code", _("FX code"), self.set_busy)
+        self.add_page("code", _("Code"), self.code)
         self.source = SourceStrip(document, queries, colouring, self.set_busy)
         column = self.layout()
         assert column is not None
@@ -88,7 +85,7 @@ class FxView(Pane):
         snapshot = self._document.snapshot
         if snapshot is not None and snapshot.fx_graph is not None:
             at_step = self._document.moment is not None
-            tracer = self.tr("as traced, before all steps") if at_step else snapshot.tracer
+            tracer = _("as traced, before all steps") if at_step else snapshot.tracer
             self.set_context(f"{counted(len(snapshot.fx), 'node')} · {tracer}")
 
     def show_source(self) -> None:
@@ -111,8 +108,8 @@ class FxView(Pane):
             self.set_context("")
             return
         if snapshot.fx_graph is None:
-            title = self.tr("No FX graph")
-            hint = self.tr("This source builds an IRModule: it starts in the Relax pane.")
+            title = _("No FX graph")
+            hint = _("This source builds an IRModule: it starts in the Relax pane.")
             self.graph.canvas.set_empty(title, hint)
             self.table.set_empty(title, hint)
             self.code.show_nothing(title, hint)
@@ -220,25 +217,25 @@ class SourceStrip(QWidget):
         self._document = document
         self._files: tuple[str, ...] = ()
         self._lines: dict[str, SourceLine] = {}
-        self.fold = IconButton("down", self.tr("Fold or unfold the source"), size=(20, 20))
+        self.fold = IconButton("down", _("Fold or unfold the source"), size=(20, 20))
         self.fold.clicked.connect(self._toggle)
         self.place = ElidedLabel(role="quiet")
         self.place.setFont(ui_font(12))
         self.place.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.files = QComboBox()
-        self.files.setAccessibleName(self.tr("File"))
+        self.files.setAccessibleName(_("File"))
         self.files.activated.connect(self._choose)
         self.text = FetchedPage(
             document,
             queries,
             colouring,
             "source",
-            self.tr("Source of the model"),
+            _("Source of the model"),
             set_busy,
         )
         self.text.script.begins_at_spans = True
         self.text.script.as_printed = True
-        title = Label(self.tr("Source"))
+        title = Label(_("Source"))
         title.setFont(ui_font(12, QFont.Weight.Medium))
         head = QWidget()
         head.setFixedHeight(28)
@@ -287,8 +284,8 @@ class SourceStrip(QWidget):
         if before in files:
             self.files.setCurrentIndex(files.index(before))
         words = (
-            self.tr("No source"),
-            self.tr("No line of a file is known that a node of this model comes from."),
+            _("No source"),
+            _("No line of a file is known that a node of this model comes from."),
         )
         self.text.show_nothing(*(nothing_words(self._document) if snapshot is None else words))
         if files:

@@ -17,6 +17,7 @@ from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.files.sources import MEMORY, WEIGHTS, is_file
 from lowerscope.core.model.recipe import Recipe, Source, with_source
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
@@ -48,7 +49,7 @@ class InputsForm(QObject):
         """Show the form for the inputs of a rejected recipe, and retry with them."""
         if self._dialog is None:
             file = Path(refused.source.spec).name
-            question = self.tr("{0} does not say what its inputs are.").format(file)
+            question = _("{file} does not say what its inputs are.", file=file)
             self._show(refused, names, "" if refused.inputs else question)
 
     def can_edit(self) -> bool:
@@ -92,7 +93,7 @@ class InputsForm(QObject):
             return
         if base.source != self._source:
             # The window may open another model while the form is open.
-            text = self.tr("Another model is open by now: its inputs stay as they are.")
+            text = _("Another model is open by now: its inputs stay as they are.")
             document.notify(text, "wrong")
             dialog.reject()
             return
@@ -132,17 +133,16 @@ class InputsForm(QObject):
 
 def loading_parameters(host: Host, document: Document) -> tuple[Command, ...]:
     """Return the commands."""
-    tr = host.tr
     return (
         Command(
             "load-parameters",
-            tr("&Load parameters from a file…"),
+            _("&Load parameters from a file…"),
             partial(choose_parameters, host, document),
             enabled=partial(takes_parameters, document),
         ),
         Command(
             "own-parameters",
-            tr("The model'&s own parameters"),
+            _("The model'&s own parameters"),
             partial(take_parameters, document, ""),
             enabled=lambda: (recipe := document.wanted) is not None and bool(recipe.source.params),
         ),
@@ -160,13 +160,12 @@ def takes_parameters(document: Document) -> bool:
 
 def choose_parameters(host: Host, document: Document) -> None:
     """Select a file in a dialog, and load the model's parameters from it."""
-    tr = host.tr
     kinds = " ".join(f"*{suffix}" for suffix in WEIGHTS)
-    path, _ = QFileDialog.getOpenFileName(
+    path, _unused = QFileDialog.getOpenFileName(
         host.widget,
-        tr("Load parameters"),
+        _("Load parameters"),
         _folder(document),
-        tr("Parameters ({0});;All files (*)").format(kinds),
+        _("Parameters ({kinds});;All files (*)", kinds=kinds),
     )
     if path:
         take_parameters(document, path)
@@ -189,7 +188,6 @@ def _folder(document: Document) -> str:
 
 def changing_inputs(host: Host, inputs: Inputs) -> tuple[Command, ...]:
     """Return the commands: they stand below the form for inputs."""
-    tr = host.tr
 
     def shown() -> InputsPage:
         from lowerscope.app.panes.inputs.inputs_page import InputsPage
@@ -212,23 +210,23 @@ def changing_inputs(host: Host, inputs: Inputs) -> tuple[Command, ...]:
         return bool(inputs.records)
 
     return (
-        Command("input-page", tr("Value of the input"), shown, "Ctrl+Shift+I", enabled=has_inputs),
-        Command("input-file", tr("Input f&rom a file…"), partial(one, "file"), enabled=has_inputs),
+        Command("input-page", _("Value of the input"), shown, "Ctrl+Shift+I", enabled=has_inputs),
+        Command("input-file", _("Input f&rom a file…"), partial(one, "file"), enabled=has_inputs),
         Command(
             "input-random",
-            tr("Other random &values for the input"),
+            _("Other random &values for the input"),
             partial(one, "random"),
             enabled=has_inputs,
         ),
         Command(
             "input-folder",
-            tr("Run a fol&der of inputs…"),
+            _("Run a fol&der of inputs…"),
             partial(set_of, "folder"),
             enabled=has_inputs,
         ),
         Command(
             "input-archive",
-            tr("Run a set of inputs in an .np&z…"),
+            _("Run a set of inputs in an .np&z…"),
             partial(set_of, "archive"),
             enabled=has_inputs,
         ),

@@ -41,6 +41,7 @@ from lowerscope.app.panes.inputs.inputs_dialog import FILES
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import InputRecord
+from lowerscope.core.model.texts import _
 
 _ROOM = 4
 _SMALLEST = 112
@@ -83,9 +84,7 @@ class DrawingPad(QWidget):
         self.setCursor(Qt.CursorShape.CrossCursor)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.setAccessibleDescription(
-            self.tr(
-                "Arrows move, Space dabs, Shift and arrows draw, E pencil or eraser, Delete clears"
-            )
+            _("Arrows move, Space dabs, Shift and arrows draw, E pencil or eraser, Delete clears")
         )
         self._say_size()
         theme.notifier().changed.connect(self.update)
@@ -297,47 +296,43 @@ class InputPanel(QWidget):
         self._document = document
         self._inputs = inputs
         self.name = ""  # The input shown; empty for none.
-        self.pad = DrawingPad(self.tr("Drawing"))
-        self.picture = PictureView(self.tr("Input picture"))
+        self.pad = DrawingPad(_("Drawing"))
+        self.picture = PictureView(_("Input picture"))
         self.facts = FactLines()
         self.values = ValuesPanel(document, queries, self._show_facts, self._set_busy)
         self.values.save.hide()
-        self.bars = Bars(self.tr("The best classes of both sides"), whole=1.0)
+        self.bars = Bars(_("The best classes of both sides"), whole=1.0)
         self.tool = SegmentedSwitch(
-            self.tr("Tool"),
+            _("Tool"),
             (
-                Segment("pencil", self.tr("Pencil"), self.tr("Draw in white (E changes)")),
-                Segment("eraser", self.tr("Eraser"), self.tr("Draw in black (E changes)")),
+                Segment("pencil", _("Pencil"), _("Draw in white (E changes)")),
+                Segment("eraser", _("Eraser"), _("Draw in black (E changes)")),
             ),
         )
         self.brush = SegmentedSwitch(
-            self.tr("Brush"),
+            _("Brush"),
             (
-                Segment("fine", self.tr("Fine")),
-                Segment("medium", self.tr("Medium")),
-                Segment("broad", self.tr("Broad")),
+                Segment("fine", _("Fine")),
+                Segment("medium", _("Medium")),
+                Segment("broad", _("Broad")),
             ),
         )
         self.brush.set_current("medium")
-        self.clear = push_button(self.tr("Clear"), self.tr("All black (Delete)"), self.pad.clear)
+        self.clear = push_button(_("Clear"), _("All black (Delete)"), self.pad.clear)
         self.file = push_button(
-            self.tr("File…"),
-            self.tr("A picture, .npy, .npz or .pt; or drop one on the window"),
+            _("File…"),
+            _("A picture, .npy, .npz or .pt; or drop one on the window"),
             self._choose_file,
         )
-        self.random = push_button(
-            self.tr("Random"), self.tr("New values; the weights stay"), self._randomise
-        )
-        self.reset = push_button(
-            self.tr("Example"), self.tr("What the model's file has for it"), self._reset
-        )
+        self.random = push_button(_("Random"), _("New values; the weights stay"), self._randomise)
+        self.reset = push_button(_("Example"), _("What the model's file has for it"), self._reset)
         self.seed = QDoubleSpinBox()
         self.seed.setDecimals(0)
         self.seed.setRange(0, SEEDS - 1)
         self.seed.setFixedWidth(84)
         self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
-        self.seed.setAccessibleName(self.tr("Seed of the random values"))
-        self.seed.setToolTip(self.tr("Seed of the random values"))
+        self.seed.setAccessibleName(_("Seed of the random values"))
+        self.seed.setToolTip(_("Seed of the random values"))
         self._drawing = QWidget()
         drawing = QGridLayout(self._drawing)
         drawing.setContentsMargins(0, 0, 0, 0)
@@ -425,7 +420,7 @@ class InputPanel(QWidget):
 
     def _show_figures(self, record: InputRecord | None) -> None:
         is_open = self._document.snapshot is not None
-        none = self.tr("The model takes no inputs.") if is_open else self.tr("Nothing is open.")
+        none = _("The model takes no inputs.") if is_open else _("Nothing is open.")
         self.facts.set_facts(() if record is not None else (("", none),))
         if record is None:
             self.values.show_nothing()
@@ -454,8 +449,8 @@ class InputPanel(QWidget):
         inputs.randomise(self.name, round(self.seed.value()))
 
     def _choose_file(self) -> None:
-        title = self.tr("Value of {0}").format(self.name)
-        path, _ = QFileDialog.getOpenFileName(self, title, "", f"{self.tr('Values')} ({FILES})")
+        title = _("Value of {name}", name=self.name)
+        path, _unused = QFileDialog.getOpenFileName(self, title, "", f"{_('Values')} ({FILES})")
         if path:
             self._inputs.take_file(self.name, path)
 

@@ -31,6 +31,7 @@ from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import SEEDS, Dimension, InputSpec
 from lowerscope.core.model.snapshot import InputRecord
+from lowerscope.core.model.texts import _
 
 # --- The form for named dimensions: rows with the range and the sizes to run at ---
 
@@ -61,7 +62,7 @@ class DimensionsForm(QWidget):
         self._grid.setHorizontalSpacing(12)
         self._grid.setVerticalSpacing(8)
         self._grid.setColumnStretch(2, 1)
-        titles = (self.tr("dimension"), self.tr("sizes"), self.tr("run at"))
+        titles = (_("dimension"), _("sizes"), _("run at"))
         for column, title in enumerate(titles):
             label = Label(title, role="quiet")
             self._grid.addWidget(label, 0, column)
@@ -115,11 +116,11 @@ class DimensionsForm(QWidget):
     def _add_row(self, name: str) -> DimensionRow:
         said = self._said.get(name)
         span, sizes = QLineEdit(), QLineEdit()
-        span.setPlaceholderText(self.tr("such as 1..64"))
-        span.setAccessibleName(self.tr("Range of {0}").format(name))
-        sizes.setPlaceholderText(self.tr("the traced size and the ends"))
-        sizes.setAccessibleName(self.tr("Sizes of {0} to run at").format(name))
-        sizes.setToolTip(self.tr("With several dimensions, the k-th run takes the k-th of each."))
+        span.setPlaceholderText(_("such as 1..64"))
+        span.setAccessibleName(_("Range of {name}", name=name))
+        sizes.setPlaceholderText(_("the traced size and the ends"))
+        sizes.setAccessibleName(_("Sizes of {name} to run at", name=name))
+        sizes.setToolTip(_("With several dimensions, the k-th run takes the k-th of each."))
         if said is not None:
             span.setText(f"{said.low}..{said.high}")
             sizes.setText(",".join(map(str, said.sizes)))
@@ -181,14 +182,14 @@ class InputsDialog(Dialog):
         dimensions: Sequence[Dimension] = (),
     ) -> None:
         super().__init__(parent)
-        self.setWindowTitle(self.tr("Inputs"))
+        self.setWindowTitle(_("Inputs"))
         self._rows: list[InputRow] = []
         grid = QGridLayout()
         grid.setHorizontalSpacing(8)
         grid.setVerticalSpacing(8)
         titles = ("input", "shape", "dtype", "integers from", "up to", "file")
         for column, title in enumerate(titles):
-            label = Label(self.tr(title), role="quiet")
+            label = Label(_(title), role="quiet")
             grid.addWidget(label, 0, column)
         by_name = {record.name: record for record in known}
         said = {spec.name: spec for spec in specs if spec.name}
@@ -206,19 +207,19 @@ class InputsDialog(Dialog):
         self.seed.setDecimals(0)
         self.seed.setRange(0, SEEDS - 1)
         self.seed.setValue(seed)
-        self.seed.setAccessibleName(self.tr("Seed"))
+        self.seed.setAccessibleName(_("Seed"))
         self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
         self.error = Label(role="wrong", wraps=True)
         self.error.hide()
-        self.waiting = Label(self.tr("Tracing the model…"), role="quiet")
+        self.waiting = Label(_("Tracing the model…"), role="quiet")
         self.waiting.hide()
         self.buttons = self.answers(accept=self._check)
         if known:
             self._add_examples()
         hint = Label(
-            self.tr("Values are random, drawn with the seed, unless a file is given."), role="quiet"
+            _("Values are random, drawn with the seed, unless a file is given."), role="quiet"
         )
-        seeds = row_of(None, Label(self.tr("Seed")), self.seed, (hint, 1), spacing=None)
+        seeds = row_of(None, Label(_("Seed")), self.seed, (hint, 1), spacing=None)
         layout = column_of(self, margins=(16, 16, 16, 12), spacing=12)
         if question:
             layout.addWidget(Label(question))
@@ -262,7 +263,7 @@ class InputsDialog(Dialog):
         shape.setPlaceholderText("1×784")
         shape.setMinimumWidth(88)
         shape.setToolTip(
-            self.tr("Extents with commas or ×; names are for any size of a range: batch×784")
+            _("Extents with commas or ×; names are for any size of a range: batch×784")
         )
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))
@@ -289,10 +290,10 @@ class InputsDialog(Dialog):
         label = Label(name, role="title")
         grid.addWidget(label, index, 0)
         fields = (
-            (shape, self.tr("Shape of {0}")),
-            (dtype, self.tr("Dtype of {0}")),
-            (low, self.tr("Smallest integer of {0}")),
-            (high, self.tr("End of the integers of {0}")),
+            (shape, _("Shape of {0}")),
+            (dtype, _("Dtype of {0}")),
+            (low, _("Smallest integer of {0}")),
+            (high, _("End of the integers of {0}")),
         )
         for column, (field, title) in enumerate(fields, start=1):
             field.setAccessibleName(title.format(name))
@@ -301,24 +302,26 @@ class InputsDialog(Dialog):
         self._rows.append(row)
 
     def _file_field(self, row: InputRow) -> QHBoxLayout:
-        row.file.setPlaceholderText(self.tr("random"))
+        row.file.setPlaceholderText(_("random"))
         row.file.setMinimumWidth(96)
-        row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
-        browse = push_button(self.tr("Browse…"), act=self._browse, auto_default=False)
+        row.file.setAccessibleName(_("File of {name}", name=row.name))
+        browse = push_button(_("Browse…"), act=self._browse, auto_default=False)
         browse.setProperty("input", row.name)
         return row_of(None, (row.file, 1), browse, spacing=4)
 
     def _browse(self) -> None:
         row = self.row(self.sender().property("input"))
-        title = self.tr("Values of {0}").format(row.name)
-        path, _ = QFileDialog.getOpenFileName(self, title, row.file.text(), f"Values ({FILES})")
+        title = _("Values of {name}", name=row.name)
+        path, _unused = QFileDialog.getOpenFileName(
+            self, title, row.file.text(), f"Values ({FILES})"
+        )
         if path:
             row.file.setText(path)
 
     def _add_examples(self) -> None:
         examples = push_button(
-            self.tr("Use the file's own"),
-            self.tr("The inputs that example_inputs() in the file returns."),
+            _("Use the file's own"),
+            _("The inputs that example_inputs() in the file returns."),
             self._use_examples,
             auto_default=False,
         )

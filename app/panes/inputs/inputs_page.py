@@ -30,6 +30,7 @@ from lowerscope.app.panes.inputs.input_panel import InputPanel
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
 from lowerscope.core.model.formatting import error_text, shape_text, share_of_text, verdict_words
+from lowerscope.core.model.texts import _
 
 WIDTH, ANY_WIDTH = 264, 16_777_215
 """Width of the figures beside the table; for those above it, Qt's QWIDGETSIZE_MAX."""
@@ -47,15 +48,13 @@ class SetPanel(QWidget):
         super().__init__(parent)
         self._inputs = inputs
         self._sets = inputs.sets
-        self.folder = push_button(
-            self.tr("Folder…"), self.tr("Pictures or .npy files, one a sample")
-        )
+        self.folder = push_button(_("Folder…"), _("Pictures or .npy files, one a sample"))
         self.archive = push_button(
-            self.tr(".npz…"),
-            self.tr("Arrays with samples first; with labels as y, the accuracy is told as well"),
+            _(".npz…"),
+            _("Arrays with samples first; with labels as y, the accuracy is told as well"),
         )
-        self.again = QPushButton(self.tr("Run again"))
-        self.stop = QPushButton(self.tr("Cancel"))
+        self.again = QPushButton(_("Run again"))
+        self.stop = QPushButton(_("Cancel"))
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setFixedHeight(6)
@@ -63,18 +62,18 @@ class SetPanel(QWidget):
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.error = Label(role="wrong", wraps=True)
         self.worst = Table(
-            self.tr("Worst samples"),
+            _("Worst samples"),
             (
-                Column(self.tr("sample"), width=80),
-                Column(self.tr("error"), numeric=True, width=66, tooltip=self.tr("Max abs error")),
-                Column(self.tr("class"), width=100, tooltip=self.tr("What both sides say")),
-                Column(self.tr("label"), width=82),
-                Column(self.tr("status"), stretch=True, width=92),
+                Column(_("sample"), width=80),
+                Column(_("error"), numeric=True, width=66, tooltip=_("Max abs error")),
+                Column(_("class"), width=100, tooltip=_("What both sides say")),
+                Column(_("label"), width=82),
+                Column(_("status"), stretch=True, width=92),
             ),
         )
         self.worst.set_empty(
-            self.tr("No set was run"),
-            self.tr("Choose a folder or an .npz; the worst samples are listed here."),
+            _("No set was run"),
+            _("Choose a folder or an .npz; the worst samples are listed here."),
         )
         buttons = row_of(None, self.folder, self.archive, self.again, self.stop, STRETCH, spacing=6)
         left = column_of(
@@ -104,14 +103,14 @@ class SetPanel(QWidget):
 
     def choose_folder(self) -> None:
         """Select a folder in a dialog, and run its samples."""
-        path = QFileDialog.getExistingDirectory(self, self.tr("A folder of inputs"))
+        path = QFileDialog.getExistingDirectory(self, _("A folder of inputs"))
         if path:
             self._sets.run(path)
 
     def choose_file(self) -> None:
         """Select a file of samples in a dialog, and run them."""
-        path, _ = QFileDialog.getOpenFileName(
-            self, self.tr("A set of inputs"), "", self.tr("Arrays (*.npz *.npy)")
+        path, _unused = QFileDialog.getOpenFileName(
+            self, _("A set of inputs"), "", _("Arrays (*.npz *.npy)")
         )
         if path:
             self._sets.run(path)
@@ -225,18 +224,18 @@ class InputsPage(QWidget):
         self._document = document
         self._inputs = inputs
         self.switch = SegmentedSwitch(
-            self.tr("One input or a set"),
+            _("One input or a set"),
             (
-                Segment("one", self.tr("One input"), self.tr("Draw, drop or choose its value")),
-                Segment("set", self.tr("A set"), self.tr("Run many, and see how far both agree")),
+                Segment("one", _("One input"), _("Draw, drop or choose its value")),
+                Segment("set", _("A set"), _("Run many, and see how far both agree")),
             ),
         )
         self.name = QComboBox()
-        self.name.setAccessibleName(self.tr("Which input"))
+        self.name.setAccessibleName(_("Which input"))
         self.origin = ElidedLabel(role="quiet")
         self.live = check_box(
-            self.tr("Run at once"),
-            self.tr("Run as soon as the input has changed; nothing is rebuilt"),
+            _("Run at once"),
+            _("Run as soon as the input has changed; nothing is rebuilt"),
         )
         self.live.setChecked(inputs.live)
         self.verdict = Pill()
@@ -336,7 +335,7 @@ class InputsPage(QWidget):
         document = self._document
         record = document.run_record
         if document.running:
-            self.verdict.set_state("busy", self.tr("running"))
+            self.verdict.set_state("busy", _("running"))
         elif record is not None:
             self.verdict.set_state(*verdict_state(record), record.reason)
         known = record is not None or document.running

@@ -17,6 +17,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import AgreementQuery
 from lowerscope.core.model.recipe import Drawing, InputSpec, Recipe, Source
 from lowerscope.core.model.snapshot import InputRecord
+from lowerscope.core.model.texts import _
 
 
 class SetRuns(QObject):
@@ -60,7 +61,7 @@ class SetRuns(QObject):
         self._slot.supersede()
         self.path = path or self.path
         self.problem = None
-        self.progress = (self.tr("Waiting for the worker"), None)
+        self.progress = (_("Waiting for the worker"), None)
         document.say(*self.progress, of="set", cancel=self.cancel)
         self._asked = _without_inputs(recipe)
         self._slot.ask(

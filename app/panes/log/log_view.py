@@ -15,6 +15,7 @@ from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import PlainTextEdit
 from lowerscope.app.kit.typefaces import code_font
 from lowerscope.app.panes.common.save_whole import WholeText
+from lowerscope.core.model.texts import _
 
 MOST_LINES = 5000
 LINE_CHARACTERS = 1000
@@ -39,7 +40,7 @@ class LogView(PlainTextEdit):
         super().__init__(parent)
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
-        self.setAccessibleName(self.tr("Log"))
+        self.setAccessibleName(_("Log"))
         self._document = document
         self._children = children
         # Writes the whole text, of which this shows a part, to a file.
@@ -49,8 +50,8 @@ class LogView(PlainTextEdit):
         self.setLineWrapMode(PlainTextEdit.LineWrapMode.NoWrap)
         self.setMaximumBlockCount(MOST_LINES)
         self.empty = EmptyState(
-            self.tr("Nothing printed yet"),
-            self.tr("What torch, TVM and your file print appears here."),
+            _("Nothing printed yet"),
+            _("What torch, TVM and your file print appears here."),
         )
         over = QVBoxLayout(self.viewport())
         over.setContentsMargins(0, 0, 0, 0)
@@ -82,8 +83,10 @@ class LogView(PlainTextEdit):
         lines = rest.count("\n")
         if lines > MOST_NEW_LINES:
             rest = rest.split("\n", lines - MOST_NEW_LINES)[-1]
-            left_out = self.tr("… {0} lines left out here, not in the whole log")
-            rest = f"{left_out.format(lines - MOST_NEW_LINES)}\n{rest}"
+            left_out = _(
+                "… {lines} lines left out here, not in the whole log", lines=lines - MOST_NEW_LINES
+            )
+            rest = f"{left_out}\n{rest}"
         return first + newline + _LONG_LINE.sub(rf"\1{_CUT}", rest)
 
     def _drop_first(self) -> None:
@@ -104,15 +107,15 @@ class LogView(PlainTextEdit):
         """Select a file in a dialog, and write the complete output to it."""
         log = self._children.whole_log
         if log.held or log.dropped:
-            self.saving.choose_file(self.tr("Save whole log"), "lowerscope.log", log.text)
+            self.saving.choose_file(_("Save whole log"), "lowerscope.log", log.text)
         else:
-            self._document.notify(self.tr("The log is empty."), "info")
+            self._document.notify(_("The log is empty."), "info")
 
     # Qt
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = self.createStandardContextMenu()
         menu.addSeparator()
-        save = menu.addAction(self.tr("Save whole log…"), self.save_whole)
+        save = menu.addAction(_("Save whole log…"), self.save_whole)
         save.setEnabled(self._children.whole_log.held > 0)
         menu.exec(event.globalPos())

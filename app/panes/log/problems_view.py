@@ -25,6 +25,7 @@ from lowerscope.app.kit.typefaces import code_font
 from lowerscope.app.panes.common.save_whole import WholeText
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.snapshot import Note
+from lowerscope.core.model.texts import _
 
 NOTES_CHARACTERS = 10_000
 """Maximum characters of the notes listed, each of which has a widget of its own."""
@@ -84,9 +85,7 @@ class ProblemsView(QWidget):
         self._column.addWidget(self._content)
 
     def _nothing(self) -> QWidget:
-        return EmptyState(
-            self.tr("No problems"), self.tr("What goes wrong is listed here, with what to do.")
-        )
+        return EmptyState(_("No problems"), _("What goes wrong is listed here, with what to do."))
 
     def _list(self, problems: tuple[Problem, ...], notes: tuple[Note, ...]) -> QWidget:
         inside = QWidget()
@@ -100,7 +99,7 @@ class ProblemsView(QWidget):
         for note in notes[:count]:
             column.addWidget(self._note(note))
         if len(notes) > count:
-            more = self.tr("… {0} more notes").format(f"{len(notes) - count:,}")
+            more = _("… {count:,} more notes", count=len(notes) - count)
             column.addWidget(_text(more, "quiet"))
         column.addStretch(1)
         area = QScrollArea()
@@ -141,7 +140,7 @@ class ProblemsView(QWidget):
             details = PlainTextEdit(problem.details)
             details.setReadOnly(True)
             details.setFont(code_font())
-            details.setAccessibleName(self.tr("Details of the problem"))
+            details.setAccessibleName(_("Details of the problem"))
             details.setMinimumHeight(120)
             column.addWidget(details)
         return card
@@ -150,33 +149,33 @@ class ProblemsView(QWidget):
         remedies: Remedies = []
         for tracer in ("fx", "export"):
             if problem.code == f"try-{tracer}":
-                label = self.tr("Trace with torch.{0}").format(tracer)
+                label = _("Trace with torch.{tracer}", tracer=tracer)
                 remedies.append((label, partial(self.tracer_wanted.emit, tracer)))
         if problem.code == "own-translator":
-            label = self.tr("Translate with Lowerscope's rules")
+            label = _("Translate with Lowerscope's rules")
             remedies.append((label, self.own_translator_wanted.emit))
         if problem.code == "trust":
-            remedies.append((self.tr("Open anyway"), self.trust_wanted.emit))
+            remedies.append((_("Open anyway"), self.trust_wanted.emit))
         if problem.code == "choose-entry":
-            remedies.append((self.tr("Choose…"), self.question_wanted.emit))
+            remedies.append((_("Choose…"), self.question_wanted.emit))
         if problem.code == "give-args":
-            remedies.append((self.tr("Give the arguments…"), self.question_wanted.emit))
+            remedies.append((_("Give the arguments…"), self.question_wanted.emit))
         if problem.code == "give-inputs":
-            remedies.append((self.tr("Fill in the inputs…"), self.question_wanted.emit))
+            remedies.append((_("Fill in the inputs…"), self.question_wanted.emit))
         if problem.code == "missing-function":
-            remedies.append((self.tr("Load a library file…"), self.library_wanted.emit))
+            remedies.append((_("Load a library file…"), self.library_wanted.emit))
         if problem.code == "failed-step":
-            remedies.append((self.tr("Show the step"), self.step_wanted.emit))
+            remedies.append((_("Show the step"), self.step_wanted.emit))
         remedies += self._more_remedies(problem)
         refused = self._document.rejected
         if refused is not None and any(each.name for each in refused.inputs) and not problem.code:
-            remedies.append((self.tr("Change the inputs…"), self.inputs_wanted.emit))
+            remedies.append((_("Change the inputs…"), self.inputs_wanted.emit))
         if refused is not None:
-            remedies.append((self.tr("Try again"), self.retry_wanted.emit))
+            remedies.append((_("Try again"), self.retry_wanted.emit))
         if (whole := whole_of(problem)) is not None:
             # The text shown marks where it was shortened.
-            save = partial(self.saving.choose_file, self.tr("Save whole text"), "problem.txt")
-            remedies.append((self.tr("Save whole text…"), partial(save, whole)))
+            save = partial(self.saving.choose_file, _("Save whole text"), "problem.txt")
+            remedies.append((_("Save whole text…"), partial(save, whole)))
         return remedies
 
 

@@ -21,6 +21,7 @@ from lowerscope.app.panes.model.inspection import Fact, Section, sections_of
 from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.model.snapshot import FxNode
+from lowerscope.core.model.texts import _
 
 MOST = 12
 """Entities of a fact that are shown by name."""
@@ -46,24 +47,24 @@ class DetailsView(Pane):
         queries: Queries,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("Inspector"), parent)
+        super().__init__(_("Inspector"), parent)
         self._document = document
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()
         self._function = ""
-        close = IconButton("close", self.tr("Close the inspector"))
+        close = IconButton("close", _("Close the inspector"))
         close.clicked.connect(self.close_wanted)
         self.add_corner(close)
-        self.lowering = SegmentedSwitch(self.tr("Lowering of this node"))
+        self.lowering = SegmentedSwitch(_("Lowering of this node"))
         self.lowering.changed.connect(self._lower)
         self.scope = Label(role="quiet", wraps=True)
         self.scope.setFont(ui_font(11))
-        self.usual = push_button(self.tr("As the model"), act=self._lower_as_usual, look="quiet")
+        self.usual = push_button(_("As the model"), act=self._lower_as_usual, look="quiet")
         self._lowering = QWidget()
         column_of(self._lowering, self.lowering, self.scope, self.usual, spacing=4)
         self.values = ValuesPanel(document, queries, self._add_values, self.set_busy)
-        self.compare = push_button(self.tr("Compare values"), act=self.compare_wanted.emit)
-        self.schedule = push_button(self.tr("Schedule"), act=self._schedule)
+        self.compare = push_button(_("Compare values"), act=self.compare_wanted.emit)
+        self.schedule = push_button(_("Schedule"), act=self._schedule)
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -73,7 +74,7 @@ class DetailsView(Pane):
         row_of(buttons, (self.compare, 1), (self.schedule, 1), margins=(12, 8, 12, 8), spacing=6)
         page = QWidget()
         column_of(page, (self._area, 1), self.values, buttons)
-        self.add_page("details", self.tr("Selection"), page)
+        self.add_page("details", _("Selection"), page)
         document.on(("selection", "snapshot"), self._show_selection)
         document.on(("recipe", "pending"), self._show_lowering)
         document.on(("run", "running"), self._show_selection)
@@ -116,7 +117,7 @@ class DetailsView(Pane):
         self._function = owner if owner in found else found[0] if found else ""
         self.schedule.setEnabled(bool(self._function))
         self.compare.setEnabled(node is not None and run is not None)
-        self.compare.setToolTip("" if run is not None else self.tr("Run first (F5)"))
+        self.compare.setToolTip("" if run is not None else _("Run first (F5)"))
         self._fill()
         tensor = tensor_of(entity, linked)
         if tensor:
@@ -135,9 +136,7 @@ class DetailsView(Pane):
     def _shown(self) -> tuple[Section, ...]:
         if not self._values:
             return self._sections
-        values = Section(
-            self.tr("Values"), tuple(Fact(label, text) for label, text in self._values)
-        )
+        values = Section(_("Values"), tuple(Fact(label, text) for label, text in self._values))
         return (*self._sections[:1], values, *self._sections[1:])
 
     # Lowering
@@ -152,9 +151,9 @@ class DetailsView(Pane):
         self.lowering.set_current(wanted)
         name = STRATEGY_NAMES[wanted]
         self.scope.setText(
-            self.tr("{0}, for this node only.").format(name)
+            _("{name}, for this node only.", name=name)
             if own is not None
-            else self.tr("{0}, as the model. Another choice holds for this node only.").format(name)
+            else _("{name}, as the model. Another choice holds for this node only.", name=name)
         )
         self.usual.setVisible(own is not None)
 
@@ -179,7 +178,7 @@ class DetailsView(Pane):
         column = QVBoxLayout(page)
         column.setContentsMargins(12, 8, 12, 12)
         column.setSpacing(4)
-        lowers = self.tr("Lowering of this node")
+        lowers = _("Lowering of this node")
         node = self._node()
         for number, section in enumerate(self._shown()):
             title = Label(section.title)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QCoreApplication
-
 from lowerscope.app.panes.common.descriptions import (
     RANDOM,
     find_node,
@@ -32,6 +30,7 @@ from lowerscope.core.model.snapshot import (
     ParameterRecord,
     Snapshot,
 )
+from lowerscope.core.model.texts import _
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class _Inspected:
             yield from self._of_part(*part)
         else:
             yield from self._of_other()
-        yield _tr("Last run"), list(self._run_facts())
+        yield _("Last run"), list(self._run_facts())
 
     # Nodes
 
@@ -115,28 +114,28 @@ class _Inspected:
         operator = node.label.partition(" · ")[0]
         line = node.line
         yield (
-            _tr("Node"),
+            _("Node"),
             [
-                Fact(_tr("operator"), operator if operator != node.opcode else ""),
-                Fact(_tr("opcode"), node.opcode),
-                Fact(_tr("target"), node.target if node.opcode.startswith("call_f") else ""),
-                Fact(_tr("args"), node.args if node.args != "()" else ""),
-                Fact(_tr("kwargs"), node.kwargs if node.kwargs != "{}" else ""),
-                Fact(_tr("source"), line_text(line) if line else "", action="source"),
+                Fact(_("operator"), operator if operator != node.opcode else ""),
+                Fact(_("opcode"), node.opcode),
+                Fact(_("target"), node.target if node.opcode.startswith("call_f") else ""),
+                Fact(_("args"), node.args if node.args != "()" else ""),
+                Fact(_("kwargs"), node.kwargs if node.kwargs != "{}" else ""),
+                Fact(_("source"), line_text(line) if line else "", action="source"),
                 Fact("", line.text.strip() if line else "", code=True),
             ],
         )
-        yield _tr("Shapes"), list(self._shapes(node))
+        yield _("Shapes"), list(self._shapes(node))
         yield (
-            _tr("Lowering of this node"),
+            _("Lowering of this node"),
             [
-                Fact(_tr("rule"), node.rule, action="rule"),
-                Fact(_tr("reason"), node.reason),
-                Fact(_tr("random"), RANDOM if node.random else ""),
-                Fact(_tr("parts"), parts_text(node)),
+                Fact(_("rule"), node.rule, action="rule"),
+                Fact(_("reason"), node.reason),
+                Fact(_("random"), RANDOM if node.random else ""),
+                Fact(_("parts"), parts_text(node)),
             ],
         )
-        yield _tr("Became"), self._became(node.bindings, node.functions)
+        yield _("Became"), self._became(node.bindings, node.functions)
 
     def _shapes(self, node: FxNode) -> Iterator[Fact]:
         graph, nodes = self._snapshot.fx_graph, self._snapshot.nodes
@@ -144,34 +143,34 @@ class _Inspected:
         sources = dict.fromkeys(edge.source for edge in edges if edge.target == node.id)
         for source in sources:
             if source in nodes and nodes[source].shape is not None:
-                yield Fact(_tr("in"), nodes[source].title, _form(nodes[source]))
+                yield Fact(_("in"), nodes[source].title, _form(nodes[source]))
         for parameter in self._snapshot.model.parameters:
             if parameter.id in self._linked:
                 name = parameter.name.rpartition(".")[2]
                 yield Fact(name, shape_text(parameter.shape), bytes_text(parameter.size))
-        yield Fact(_tr("out"), shape_text(node.shape) or node.type, node.dtype)
+        yield Fact(_("out"), shape_text(node.shape) or node.type, node.dtype)
 
     def _became(self, bindings: Sequence[str], functions: Sequence[str]) -> list[Fact]:
         library = tuple(each for each in functions if each.startswith("ext:"))
         own = tuple(each for each in functions if each not in library)
         return [
-            Fact(_tr("bindings"), entities=tuple(bindings)),
-            Fact(_tr("functions"), entities=own),
-            Fact(_tr("library"), entities=library),
+            Fact(_("bindings"), entities=tuple(bindings)),
+            Fact(_("functions"), entities=own),
+            Fact(_("library"), entities=library),
         ]
 
     def _of_part(self, node: FxNode, part: FxPart) -> Iterator[tuple[str, list[Fact]]]:
         yield (
-            _tr("Part of a node"),
+            _("Part of a node"),
             [
-                Fact(_tr("node"), entities=(node.id,)),
-                Fact(_tr("target"), part.target),
-                Fact(_tr("args"), part.args),
-                Fact(_tr("out"), shape_text(part.shape), part.dtype),
-                Fact(_tr("rule"), part.rule),
+                Fact(_("node"), entities=(node.id,)),
+                Fact(_("target"), part.target),
+                Fact(_("args"), part.args),
+                Fact(_("out"), shape_text(part.shape), part.dtype),
+                Fact(_("rule"), part.rule),
             ],
         )
-        yield _tr("Became"), self._became(part.bindings, part.functions)
+        yield _("Became"), self._became(part.bindings, part.functions)
 
     # Everything else
 
@@ -183,42 +182,42 @@ class _Inspected:
         function = next((each for each in self._functions if each.id == entity), None)
         module = next((each for each in model.modules if each.id == entity), None)
         if library is not None:
-            yield _tr("Library function"), _library_facts(library)
+            yield _("Library function"), _library_facts(library)
         elif function is not None:
-            yield _tr("Function"), _function_facts(function)
+            yield _("Function"), _function_facts(function)
         elif tensor is not None:
             yield tensor.kind.capitalize(), _tensor_facts(tensor)
         elif module is not None:
             count = f"{module.parameters:,}"
-            yield _tr("Module"), [Fact(_tr("kind"), module.kind), Fact(_tr("parameters"), count)]
+            yield _("Module"), [Fact(_("kind"), module.kind), Fact(_("parameters"), count)]
         elif entity.startswith("tir:"):
             yield from self._of_place()
         elif entity.startswith("relax:"):
-            yield _tr("Binding"), [Fact(_tr("function"), entity[6:].partition("/")[0])]
+            yield _("Binding"), [Fact(_("function"), entity[6:].partition("/")[0])]
         given = [each for each in model.inputs if f"fx:{each.name}" in self._linked]
-        yield _tr("Input"), [Fact(each.name, shape_text(each.shape), each.dtype) for each in given]
+        yield _("Input"), [Fact(each.name, shape_text(each.shape), each.dtype) for each in given]
         yield (
-            _tr("Linked with"),
+            _("Linked with"),
             [
-                Fact(_tr("nodes"), entities=self._tied("fx:")),
-                Fact(_tr("bindings"), entities=self._tied("relax:")),
-                Fact(_tr("functions"), entities=self._tied("tir:", whole=True)),
-                Fact(_tr("library"), entities=self._tied("ext:")),
+                Fact(_("nodes"), entities=self._tied("fx:")),
+                Fact(_("bindings"), entities=self._tied("relax:")),
+                Fact(_("functions"), entities=self._tied("tir:", whole=True)),
+                Fact(_("library"), entities=self._tied("ext:")),
             ],
         )
 
     def _of_place(self) -> Iterator[tuple[str, list[Fact]]]:
         """Yield the facts about a block, a loop or a buffer of a TensorIR function."""
-        owner, _, part = self._entity.removeprefix("tir:").partition("/")
+        owner, _unused, part = self._entity.removeprefix("tir:").partition("/")
         block, slash, loop = part.partition("/")
-        facts = [Fact(_tr("block"), block)]
+        facts = [Fact(_("block"), block)]
         if slash:
-            around = Fact(_tr("around"), block)
-            facts = [Fact(_tr("loop"), loop), around] if block else [Fact(_tr("buffer"), loop)]
+            around = Fact(_("around"), block)
+            facts = [Fact(_("loop"), loop), around] if block else [Fact(_("buffer"), loop)]
         made_of = next((each for each in self._functions if each.id == f"tir:{owner}"), None)
         if made_of is not None and made_of.untied and not self._tied("fx:"):
-            facts.append(Fact(_tr("nodes"), _tr("not known: {0}").format(made_of.untied)))
-        yield _tr("Part of a function"), facts
+            facts.append(Fact(_("nodes"), _("not known: {untied}", untied=made_of.untied)))
+        yield _("Part of a function"), facts
 
     def _tied(self, kind: str, *, whole: bool = False) -> tuple[str, ...]:
         found = (each for each in self._linked if each.startswith(kind) and each != self._entity)
@@ -232,15 +231,15 @@ class _Inspected:
         if found is not None and found.matches is not None:
             mark = "✓" if found.matches else "✕"
             yield Fact(
-                _tr("error"),
+                _("error"),
                 f"{mark} {error_text(found.max_abs_error)}",
-                _tr("{0} relative").format(error_text(found.max_rel_error)),
+                _("{max_rel_error} relative", max_rel_error=error_text(found.max_rel_error)),
                 role="right" if found.matches else "wrong",
             )
-            yield Fact(_tr("why"), "" if found.matches else found.reason)
+            yield Fact(_("why"), "" if found.matches else found.reason)
         for label, text in run_facts(self._run, (self._entity,)):
             if label == "time":
-                time, _, note = text.partition(" · ")
+                time, _unused, note = text.partition(" · ")
                 yield Fact("TVM", time, note)
             elif label != "error" or found is None or found.matches is None:
                 yield Fact(label, text)
@@ -255,8 +254,8 @@ def _form(node: FxNode) -> str:
 def _library_facts(outside: LibraryRecord) -> list[Fact]:
     at = line_text(outside.line) if outside.line else origin_text(outside)
     return [
-        Fact(_tr("registered"), at),
-        Fact(_tr("called by"), "" if outside.calls else _tr("nothing"), entities=outside.calls),
+        Fact(_("registered"), at),
+        Fact(_("called by"), "" if outside.calls else _("nothing"), entities=outside.calls),
     ]
 
 
@@ -264,11 +263,13 @@ def _function_facts(function: FunctionRecord) -> list[Fact]:
     is_tensorir = function.kind == "tensorir"
     loops, blocks = counted(function.loops, "loop"), counted(function.blocks, "block")
     return [
-        Fact(_tr("kind"), "TensorIR" if is_tensorir else function.kind.capitalize()),
-        Fact(_tr("size"), _tr("{0} in {1}").format(loops, blocks) if is_tensorir else ""),
+        Fact(_("kind"), "TensorIR" if is_tensorir else function.kind.capitalize()),
         Fact(
-            _tr("called by"),
-            "" if function.calls or not is_tensorir else _tr("nothing"),
+            _("size"), _("{loops} in {blocks}", loops=loops, blocks=blocks) if is_tensorir else ""
+        ),
+        Fact(
+            _("called by"),
+            "" if function.calls or not is_tensorir else _("nothing"),
             entities=function.calls,
         ),
     ]
@@ -276,11 +277,7 @@ def _function_facts(function: FunctionRecord) -> list[Fact]:
 
 def _tensor_facts(tensor: ParameterRecord) -> list[Fact]:
     return [
-        Fact(_tr("shape"), shape_text(tensor.shape), tensor.dtype),
-        Fact(_tr("size"), bytes_text(tensor.size)),
-        Fact(_tr("also"), ", ".join(tensor.aliases)),
+        Fact(_("shape"), shape_text(tensor.shape), tensor.dtype),
+        Fact(_("size"), bytes_text(tensor.size)),
+        Fact(_("also"), ", ".join(tensor.aliases)),
     ]
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("Inspector", text)

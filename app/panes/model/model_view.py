@@ -29,6 +29,7 @@ from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.core.model.formatting import counted, shape_text
 from lowerscope.core.model.snapshot import FunctionRecord, ModuleRecord, Snapshot
+from lowerscope.core.model.texts import _
 
 ROW_HEIGHT, SECTION_HEIGHT = 24, 32
 ENTITY = Qt.ItemDataRole.UserRole
@@ -41,13 +42,13 @@ class ModelView(Pane):
     close_wanted = Signal()
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(self.tr("Outline"), parent)
+        super().__init__(_("Outline"), parent)
         self._document = document
         self._items: dict[str, QTreeWidgetItem] = {}
         self._folded: set[str] = set()  # Titles of sections.
         self._functions: tuple[str, ...] = ()  # Ids of those that are listed.
         self.tree = QTreeWidget()
-        self.tree.setAccessibleName(self.tr("Parts of the model"))
+        self.tree.setAccessibleName(_("Parts of the model"))
         self.tree.setItemDelegate(NoteDelegate(self.tree))
         self.tree.setHeaderHidden(True)
         self.tree.setIndentation(12)
@@ -61,8 +62,8 @@ class ModelView(Pane):
         self._either.addWidget(self.tree)
         self._either.addWidget(self.empty)
         self._either.setFocusProxy(self.tree)
-        self.add_page("model", self.tr("Outline"), self._either)
-        close = IconButton("left", self.tr("Close the outline"))
+        self.add_page("model", _("Outline"), self._either)
+        close = IconButton("left", _("Close the outline"))
         close.clicked.connect(self.close_wanted)
         self.add_corner(close)
         self.tree.itemClicked.connect(self._fold)
@@ -94,18 +95,18 @@ class ModelView(Pane):
             recipe = self._document.recipe
             file = "" if recipe is None else PurePath(recipe.source.params).name
             self._add_section(
-                self.tr("Parameters of {0}").format(file) if file else self.tr("Parameters"),
+                _("Parameters of {file}", file=file) if file else _("Parameters"),
                 [
                     (each.id, each.name, shape_text(each.shape))
                     for each in snapshot.model.parameters
                 ],
             )
             self._add_section(
-                self.tr("Constants"),
+                _("Constants"),
                 [(each.id, each.name, shape_text(each.shape)) for each in snapshot.constants],
             )
             self._add_section(
-                self.tr("Inputs and outputs"),
+                _("Inputs and outputs"),
                 [
                     (node.id, node.title, shape_text(node.shape))
                     for node in snapshot.fx
@@ -125,7 +126,7 @@ class ModelView(Pane):
             nodes = sorted(places[node] for node in links.of(each.id) if node in places)
             titles = [snapshot.fx[place].title for place in nodes]
             rows.append((each.id, each.name, _origin(each, titles)))
-        self._add_section(self.tr("Functions"), rows)
+        self._add_section(_("Functions"), rows)
 
     def _show_functions(self) -> None:
         snapshot = self._document.snapshot
@@ -140,8 +141,8 @@ class ModelView(Pane):
         if not modules:
             return
         root = modules[0].parameters
-        note = counted(root, self.tr("parameter")) if root else ""
-        section = self._section(self.tr("Modules"), note)
+        note = counted(root, _("parameter")) if root else ""
+        section = self._section(_("Modules"), note)
         parents = {"": section}
         for module in modules:
             parent = parents.get(module.path.rpartition(".")[0], section)
@@ -204,7 +205,7 @@ class ModelView(Pane):
             return
         menu = QMenu(self.tree)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(self.tr("Export the function…"), partial(self.export_wanted.emit, entity))
+        menu.addAction(_("Export the function…"), partial(self.export_wanted.emit, entity))
         menu.popup(self.tree.viewport().mapToGlobal(place))
 
     def _select(self) -> None:
@@ -238,9 +239,9 @@ class OutlineStrip(QAbstractButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setText(self.tr("Outline"))
-        self.setAccessibleName(self.tr("Open the outline"))
-        self.setToolTip(self.tr("Open the outline"))
+        self.setText(_("Outline"))
+        self.setAccessibleName(_("Open the outline"))
+        self.setToolTip(_("Open the outline"))
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)

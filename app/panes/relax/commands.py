@@ -14,6 +14,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Field, Part
 from lowerscope.app.kit.commands import Command
 from lowerscope.core.model.recipe import TRANSLATORS
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.core.model.recipe import Strategy
@@ -28,20 +29,19 @@ class NodeCommands(QObject):
 
     def walking(self) -> tuple[Command, ...]:
         """Return the commands that step through the nodes."""
-        tr = self.tr
         go, document = self._select, self._document
 
         return (
             Command(
                 "next-node",
-                tr("&Next node"),
+                _("&Next node"),
                 partial(go, 1),
                 "Alt+Down",
                 enabled=document.has_torch,
             ),
             Command(
                 "previous-node",
-                tr("&Previous node"),
+                _("&Previous node"),
                 partial(go, -1),
                 "Alt+Up",
                 enabled=document.has_torch,
@@ -50,7 +50,6 @@ class NodeCommands(QObject):
 
     def lowering(self) -> tuple[Command, ...]:
         """Return the commands that lower the selection."""
-        tr = self.tr
         lower = self._lower
 
         def selected() -> bool:
@@ -60,28 +59,28 @@ class NodeCommands(QObject):
         return (
             Command(
                 "selection-high-level",
-                tr("Sele&ction as high-level"),
+                _("Sele&ction as high-level"),
                 partial(lower, "high-level"),
                 "Alt+1",
                 enabled=selected,
             ),
             Command(
                 "selection-te",
-                tr("Selection as TE"),
+                _("Selection as TE"),
                 partial(lower, "te"),
                 "Alt+2",
                 enabled=selected,
             ),
             Command(
                 "selection-library",
-                tr("Selection as library"),
+                _("Selection as library"),
                 partial(lower, "library"),
                 "Alt+3",
                 enabled=selected,
             ),
             Command(
                 "selection-reset",
-                tr("Selection as the default"),
+                _("Selection as the default"),
                 partial(lower, None),
                 "Alt+0",
                 enabled=selected,
@@ -109,11 +108,10 @@ class NodeCommands(QObject):
 
 def importing(document: Document) -> tuple[Command, ...]:
     """Return the choices of a translator."""
-    tr = document.tr
     titles = {
-        "lowerscope": tr("Translate with Lowerscope's r&ules"),
-        "tvm-fx": tr("Translate with TVM's fro&m_fx"),
-        "tvm-export": tr("Translate with TVM's from_exported_&program"),
+        "lowerscope": _("Translate with Lowerscope's r&ules"),
+        "tvm-fx": _("Translate with TVM's fro&m_fx"),
+        "tvm-export": _("Translate with TVM's from_exported_&program"),
     }
 
     def chosen(translator: str) -> bool:
@@ -145,7 +143,7 @@ class ImporterField(Field):
     """A field that is visible while one of TVM's importers is the translator."""
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(self.tr("Importer"), parent)
+        super().__init__(_("Importer"), parent)
         self._document = document
         menu = QMenu(self)
         self._choices = QActionGroup(menu)
@@ -156,7 +154,7 @@ class ImporterField(Field):
         self._choices.triggered.connect(self._choose)
         self.set_menu(menu)
         self.setToolTip(
-            self.tr("TVM's own importer translates the graph, not Lowerscope's rules: as it is")
+            _("TVM's own importer translates the graph, not Lowerscope's rules: as it is")
         )
         document.on(("recipe", "pending"), self._show_recipe)
         self._show_recipe()

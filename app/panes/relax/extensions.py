@@ -32,6 +32,7 @@ from lowerscope.core.files.sources import is_file
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Extension, ExtensionKind, Recipe
 from lowerscope.core.model.snapshot import ExtensionRecord, FxNode, SourceLine
+from lowerscope.core.model.texts import _
 
 # --- The list of rule and library files: existing, enabled, and in order ---
 
@@ -50,21 +51,21 @@ class ExtensionsDialog(Dialog):
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self.setWindowTitle(self.tr("Rules and library files"))
+        self.setWindowTitle(_("Rules and library files"))
         self.list = QTreeWidget()
-        self.list.setAccessibleName(self.tr("Rule and library files"))
+        self.list.setAccessibleName(_("Rule and library files"))
         self.list.setRootIsDecorated(False)
-        self.list.setHeaderLabels([self.tr("file"), self.tr("kind"), self.tr("holds")])
+        self.list.setHeaderLabels([_("file"), _("kind"), _("holds")])
         header = self.list.header()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
         header.resizeSection(0, NAME_WIDTH)
         self.empty = EmptyState(
-            self.tr("No files yet"),
-            self.tr("Add one, or let a node's menu in the FX graph write a rule for it."),
+            _("No files yet"),
+            _("Add one, or let a node's menu in the FX graph write a rule for it."),
         )
         hint = Label(
-            self.tr(
+            _(
                 "Rules go before the built-in ones; library files register functions that a module "
                 "calls by name; files of passes add to the catalogue. A later file wins over an "
                 "earlier one."
@@ -76,13 +77,13 @@ class ExtensionsDialog(Dialog):
         row = QHBoxLayout()
         row.setSpacing(8)
         for key, text, act in (
-            ("rules", self.tr("Add rules…"), self._add_rules),
-            ("library", self.tr("Add library…"), self._add_library),
-            ("passes", self.tr("Add passes…"), self._add_passes),
-            ("remove", self.tr("Remove"), self._remove),
-            ("up", self.tr("Up"), self._up),
-            ("down", self.tr("Down"), self._down),
-            ("open", self.tr("Open file"), self._open),
+            ("rules", _("Add rules…"), self._add_rules),
+            ("library", _("Add library…"), self._add_library),
+            ("passes", _("Add passes…"), self._add_passes),
+            ("remove", _("Remove"), self._remove),
+            ("up", _("Up"), self._up),
+            ("down", _("Down"), self._down),
+            ("open", _("Open file"), self._open),
         ):
             row.addWidget(self._button(key, text, act))
             if key == "passes":
@@ -268,12 +269,12 @@ class Extensions(QObject):
     def choose(self, kind: ExtensionKind) -> None:
         """Select a file with rules, library functions or passes in a dialog, and add it."""
         titles = {
-            "rules": self.tr("Add lowering rules"),
-            "library": self.tr("Add a library file"),
-            "passes": self.tr("Add a file of passes"),
+            "rules": _("Add lowering rules"),
+            "library": _("Add a library file"),
+            "passes": _("Add a file of passes"),
         }
-        path, _ = QFileDialog.getOpenFileName(
-            self._window, titles[kind], self._start(), self.tr("Python files (*.py)")
+        path, _unused = QFileDialog.getOpenFileName(
+            self._window, titles[kind], self._start(), _("Python files (*.py)")
         )
         if path:
             self._folder = str(Path(path).parent)
@@ -303,13 +304,13 @@ class Extensions(QObject):
         node = self.selected() if not entity else self._node(entity)
         if node is None:
             return
-        title = self.tr("Write a rule for {0}: a new file, or one to add it to").format(node.name)
+        title = _("Write a rule for {name}: a new file, or one to add it to", name=node.name)
         start = next((each.path for each in self._rule_files()), self._start() + "my_rules.py")
-        path, _ = QFileDialog.getSaveFileName(
+        path, _unused = QFileDialog.getSaveFileName(
             self._window,
             title,
             start,
-            self.tr("Python files (*.py)"),
+            _("Python files (*.py)"),
             options=QFileDialog.Option.DontConfirmOverwrite,
         )
         if path:
@@ -334,11 +335,13 @@ class Extensions(QObject):
         is_text = line.file.lower().endswith(".py")
         opened = is_text and QDesktopServices.openUrl(QUrl.fromLocalFile(line.file))
         text = (
-            self.tr("{0} is opened; the place is on the clipboard.")
+            _("{line} is opened; the place is on the clipboard.", line=line_text(line))
             if opened
-            else self.tr("{0}: no program opens it; the place is on the clipboard.")
+            else _(
+                "{line}: no program opens it; the place is on the clipboard.", line=line_text(line)
+            )
         )
-        self._document.notify(text.format(line_text(line)), "info")
+        self._document.notify(text, "info")
 
     def selected(self) -> FxNode | None:
         """Return the last selected node, or the only one linked to the selection."""
@@ -369,7 +372,7 @@ class Extensions(QObject):
         return f"{Path(recipe.source.spec).parent}/"
 
     def _take_rule(self, node: str, line: SourceLine) -> None:
-        text = self.tr("A rule for {0} stands at {1}.").format(node, line_text(line))
+        text = _("A rule for {node} stands at {line}.", node=node, line=line_text(line))
         self._document.notify(text, "info")
         recipe = self._document.wanted
         if recipe is None:

@@ -16,6 +16,7 @@ from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.core.model.graph import STRATEGY_LETTERS, STRATEGY_NAMES, name_of
 from lowerscope.core.model.module_steps import TranslationRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
+from lowerscope.core.model.texts import _, _n
 
 NOT_YET = "not yet"
 """Text for a node that is not translated yet at the current step."""
@@ -34,37 +35,37 @@ class NodeMap(QWidget):
         self._unmade = True
         self._stale = True
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText(self.tr("Filter: a node, a rule, a strategy, a value…"))
-        self.filter.setAccessibleName(self.tr("Filter of the node map"))
+        self.filter.setPlaceholderText(_("Filter: a node, a rule, a strategy, a value…"))
+        self.filter.setAccessibleName(_("Filter of the node map"))
         self.filter.setClearButtonEnabled(True)
         self.count = Label()
         self.count.setProperty("role", "quiet")
         self.table = Table(
-            self.tr("Node map"),
+            _("Node map"),
             (
-                Column(self.tr("#"), numeric=True, width=56),
-                Column(self.tr("node"), width=108),
-                Column(self.tr("target"), width=76),
-                Column(self.tr("as"), width=50, tooltip=self.tr("The strategy")),
-                Column(self.tr("rule"), width=150),
+                Column(_("#"), numeric=True, width=56),
+                Column(_("node"), width=108),
+                Column(_("target"), width=76),
+                Column(_("as"), width=50, tooltip=_("The strategy")),
+                Column(_("rule"), width=150),
                 Column(
-                    self.tr("value"),
+                    _("value"),
                     width=64,
-                    tooltip=self.tr("What the node stands for in the module"),
+                    tooltip=_("What the node stands for in the module"),
                 ),
-                Column(self.tr("type"), width=116),
+                Column(_("type"), width=116),
                 Column(
-                    self.tr("adds"),
+                    _("adds"),
                     width=110,
                     stretch=True,
-                    tooltip=self.tr("Functions that the module has from this node on"),
+                    tooltip=_("Functions that the module has from this node on"),
                 ),
             ),
         )
         self.table.set_sortable(True)
         self.table.set_empty(
-            self.tr("No node map"),
-            self.tr("It lists what each FX node of a PyTorch model was translated to."),
+            _("No node map"),
+            _("It lists what each FX node of a PyTorch model was translated to."),
         )
         strip = QHBoxLayout()
         strip.setContentsMargins(10, 4, 10, 4)
@@ -124,11 +125,11 @@ class NodeMap(QWidget):
 
     def _count_text(self, done: int, shown: int) -> str:
         count = len(self._filled)
-        nodes = self.tr("1 node") if count == 1 else self.tr("{0} nodes").format(count)
+        nodes = _n("1 node", "{count} nodes", count)
         if shown != count:
-            return self.tr("{0} of {1}").format(shown, nodes)
+            return _("{shown} of {nodes}", shown=shown, nodes=nodes)
         if self._is_stepped():
-            return self.tr("{0} of {1} translated").format(done, count)
+            return _("{done} of {count} translated", done=done, count=count)
         return nodes if count else ""
 
     def _is_stepped(self) -> bool:

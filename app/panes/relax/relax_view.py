@@ -22,6 +22,7 @@ from lowerscope.app.panes.common.script_page import FetchedPage, ScriptPage
 from lowerscope.app.panes.common.step_texts import fate_text, moment_text
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import TextRecord
+from lowerscope.core.model.texts import _
 
 
 class RelaxScript(QStackedWidget):
@@ -37,9 +38,9 @@ class RelaxScript(QStackedWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.plain = ScriptPage(document, colouring, self.tr("Relax script"))
+        self.plain = ScriptPage(document, colouring, _("Relax script"))
         self.stepped = FetchedPage(
-            document, queries, colouring, "script", self.tr("Relax script at the step"), set_busy
+            document, queries, colouring, "script", _("Relax script at the step"), set_busy
         )
         self._stepping = stepping
         self.addWidget(self.plain)
@@ -95,12 +96,12 @@ class RelaxView(Pane):
         build: BuildSteps,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("Relax"), parent)
+        super().__init__(_("Relax"), parent)
         self._document = document
         self._stepping = stepping
         self._run_steps = run_steps
         self.graph = GraphPage(
-            document, queries, run_steps, "relax", self.tr("Relax graph"), self.set_busy
+            document, queries, run_steps, "relax", _("Relax graph"), self.set_busy
         )
         self.script = RelaxScript(document, queries, stepping, colouring, self.set_busy)
         self.builder = FetchedPage(
@@ -108,42 +109,42 @@ class RelaxView(Pane):
             queries,
             colouring,
             "builder",
-            self.tr("Builder program"),
+            _("Builder program"),
             self.set_busy,
         )
-        self.add_page("script", self.tr("Script"), self.script)
-        self.add_page("graph", self.tr("Graph"), self.graph)
-        self.add_page("builder", self.tr("Builder"), self.builder)
+        self.add_page("script", _("Script"), self.script)
+        self.add_page("graph", _("Graph"), self.graph)
+        self.add_page("builder", _("Builder"), self.builder)
         self.numpy = FetchedPage(
             document,
             queries,
             colouring,
             "numpy",
-            self.tr("NumPy of main"),
+            _("NumPy of main"),
             self.set_busy,
             kind="relax",
         )
-        self.add_page("numpy", self.tr("NumPy"), self.numpy)
+        self.add_page("numpy", _("NumPy"), self.numpy)
         self.bytecode = CompiledPage(
             document,
             queries,
             colouring,
             build,
             "bytecode",
-            self.tr("Bytecode"),
+            _("Bytecode"),
             self.set_busy,
         )
-        self.add_page("bytecode", self.tr("Bytecode"), self.bytecode)
+        self.add_page("bytecode", _("Bytecode"), self.bytecode)
         self.metadata = FetchedPage(
             document,
             queries,
             colouring,
             "metadata",
-            self.tr("Relax script with metadata"),
+            _("Relax script with metadata"),
             self.set_busy,
         )
         self.metadata.script.as_printed = True
-        self.add_page("metadata", self.tr("Metadata"), self.metadata)
+        self.add_page("metadata", _("Metadata"), self.metadata)
         self.set_current("script")
         self.footer = CodeFooter(document, with_types=True)
         column = self.layout()
@@ -219,7 +220,7 @@ class RelaxView(Pane):
         names = (
             [each.name for each in snapshot.functions if each.kind == "relax"] if snapshot else []
         )
-        shown = names[0] if len(names) == 1 else self.tr("{0} functions").format(len(names))
+        shown = names[0] if len(names) == 1 else _("{count} functions", count=len(names))
         self.footer.figure.set_whole(shown if page == "script" else "")
 
     def _show_context(self) -> None:
@@ -231,15 +232,15 @@ class RelaxView(Pane):
         fate = fate_text(self._document, self._stepping) if moment else ""
         if fate:
             name = name_of(selection.chosen[0])
-            self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
+            self.set_context(_("nothing here for {name} ({fate})", name=name, fate=fate))
         elif moment:
             self.set_context(moment)
         elif bindings:
             self.set_context(names_of(bindings))
         elif selection.chosen:
             name = selection.chosen[0].partition(":")[2]
-            self.set_context(self.tr("nothing here for {0}").format(name))
+            self.set_context(_("nothing here for {name}", name=name))
         else:
             count = sum("/" in span.entity for span in snapshot.relax.spans)
             one = count == 1
-            self.set_context(self.tr("1 binding") if one else self.tr("{0} bindings").format(count))
+            self.set_context(_("1 binding") if one else _("{count} bindings", count=count))

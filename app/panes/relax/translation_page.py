@@ -30,6 +30,7 @@ from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TranslationQuery
 from lowerscope.core.model.snapshot import NodeTranslation, RuleSource, TeRecord
+from lowerscope.core.model.texts import _
 
 # --- The four steps of ``emit_te`` for a binding ---
 
@@ -41,31 +42,31 @@ class TePanel(QWidget):
         super().__init__(parent)
         self._calls: tuple[TeRecord, ...] = ()
         self.choice = QComboBox()
-        self.choice.setAccessibleName(self.tr("Call of emit_te that is shown"))
+        self.choice.setAccessibleName(_("Call of emit_te that is shown"))
         self.choice.setMinimumContentsLength(12)
         self.choice.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self.steps = SegmentedSwitch(
-            self.tr("Step of emit_te"),
+            _("Step of emit_te"),
             (
-                Segment("placeholders", self.tr("1 Placeholders")),
-                Segment("expression", self.tr("2 Expression")),
-                Segment("function", self.tr("3 Function")),
-                Segment("call", self.tr("4 call_tir")),
+                Segment("placeholders", _("1 Placeholders")),
+                Segment("expression", _("2 Expression")),
+                Segment("function", _("3 Function")),
+                Segment("call", _("4 call_tir")),
             ),
         )
         self.table = Table(
-            self.tr("Placeholders"),
+            _("Placeholders"),
             (
-                Column(self.tr("placeholder"), width=130),
-                Column(self.tr("shape"), width=120),
-                Column(self.tr("dtype"), width=90),
-                Column(self.tr("stands for"), stretch=True),
+                Column(_("placeholder"), width=130),
+                Column(_("shape"), width=120),
+                Column(_("dtype"), width=90),
+                Column(_("stands for"), stretch=True),
             ),
         )
-        self.table.set_empty(self.tr("No placeholders"), self.tr("It reads no tensor."))
-        self.code = CodeView(self.tr("What emit_te made"))
+        self.table.set_empty(_("No placeholders"), _("It reads no tensor."))
+        self.code = CodeView(_("What emit_te made"))
         self.pages = QStackedWidget()
         self.pages.addWidget(self.code)
         self.pages.addWidget(self.table)
@@ -90,7 +91,7 @@ class TePanel(QWidget):
         self.choice.blockSignals(True)
         self.choice.clear()
         for each in calls:
-            by = self.tr(" by LegalizeOps") if each.by_pass else ""
+            by = _(" by LegalizeOps") if each.by_pass else ""
             self.choice.addItem(f"{name_of(each.binding)} = {each.title}{by}")
         self.choice.blockSignals(False)
         self.choice.setVisible(bool(calls))
@@ -123,7 +124,7 @@ class TePanel(QWidget):
                 ]
             )
         elif step == "expression" and found.expression is None:
-            self.code.set_empty(self.tr("Not written as tensor expressions"), found.refusal)
+            self.code.set_empty(_("Not written as tensor expressions"), found.refusal)
             self.code.set_text("")
         else:
             self.code.set_text(*_text_of(found, step))
@@ -162,12 +163,12 @@ class RulePanel(QWidget):
         super().__init__(parent)
         self._sources: tuple[RuleSource, ...] = ()
         self.choice = QComboBox()
-        self.choice.setAccessibleName(self.tr("Rule or function whose source is shown"))
+        self.choice.setAccessibleName(_("Rule or function whose source is shown"))
         self.place = QPushButton()
         self.place.setProperty("quiet", True)
         self.remark = ElidedLabel()
         self.remark.setProperty("role", "quiet")
-        self.code = CodeView(self.tr("Source of the rule"))
+        self.code = CodeView(_("Source of the rule"))
         row = QHBoxLayout()
         row.setContentsMargins(10, 4, 10, 4)
         row.setSpacing(8)
@@ -201,11 +202,11 @@ class RulePanel(QWidget):
         self.place.setVisible(line is not None)
         if line is not None:
             self.place.setText(literal(line_text(line)))
-            self.place.setToolTip(self.tr("Open {0}").format(f"{Path(line.file)}:{line.line}"))
+            self.place.setToolTip(_("Open {value}", value=f"{Path(line.file)}:{line.line}"))
             self.place.setAccessibleName(self.place.toolTip())
         self.remark.set_whole("" if found is None else found.remark)
         if found is not None and not found.text:
-            self.code.set_empty(self.tr("No source"), found.remark)
+            self.code.set_empty(_("No source"), found.remark)
         self.code.set_text("" if found is None else found.text, "python")
 
     def _open(self) -> None:
@@ -243,10 +244,10 @@ class TranslationPage(QWidget):
         self.rule = RulePanel()
         self.te = TePanel()
         self.parts = SegmentedSwitch(
-            self.tr("Part of the translation"),
+            _("Part of the translation"),
             (
-                Segment("rule", self.tr("Rule"), self.tr("The source of what lowered the node")),
-                Segment("te", self.tr("emit_te"), self.tr("What emit_te did, in four steps")),
+                Segment("rule", _("Rule"), _("The source of what lowered the node")),
+                Segment("te", _("emit_te"), _("What emit_te did, in four steps")),
             ),
         )
         row = QHBoxLayout()
@@ -317,8 +318,8 @@ class TranslationPage(QWidget):
         self._watch.update()
         self.title.setText("")
         self.summary.set_whole("")
-        title = self.tr("No translation")
-        hint = self.tr("The nodes of a PyTorch model are translated by rules; they stand here.")
+        title = _("No translation")
+        hint = _("The nodes of a PyTorch model are translated by rules; they stand here.")
         self.rule.show_sources((), title, hint)
         self.te.show_calls((), "", "")
 
@@ -329,21 +330,21 @@ class TranslationPage(QWidget):
     def _take(self, record: NodeTranslation) -> None:
         snapshot = self._document.snapshot
         count = 0 if snapshot is None else len(snapshot.fx)
-        place = self.tr("Node {0} of {1}.").format(record.number, count)
+        place = _("Node {number} of {count}.", number=record.number, count=count)
         self.summary.set_whole(f"{place} {record.summary}")
         self.rule.show_sources(
-            record.sources, self.tr("No rule for {0}").format(name_of(record.node)), record.summary
+            record.sources, _("No rule for {name}", name=name_of(record.node)), record.summary
         )
         self.te.show_calls(
             record.calls,
-            self.tr("No emit_te for {0}").format(name_of(record.node)),
+            _("No emit_te for {name}", name=name_of(record.node)),
             self._reason(record),
         )
 
     def _reason(self, record: NodeTranslation) -> str:
         if any(each.kind == "library" for each in record.sources):
-            return self.tr("It calls torch, so there are no tensor expressions.")
-        return self.tr("It adds no call of a TensorIR function.")
+            return _("It calls torch, so there are no tensor expressions.")
+        return _("It adds no call of a TensorIR function.")
 
     def _take_problem(self, problem: Problem) -> None:
         self.summary.set_whole("")

@@ -12,6 +12,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.remote.remote_dialog import Targets
+from lowerscope.core.model.texts import _
 
 
 class TargetCommands:
@@ -24,7 +25,7 @@ class TargetCommands:
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        tr, document = self._host.tr, self._document
+        document = self._document
         change = document.change_fields
 
         def compiled_for(target: str) -> bool:
@@ -33,31 +34,31 @@ class TargetCommands:
         return (
             Command(
                 "target-llvm",
-                tr("Target: &llvm"),
+                _("Target: &llvm"),
                 partial(change, target="llvm"),
                 checked=partial(compiled_for, "llvm"),
             ),
             Command(
                 "target-native",
-                tr("T&arget: this machine"),
+                _("T&arget: this machine"),
                 partial(change, target="native", remote=None),
                 checked=partial(compiled_for, "native"),
             ),
             Command(
                 "target-other",
-                tr("Ot&her target…"),
+                _("Ot&her target…"),
                 self.choose_target,
                 enabled=document.is_open,
             ),
             Command(
                 "target-remote",
-                tr("&Remote machine…"),
+                _("&Remote machine…"),
                 self.choose_remote,
                 enabled=document.is_open,
             ),
             Command(
                 "target-here",
-                tr("R&un on this machine again"),
+                _("R&un on this machine again"),
                 self.leave_remote,
                 enabled=lambda: document.wanted is not None and document.wanted.remote is not None,
             ),

@@ -35,6 +35,7 @@ from lowerscope.core.model.machines import (
 )
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import RemoteQuery, TargetsQuery
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.document.queries import Queries
@@ -128,27 +129,27 @@ class RemoteDialog(Dialog):
         recipe = document.wanted
         assert recipe is not None
         remote = recipe.remote
-        self.setWindowTitle(self.tr("Remote machine"))
-        self.tracker = _line(self.tr("Tracker"), remote.tracker if remote else "")
+        self.setWindowTitle(_("Remote machine"))
+        self.tracker = _line(_("Tracker"), remote.tracker if remote else "")
         self.tracker.setPlaceholderText("192.168.1.5:9190")
-        self.key = _line(self.tr("Key"), remote.key if remote else "")
-        self.key.setPlaceholderText(self.tr("as the servers were given it"))
+        self.key = _line(_("Key"), remote.key if remote else "")
+        self.key.setPlaceholderText(_("as the servers were given it"))
         self.seconds = QSpinBox()
         self.seconds.setRange(1, MOST_SECONDS)
         self.seconds.setValue(round(remote.timeout if remote else TIMEOUT))
-        self.seconds.setSuffix(self.tr(" s"))
-        self.seconds.setAccessibleName(self.tr("Time limit of an answer"))
+        self.seconds.setSuffix(_(" s"))
+        self.seconds.setAccessibleName(_("Time limit of an answer"))
         self.seconds.lineEdit().setTextMargins(6, 0, 0, 0)
-        self.test = QPushButton(self.tr("Test connection"))
+        self.test = QPushButton(_("Test connection"))
         self.test.clicked.connect(self._test)
         self.said = Label()
         self.said.setWordWrap(True)
         self.said.hide()
-        self.adopt = QCheckBox(self.tr("Compile for the processor that it says it has"))
+        self.adopt = QCheckBox(_("Compile for the processor that it says it has"))
         self.adopt.setChecked(True)
         self.adopt.hide()
         hint = Label(
-            self.tr(
+            _(
                 "A tracker of TVM's knows servers by a key. What is built here is run and timed "
                 "there, and compared with torch here. Values and times of single nodes are there "
                 "for runs on this machine only."
@@ -160,9 +161,9 @@ class RemoteDialog(Dialog):
         form.setHorizontalSpacing(16)
         form.setVerticalSpacing(8)
         for title, field in (
-            (self.tr("Tracker"), self.tracker),
-            (self.tr("Key"), self.key),
-            (self.tr("Time limit"), self.seconds),
+            (_("Tracker"), self.tracker),
+            (_("Key"), self.key),
+            (_("Time limit"), self.seconds),
         ):
             label = Label(title)
             label.setBuddy(field)
@@ -227,7 +228,7 @@ class RemoteDialog(Dialog):
         self.test.setEnabled(not self._targets.trying)
         state = self._targets.state
         if self._targets.trying:
-            self._say(self.tr("Asking {0}…").format(self.tracker.text().strip()))
+            self._say(_("Asking {text}…", text=self.tracker.text().strip()))
         elif isinstance(state, Problem):
             self._say(state.line(), wrong=True)
         elif isinstance(state, RemoteState):

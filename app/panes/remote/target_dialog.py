@@ -20,6 +20,7 @@ from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.remote.remote_dialog import Targets
 from lowerscope.core.model.machines import TargetRecord, target_line
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.texts import _
 
 TYPING_MS = 150
 """Delay between the last key press and the query."""
@@ -34,27 +35,27 @@ class TargetDialog(Dialog):
         recipe = document.wanted
         assert recipe is not None
         self._threads = recipe.threads
-        self.setWindowTitle(self.tr("Target"))
+        self.setWindowTitle(_("Target"))
         self.table = Table(
-            self.tr("Targets"),
+            _("Targets"),
             (
-                Column(self.tr("for"), width=250),
-                Column(self.tr("processor"), width=190),
+                Column(_("for"), width=250),
+                Column(_("processor"), width=190),
                 Column(
-                    self.tr("float32"),
+                    _("float32"),
                     numeric=True,
-                    tooltip=self.tr("How many float32 values a vector register holds"),
+                    tooltip=_("How many float32 values a vector register holds"),
                 ),
-                Column(self.tr("registers"), numeric=True),
-                Column(self.tr("features"), stretch=True, width=180),
-                Column(self.tr("here"), width=64),
+                Column(_("registers"), numeric=True),
+                Column(_("features"), stretch=True, width=180),
+                Column(_("here"), width=64),
             ),
         )
         self.table.setMinimumHeight(90)
         self.table.row_clicked.connect(self._choose)
         self.table.row_activated.connect(self._take_row)
         self.line = QLineEdit(recipe.target)
-        self.line.setAccessibleName(self.tr("Target"))
+        self.line.setAccessibleName(_("Target"))
         self.line.setPlaceholderText('llvm -mcpu=skylake, {"kind": "llvm", "mcpu": "skylake"}')
         self.line.textChanged.connect(self._type)
         self.about = Label()
@@ -70,7 +71,7 @@ class TargetDialog(Dialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 12)
         column.setSpacing(12)
-        label = Label(self.tr("Target"))
+        label = Label(_("Target"))
         label.setBuddy(self.line)
         row = QHBoxLayout()
         row.setSpacing(8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
@@ -21,6 +20,7 @@ from lowerscope.core.model.formatting import bytes_text, duration_text, shape_te
 from lowerscope.core.model.graph import FAMILY_NAMES
 from lowerscope.core.model.run_records import CallRun, MemoryRecord, RunRecord, Storage
 from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.texts import _, _n
 
 
 def selected_with(call: CallRun) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def _call_lines(call: CallRun, index: int, whole: float, live: Sequence[int]) ->
     if call.nodes:
         yield names_of(call.nodes)
     if index < len(live):
-        yield _tr("{0} of memory are taken").format(bytes_text(live[index]))
+        yield _("{live} of memory are taken", live=bytes_text(live[index]))
 
 
 def groups_of(snapshot: Snapshot, record: RunRecord) -> tuple[Group, ...]:
@@ -91,30 +91,29 @@ def pieces_of(memory: MemoryRecord) -> tuple[Piece, ...]:
 
 
 def _storage_text(storage: Storage) -> str:
-    lines = [_tr("storage of {0}").format(bytes_text(storage.size))]
+    lines = [_("storage of {size}", size=bytes_text(storage.size))]
     for tensor in storage.tensors[:8]:
         shape = shape_text(tensor.shape)
-        at = _tr("calls {0} to {1}").format(tensor.written + 1, tensor.last + 1)
-        returned = _tr(", returned") if tensor.returned else ""
+        at = _("calls {written} to {last}", written=tensor.written + 1, last=tensor.last + 1)
+        returned = _(", returned") if tensor.returned else ""
         lines.append(f"{tensor.name}: {shape} {tensor.dtype}, {at}{returned}")
     if len(storage.tensors) > 8:
-        lines.append(_tr("and {0} more").format(len(storage.tensors) - 8))
+        lines.append(_("and {count} more", count=len(storage.tensors) - 8))
     return "\n".join(lines)
 
 
 def memory_text(memory: MemoryRecord) -> str:
     """Return a line on the memory that a run allocates, or why it is unknown."""
     if memory.reason:
-        return _tr("memory: {0}").format(memory.reason)
+        return _("memory: {reason}", reason=memory.reason)
     if not memory.storages:
         return ""
-    return _tr("memory: at most {0} in {1} storages, {2} if none were shared").format(
-        bytes_text(memory.peak), len(memory.storages), bytes_text(memory.tensors)
+    return _(
+        "memory: at most {peak} in {count} storages, {tensors} if none were shared",
+        peak=bytes_text(memory.peak),
+        count=len(memory.storages),
+        tensors=bytes_text(memory.tensors),
     )
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("CallsStrip", text)
 
 
 HEAD = 28
@@ -141,15 +140,15 @@ class CallsStrip(SeenPage):
         self._runs = runs
         self._with_pieces = with_pieces
         self.summary = ElidedLabel(role="quiet")
-        self.chart = RunChart(self.tr("Calls of the run and the memory that they take"))
+        self.chart = RunChart(_("Calls of the run and the memory that they take"))
         size = (24, 24)
-        smaller = IconButton("minus", self.tr("Zoom out (-)"), size=size)
-        larger = IconButton("plus", self.tr("Zoom in (+)"), size=size)
-        whole = IconButton("fit", self.tr("Show the whole run (0)"), size=size)
+        smaller = IconButton("minus", _("Zoom out (-)"), size=size)
+        larger = IconButton("plus", _("Zoom in (+)"), size=size)
+        whole = IconButton("fit", _("Show the whole run (0)"), size=size)
         smaller.clicked.connect(self._zoom_out)
         larger.clicked.connect(self._zoom_in)
         whole.clicked.connect(self.chart.show_all)
-        title = Label(self.tr("Calls"), role="title")
+        title = Label(_("Calls"), role="title")
         self.legend = MarkupLabel(role="quiet")
         head = row_of(
             None,
@@ -173,19 +172,19 @@ class CallsStrip(SeenPage):
         snapshot, record = self._document.snapshot, self._runs.newest
         if snapshot is None or record is None or not record.calls:
             self.chart.set_run(())
-            self.chart.set_empty(self.tr("No call was timed."))
+            self.chart.set_empty(_("No call was timed."))
             self.legend.setText("")
             self.summary.set_whole("")
             return
         count, whole = len(record.calls), sum(each.milliseconds for each in record.calls)
-        calls = self.tr("1 call") if count == 1 else self.tr("{0} calls").format(count)
-        words = [self.tr("{0} in {1}").format(calls, duration_text(whole))]
+        calls = _n("1 call", "{count} calls", count)
+        words = [_("{calls} in {whole}", calls=calls, whole=duration_text(whole))]
         if self._with_pieces:
             words.append(memory_text(record.memory))
         self.summary.set_whole(" · ".join(filter(None, words)))
         pieces = pieces_of(record.memory) if self._with_pieces else ()
         peak = record.memory.peak
-        most = self.tr("memory alive, at most {0}").format(bytes_text(peak)) if peak else ""
+        most = _("memory alive, at most {peak}", peak=bytes_text(peak)) if peak else ""
         groups = groups_of(snapshot, record)
         spans = spans_of(snapshot, record)
         self.chart.set_run(spans, pieces, most, groups)

@@ -14,6 +14,7 @@ from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.run.differences import differing, select_next, starting
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Command, ...]:
     """Return the commands."""
-    tr = runs.tr
 
     def idle() -> bool:
         return document.wanted is not None and not document.running
@@ -40,27 +40,27 @@ def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Co
     return (
         Command(
             "measure-again",
-            tr("Measure again"),
+            _("Measure again"),
             runs.measure_again,
             "Shift+F6",
             enabled=lambda: document.run_record is not None and not document.running,
         ),
         Command(
             "measuring",
-            tr("&Threads and repeats…"),
+            _("&Threads and repeats…"),
             partial(edit_measuring, document, runs, parent),
             enabled=idle,
         ),
         Command(
             "torch-compile",
-            tr("Time torch.compile as &well"),
+            _("Time torch.compile as &well"),
             runs.toggle_torch_compile,
             enabled=idle,
             checked=times_compile,
         ),
         Command(
             "tolerances",
-            tr("T&olerances…"),
+            _("T&olerances…"),
             partial(edit_tolerances, document, parent),
             enabled=lambda: document.wanted is not None,
         ),
@@ -74,7 +74,6 @@ def run_step_commands(
     document: Document, stepping: Stepping, steps: RunSteps
 ) -> tuple[Command, ...]:
     """Return the commands."""
-    tr = steps.tr
 
     def has_breaks() -> bool:
         return bool(steps.calls or steps.breaks or stepping.breaks)
@@ -86,7 +85,7 @@ def run_step_commands(
     return (
         Command(
             "toggle-break",
-            tr("Toggle breakpoint at the selection"),
+            _("Toggle breakpoint at the selection"),
             steps.toggle_selected,
             "Ctrl+B",
             enabled=lambda: bool(document.selection.chosen),
@@ -94,21 +93,21 @@ def run_step_commands(
         ),
         Command(
             "next-break",
-            tr("Continue to the next breakpoint"),
+            _("Continue to the next breakpoint"),
             partial(stepping.to_break, 1),
             "Ctrl+F8",
             enabled=has_breaks,
         ),
         Command(
             "previous-break",
-            tr("Back to the previous breakpoint"),
+            _("Back to the previous breakpoint"),
             partial(stepping.to_break, -1),
             "Ctrl+Shift+F8",
             enabled=has_breaks,
         ),
         Command(
             "clear-breaks",
-            tr("Remove all brea&kpoints"),
+            _("Remove all brea&kpoints"),
             clear,
             enabled=lambda: bool(steps.breaks or stepping.breaks),
         ),
@@ -120,11 +119,10 @@ def run_step_commands(
 
 def fault_commands(faults: Faults) -> tuple[Command, ...]:
     """Return the commands."""
-    tr = faults.tr
     return (
         Command(
             "go-back",
-            tr("&Back to what worked"),
+            _("&Back to what worked"),
             faults.go_back,
             enabled=lambda: faults.can_go_back,
         ),
@@ -136,18 +134,17 @@ def fault_commands(faults: Faults) -> tuple[Command, ...]:
 
 def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Command, ...]:
     """Return the commands."""
-    tr = host.tr
     return (
         Command(
             "run-variants",
-            tr("Run var&iants"),
+            _("Run var&iants"),
             runs.variants.run_all,
             "Ctrl+F5",
             enabled=lambda: document.recipe is not None and not document.running,
         ),
         Command(
             "variants",
-            tr("Variant&s side by side"),
+            _("Variant&s side by side"),
             partial(host.show_page, "variants"),
             "Ctrl+Shift+V",
             enabled=document.is_open,
@@ -162,7 +159,6 @@ def finding_differences(
     host: Host, document: Document, show_tensor: Callable[[], None]
 ) -> tuple[Command, ...]:
     """Return the commands."""
-    tr = host.tr
 
     def select() -> None:
         record = document.run_record
@@ -182,49 +178,49 @@ def finding_differences(
     return (
         Command(
             "compare-nodes",
-            tr("Compare no&de by node"),
+            _("Compare no&de by node"),
             partial(host.show_page, "compare"),
             "Ctrl+N",
             enabled=document.is_open,
         ),
         Command(
             "compare-values",
-            tr("Look at the values o&f the node"),
+            _("Look at the values o&f the node"),
             show_tensor,
             "Ctrl+Shift+E",
             enabled=document.is_open,
         ),
         Command(
             "first-difference",
-            tr("Go to the &first difference"),
+            _("Go to the &first difference"),
             select,
             "F4",
             enabled=differs_first,
         ),
         Command(
             "next-difference",
-            tr("Ne&xt node that differs"),
+            _("Ne&xt node that differs"),
             partial(select_next, document, differing, 1),
             "Alt+PgDown",
             enabled=differs,
         ),
         Command(
             "previous-difference",
-            tr("Previous node that differs"),
+            _("Previous node that differs"),
             partial(select_next, document, differing, -1),
             "Alt+PgUp",
             enabled=differs,
         ),
         Command(
             "next-start",
-            tr("Next &start of a difference"),
+            _("Next &start of a difference"),
             partial(select_next, document, starting, 1),
             enabled=starts,
             key_there="N",
         ),
         Command(
             "previous-start",
-            tr("Previous start of a difference"),
+            _("Previous start of a difference"),
             partial(select_next, document, starting, -1),
             enabled=starts,
             key_there="Shift+N",
@@ -239,7 +235,7 @@ def reporting(host: Host, document: Document, runs: RunVariants) -> Command:
     """Return the command."""
     return Command(
         "export-report",
-        host.tr("&Export report…"),
+        _("&Export report…"),
         partial(export_report, host, document, runs),
         enabled=lambda: bool(runs.kept),
     )
@@ -251,7 +247,7 @@ def export_report(host: Host, document: Document, runs: RunVariants) -> None:
     from lowerscope.app.panes.run.variants_page import VariantsPage
     from lowerscope.core.files.report import source_name, write_report
 
-    tr, chosen = host.tr, host.view(VariantsPage).selected()
+    chosen = host.view(VariantsPage).selected()
     variants = [
         variant
         for kept, variant in zip(runs.kept, runs.all, strict=True)
@@ -260,8 +256,8 @@ def export_report(host: Host, document: Document, runs: RunVariants) -> None:
     if not variants:
         return
     name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
-    path, _ = QFileDialog.getSaveFileName(
-        host.widget, tr("Export a report"), f"{name}.html", tr("Reports (*.html)")
+    path, _unused = QFileDialog.getSaveFileName(
+        host.widget, _("Export a report"), f"{name}.html", _("Reports (*.html)")
     )
     if not path:
         return
@@ -271,4 +267,4 @@ def export_report(host: Host, document: Document, runs: RunVariants) -> None:
     except LowerscopeError as error:
         document.report(error.problem)
     else:
-        document.notify(tr("The report is written: {0}").format(written), "info")
+        document.notify(_("The report is written: {written}", written=written), "info")

@@ -23,6 +23,7 @@ from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import STRATEGIES
+from lowerscope.core.model.texts import _
 
 TENSOR = 376
 """Width of the values."""
@@ -76,33 +77,33 @@ class ComparePage(QWidget):
 
     def _actions(self, menu: QMenu, entity: str) -> dict[QAction, Callable[[], object]]:
         """Fill the menu of a node; return what its entries do."""
-        document, tr = self.document, self.tr
+        document = self.document
         snapshot = document.snapshot
         node = None if snapshot is None else find_node(snapshot, entity)
         if snapshot is None or node is None:
             return {}
-        rule = tr("How it was translated: {0}").format(literal(node.rule)) if node.rule else ""
+        rule = _("How it was translated: {rule}", rule=literal(node.rule)) if node.rule else ""
         actions: dict[QAction, Callable[[], object]] = {
-            menu.addAction(tr("Show in Explore\tReturn")): self.node_wanted.emit,
-            menu.addAction(rule or tr("How it was translated")): self.translation_wanted.emit,
+            menu.addAction(_("Show in Explore\tReturn")): self.node_wanted.emit,
+            menu.addAction(rule or _("How it was translated")): self.translation_wanted.emit,
         }
         if node.rule_line is not None:
-            text = tr("Open the rule: {0}").format(literal(line_text(node.rule_line)))
+            text = _("Open the rule: {rule_line}", rule_line=literal(line_text(node.rule_line)))
             actions[menu.addAction(text)] = self.rule_wanted.emit
         step = next((each for each in snapshot.translation if each.node == entity), None)
         if step is not None:
             moment = Moment(section="translate", index=step.number)
-            text = tr("Step {0} of the translation").format(step.number)
+            text = _("Step {number} of the translation", number=step.number)
             actions[menu.addAction(text)] = partial(self.stepping.go, moment)
         if node.strategy:
-            below = menu.addMenu(tr("Lower as"))
+            below = menu.addMenu(_("Lower as"))
             for strategy in STRATEGIES:
                 action = below.addAction(STRATEGY_NAMES[strategy])
                 actions[action] = partial(document.lower_nodes, (entity,), strategy)
             below.addSeparator()
-            reset = below.addAction(tr("Reset to default"))
+            reset = below.addAction(_("Reset to default"))
             actions[reset] = partial(document.lower_nodes, (entity,), None)
         menu.addSeparator()
-        actions[menu.addAction(tr("Show all nodes"))] = self.nodes.show_all
-        actions[menu.addAction(tr("Copy the rows\tCtrl+C"))] = self.nodes.table.copy
+        actions[menu.addAction(_("Show all nodes"))] = self.nodes.show_all
+        actions[menu.addAction(_("Copy the rows\tCtrl+C"))] = self.nodes.table.copy
         return actions

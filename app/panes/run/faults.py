@@ -11,6 +11,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, parts_of_name
+from lowerscope.core.model.texts import _
 
 
 class Faults(QObject):
@@ -56,9 +57,9 @@ class Faults(QObject):
         found: list[tuple[str, Callable[[], object]]] = []
         if problem is self._failed and self.nodes:
             select = partial(self._document.select, self.nodes)
-            found.append((self.tr("Select what was called"), select))
+            found.append((_("Select what was called"), select))
         if problem is self._failed and self.can_go_back:
-            found.append((self.tr("Go back to what worked"), self.go_back))
+            found.append((_("Go back to what worked"), self.go_back))
         return found
 
     def go_back(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
@@ -16,6 +16,7 @@ from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.formatting import bytes_text, shape_text
 from lowerscope.core.model.run_records import NOT_THERE, MemoryRecord, RunRecord
+from lowerscope.core.model.texts import _
 
 
 def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
@@ -24,7 +25,7 @@ def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
     for number, storage in enumerate(storages, start=1):
         for tensor in storage.tensors:
             maker = record.calls[tensor.written].function
-            kept = _tr("{0} to {1}").format(tensor.written + 1, tensor.last + 1)
+            kept = _("{written} to {last}", written=tensor.written + 1, last=tensor.last + 1)
             yield Row(
                 f"{number}:{tensor.name}:{tensor.written}",
                 (
@@ -35,13 +36,9 @@ def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
                     Cell(bytes_text(storage.size), value=storage.size),
                     Cell(kept, value=tensor.written),
                     Cell(maker, "quiet", tooltip=maker),
-                    Cell(_tr("returned") if tensor.returned else "", "quiet"),
+                    Cell(_("returned") if tensor.returned else "", "quiet"),
                 ),
             )
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("MemoryPage", text)
 
 
 class MemoryPage(SeenPage):
@@ -51,22 +48,21 @@ class MemoryPage(SeenPage):
         super().__init__(parent)
         self._runs = runs
         self.calls = CallsStrip(document, runs, with_pieces=True)
-        tr = self.tr
         self.table = Table(
-            tr("Tensors that the run allocates"),
+            _("Tensors that the run allocates"),
             (
-                Column(tr("tensor"), width=110),
-                Column(tr("shape"), width=140),
-                Column(tr("size"), numeric=True, width=80, falling=True),
-                Column(tr("storage"), numeric=True, width=70, tooltip=tr("Largest first")),
-                Column(tr("its size"), numeric=True, width=80, falling=True),
+                Column(_("tensor"), width=110),
+                Column(_("shape"), width=140),
+                Column(_("size"), numeric=True, width=80, falling=True),
+                Column(_("storage"), numeric=True, width=70, tooltip=_("Largest first")),
+                Column(_("its size"), numeric=True, width=80, falling=True),
                 Column(
-                    tr("calls"),
+                    _("calls"),
                     numeric=True,
                     width=90,
-                    tooltip=tr("The call that writes it, and the last one that reads it"),
+                    tooltip=_("The call that writes it, and the last one that reads it"),
                 ),
-                Column(tr("written by"), width=120, stretch=True),
+                Column(_("written by"), width=120, stretch=True),
                 Column("", width=72),
             ),
         )
@@ -81,7 +77,7 @@ class MemoryPage(SeenPage):
         if record is None:
             return
         if record.ran_on:
-            self.table.set_empty(self.tr("It ran on {0}").format(record.ran_on), self.tr(NOT_THERE))
+            self.table.set_empty(_("It ran on {ran_on}", ran_on=record.ran_on), _(NOT_THERE))
         else:
-            self.table.set_empty(self.tr("No memory is allocated"), record.memory.reason)
+            self.table.set_empty(_("No memory is allocated"), record.memory.reason)
         self.table.set_rows(tuple(memory_rows(record.memory, record)))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
@@ -27,6 +27,7 @@ from lowerscope.core.model.formatting import duration_text, error_text, status_w
 from lowerscope.core.model.graph import FAMILY_NAMES, STRATEGY_NAMES
 from lowerscope.core.model.run_records import NOT_THERE, NodeRun, NodeStatus, RunRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
+from lowerscope.core.model.texts import _
 
 GIVEN = ("placeholder", "get_attr", "output")
 """Opcodes of nodes that compute nothing, so that there is nothing to compare."""
@@ -173,9 +174,9 @@ def _time_cell(milliseconds: float | None) -> Cell | str:
 def _status_cell(run: NodeRun, facts: str) -> Cell:
     words, role = status_words(run.status)
     if starts_here(run):
-        words, role = _tr("✕ starts here"), "wrong"
+        words, role = _("✕ starts here"), "wrong"
     elif is_inherited(run):
-        words, role = _tr("inherited"), "quiet"
+        words, role = _("inherited"), "quiet"
     order = _ORDER[run.status] + (0.5 if is_inherited(run) else 0.0)
     spoken = words.removeprefix("✕ ").removeprefix("✓ ")
     bold = role == "wrong"
@@ -185,24 +186,20 @@ def _status_cell(run: NodeRun, facts: str) -> Cell:
 def _facts(run: NodeRun, inside: Sequence[str], is_first: bool) -> Iterator[str]:
     """Yield lines on the verdict on a node."""
     if is_first:
-        yield _tr("The first node that differs, in the order of the graph")
+        yield _("The first node that differs, in the order of the graph")
     if starts_here(run):
-        yield _tr("It differs alone, on torch's inputs, as well: the difference starts here")
+        yield _("It differs alone, on torch's inputs, as well: the difference starts here")
     elif is_inherited(run):
-        yield _tr("Alone, on torch's inputs, it matches: the difference came from above")
+        yield _("Alone, on torch's inputs, it matches: the difference came from above")
     if run.not_finite:
         yield run.not_finite
     reason = run.reason.removeprefix(run.not_finite).removeprefix("; ")
     if reason:
         yield reason
     if inside:
-        yield _tr("the value of a fused group, with {0} inside").format(names_of(tuple(inside)))
+        yield _("the value of a fused group, with {inside} inside", inside=names_of(tuple(inside)))
     if run.own_with:
-        yield _tr("alone, run with {0}").format(names_of(run.own_with))
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("CompareRows", text)
+        yield _("alone, run with {own_with}", own_with=names_of(run.own_with))
 
 
 NUMBER, ALONE, TORCH_TIME, RATIO = 0, 4, 6, 7
@@ -222,44 +219,43 @@ class NodesTable(QWidget):
         self._runs: dict[str, NodeRun] = {}
         self._stale = True
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText(self.tr("Node or operator"))
-        self.filter.setAccessibleName(self.tr("Filter of the nodes"))
+        self.filter.setPlaceholderText(_("Node or operator"))
+        self.filter.setAccessibleName(_("Filter of the nodes"))
         self.filter.setClearButtonEnabled(True)
         self.filter.setMinimumWidth(70)
         self.filter.setMaximumWidth(160)
-        self.sorts = SegmentedSwitch(self.tr("Which nodes"))
-        tr = self.tr
+        self.sorts = SegmentedSwitch(_("Which nodes"))
         self.table = Table(
-            tr("Nodes against torch"),
+            _("Nodes against torch"),
             (
                 Column("#", numeric=True, width=36),
-                Column(tr("node"), width=112, stretch=True),
+                Column(_("node"), width=112, stretch=True),
                 Column(
-                    tr("operator"),
+                    _("operator"),
                     width=112,
-                    tooltip=tr("Its colour is that of its family, as in graphs"),
+                    tooltip=_("Its colour is that of its family, as in graphs"),
                 ),
                 Column(
-                    tr("error in the run"),
+                    _("error in the run"),
                     numeric=True,
                     width=122,
                     falling=True,
-                    tooltip=tr(
+                    tooltip=_(
                         "The largest absolute error of its value, on what the run has computed; "
                         "the mark is the absolute tolerance, the scale logarithmic"
                     ),
                 ),
                 self._figure(
-                    tr("alone"),
-                    tr("The largest absolute error of the node alone, on torch's inputs"),
+                    _("alone"),
+                    _("The largest absolute error of the node alone, on torch's inputs"),
                 ),
                 self._figure(
-                    tr("TVM"),
-                    tr("The time of its calls, median; of all that it is fused with"),
+                    _("TVM"),
+                    _("The time of its calls, median; of all that it is fused with"),
                 ),
-                self._figure(tr("torch"), tr("The time of the node in torch, median")),
-                Column(tr("ratio"), numeric=True, width=80, falling=True),
-                Column(tr("status"), width=104),
+                self._figure(_("torch"), _("The time of the node in torch, median")),
+                Column(_("ratio"), numeric=True, width=80, falling=True),
+                Column(_("status"), width=104),
             ),
         )
         self.table.set_sortable(True)
@@ -301,16 +297,16 @@ class NodesTable(QWidget):
     def _nothing(self, record: RunRecord) -> tuple[str, str]:
         """Return the hint of the empty table."""
         if self._rows:
-            return self.tr("No such node"), self.tr("The filter leaves none.")
+            return _("No such node"), _("The filter leaves none.")
         if record.ran_on:
-            return self.tr("It ran on {0}").format(record.ran_on), self.tr(NOT_THERE)
-        title = self.tr("No nodes to compare")
+            return _("It ran on {ran_on}", ran_on=record.ran_on), _(NOT_THERE)
+        title = _("No nodes to compare")
         if record.quick and not record.nodes:
-            hint = self.tr("The run was a quick one, of a slow model. Run (F5) compares its nodes.")
+            hint = _("The run was a quick one, of a slow model. Run (F5) compares its nodes.")
         elif not record.nodes:
-            hint = self.tr("This source has no torch side: its outputs are in the summary.")
+            hint = _("This source has no torch side: its outputs are in the summary.")
         else:
-            hint = self.tr("No node computes anything.")
+            hint = _("No node computes anything.")
         return title, hint
 
     def _show_columns(self) -> None:
@@ -340,20 +336,19 @@ class NodesTable(QWidget):
 
     def _kinds(self) -> tuple[tuple[str, str, str], ...]:
         """Return key, text and tool tip of the filters."""
-        tr = self.tr
         return (
-            ("all", tr("All"), tr("Every node that computes something")),
+            ("all", _("All"), _("Every node that computes something")),
             (
                 "starts",
-                tr("✕ Starts here"),
-                tr("Nodes that are out of tolerance alone, on torch's inputs, as well"),
+                _("✕ Starts here"),
+                _("Nodes that are out of tolerance alone, on torch's inputs, as well"),
             ),
-            ("differs", tr("Differs"), tr("Nodes whose value is out of tolerance in the run")),
-            ("slower", tr("Slower"), tr("Nodes whose calls take longer than the node in torch")),
+            ("differs", _("Differs"), _("Nodes whose value is out of tolerance in the run")),
+            ("slower", _("Slower"), _("Nodes whose calls take longer than the node in torch")),
             (
                 "not-compared",
-                tr("Not compared"),
-                tr("Nodes whose value could not be compared, with the reason"),
+                _("Not compared"),
+                _("Nodes whose value could not be compared, with the reason"),
             ),
         )
 

@@ -18,6 +18,7 @@ from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.run_records import LEAST, MOST, REPEATS, Measuring
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import DTYPES, EPSILONS, Tolerance, Tolerances, parse_number
 
 FIELD_WIDTH = 110
@@ -41,19 +42,19 @@ class TolerancesDialog(Dialog):
         recipe, record = document.wanted, document.run_record
         assert recipe is not None
         used = set() if record is None else {each.dtype for each in record.outputs}
-        self.setWindowTitle(self.tr("Tolerances"))
+        self.setWindowTitle(_("Tolerances"))
         self.rows: dict[str, ToleranceRow] = {}
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
-        for column, title in enumerate((self.tr("dtype"), "rtol", "atol", self.tr("so that"))):
+        for column, title in enumerate((_("dtype"), "rtol", "atol", _("so that"))):
             label = Label(title, role="quiet")
             grid.addWidget(label, 0, column)
         for dtype in DTYPES:
             self._add_row(grid, dtype, used)
-        exact = Label(self.tr("Integers and booleans have to be equal."))
+        exact = Label(_("Integers and booleans have to be equal."))
         hint = Label(
-            self.tr(
+            _(
                 "Values match where |TVM - torch| ≤ atol + rtol × |torch|. Complex numbers have "
                 "the tolerance of their parts."
             )
@@ -65,7 +66,7 @@ class TolerancesDialog(Dialog):
         self.buttons = self.answers()
         self.accepted.connect(self._take)
         defaults = self.buttons.addButton(QDialogButtonBox.StandardButton.RestoreDefaults)
-        defaults.setText(self.tr("Restore defaults"))
+        defaults.setText(_("Restore defaults"))
         defaults.clicked.connect(self._show_defaults)
         column_ = column_of(
             self, hint, grid, exact, self.error, margins=(16, 16, 16, 12), spacing=12
@@ -83,7 +84,7 @@ class TolerancesDialog(Dialog):
         name = Label(dtype)
         if dtype in used:
             name.setProperty("role", "title")
-            name.setToolTip(self.tr("The dtype of an output of this model"))
+            name.setToolTip(_("The dtype of an output of this model"))
         grid.addWidget(name, line, 0)
         for column, (field, which) in enumerate(((row.rtol, "rtol"), (row.atol, "atol")), start=1):
             field.setFixedWidth(FIELD_WIDTH)
@@ -135,13 +136,15 @@ class TolerancesDialog(Dialog):
     def _means(self, dtype: str, tolerance: Tolerance) -> str:
         """Return what a tolerance accepts, or that it is below the dtype's resolution."""
         if tolerance.rtol == tolerance.atol == 0:
-            return self.tr("values have to be equal")
+            return _("values have to be equal")
         epsilon = EPSILONS[dtype]
         if 0 < tolerance.rtol + tolerance.atol < epsilon:
-            return self.tr("closer than {0} can tell: its steps are {1} at 1").format(
-                dtype, _rounded(epsilon)
+            return _(
+                "closer than {dtype} can tell: its steps are {epsilon} at 1",
+                dtype=dtype,
+                epsilon=_rounded(epsilon),
             )
-        return self.tr("0 may be off by {0}, 1 by {1}, 100 by {2}").format(
+        return _("0 may be off by {0}, 1 by {1}, 100 by {2}").format(
             *(_rounded(tolerance.atol + tolerance.rtol * size) for size in (0, 1, 100))
         )
 
@@ -176,36 +179,36 @@ class MeasuringDialog(Dialog):
         recipe = document.wanted
         assert recipe is not None
         threads, measuring = recipe.threads, recipe.measuring
-        self.setWindowTitle(self.tr("Threads and repeats"))
-        all_of_them = self.tr("all, {0} here").format(MACHINE)
+        self.setWindowTitle(_("Threads and repeats"))
+        all_of_them = _("all, {machine} here", machine=MACHINE)
         most, width = max(MACHINE, threads), NUMBER_WIDTH
         self.threads = number_field(
-            self.tr("Threads"), 0, most, threads, width=width, at_least=all_of_them
+            _("Threads"), 0, most, threads, width=width, at_least=all_of_them
         )
-        enough = self.tr("as a second allows, {0} to {1}").format(LEAST, REPEATS)
+        enough = _("as a second allows, {least} to {repeats}", least=LEAST, repeats=REPEATS)
         self.repeats = number_field(
-            self.tr("Repeats"), 0, MOST, measuring.repeats, width=width, at_least=enough
+            _("Repeats"), 0, MOST, measuring.repeats, width=width, at_least=enough
         )
-        self.warm_up = number_field(self.tr("Warm-up"), 1, MOST, measuring.warm_up, width=width)
+        self.warm_up = number_field(_("Warm-up"), 1, MOST, measuring.warm_up, width=width)
         self.compiled = check_box(
-            self.tr("Time torch.compile as well"),
-            self.tr("It compiles the model for seconds to minutes, and needs a C++ compiler."),
+            _("Time torch.compile as well"),
+            _("It compiles the model for seconds to minutes, and needs a C++ compiler."),
         )
         self.compiled.setChecked(measuring.torch_compile)
         form = QFormLayout()
         form.setHorizontalSpacing(16)
         form.setVerticalSpacing(8)
         for title, field, hint in (
-            (self.tr("Threads"), self.threads, self.tr("of TVM and of torch")),
-            (self.tr("Repeats"), self.repeats, self.tr("calls of each side that are timed")),
-            (self.tr("Warm-up"), self.warm_up, self.tr("calls of each side before")),
+            (_("Threads"), self.threads, _("of TVM and of torch")),
+            (_("Repeats"), self.repeats, _("calls of each side that are timed")),
+            (_("Warm-up"), self.warm_up, _("calls of each side before")),
         ):
             label = Label(title)
             label.setBuddy(field)
             form.addRow(label, _with_hint(field, hint))
         form.addRow(Label(), self.compiled)
         note = Label(
-            self.tr(
+            _(
                 "The sides take turns. Each has its median, and a spread from the lower to the "
                 "upper quarter. One is called faster where the medians differ by more than that."
             ),
@@ -213,7 +216,7 @@ class MeasuringDialog(Dialog):
             wraps=True,
         )
         measured = document.run_record is not None
-        buttons = self.answers(self.tr("Measure") if measured else "")
+        buttons = self.answers(_("Measure") if measured else "")
         self.accepted.connect(self._take)
         column_of(self, form, note, buttons, margins=(16, 16, 16, 12), spacing=12)
         self.setMinimumWidth(460)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from PySide6.QtCore import QCoreApplication, QModelIndex, Signal
+from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
@@ -20,6 +20,7 @@ from lowerscope.core.model.comparison_records import RunStep, StepTensor
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunStepQuery
+from lowerscope.core.model.texts import _
 
 # The rows of the page Call: statistics of the tensors that a call has read and written.
 
@@ -37,7 +38,7 @@ def instruction_rows(step: RunStep, unfolded: bool) -> Iterator[Row]:
         yield Row(f"own:{number}", (line, Cell(short, role="quiet", code=True, tooltip=words)))
     number = step.first_line + len(before)
     words = " ".join(last.split())
-    line = Cell(_tr("line {0}").format(number), role="quiet")
+    line = Cell(_("line {number}", number=number), role="quiet")
     yield Row("instruction", (line, Cell(words, code=True, tooltip=words)))
 
 
@@ -56,13 +57,13 @@ def tensor_of_row(key: str) -> int | None:
 
 def tensor_name(tensor: StepTensor) -> str:
     """Return the name of a tensor, or its number among those of its side."""
-    return tensor.name or _tr("tensor {0}").format(tensor.place.item)
+    return tensor.name or _("tensor {item}", item=tensor.place.item)
 
 
 def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
-    side = _tr("reads") if tensor.place.side == "read" else _tr("writes")
+    side = _("reads") if tensor.place.side == "read" else _("writes")
     title = f"{tensor_name(tensor)} · {shape_text(tensor.shape)} {tensor.dtype}"
-    more = _tr("{0}. Click to look at its values.").format(title)
+    more = _("{title}. Click to look at its values.", title=title)
     yield Cell(side, role="quiet"), Cell(title, bold=True, tooltip=more)
     nothing = Cell("")
     statistics = tensor.statistics
@@ -75,12 +76,8 @@ def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
         first = ", ".join(tensor.first) + (", …" if len(tensor.first) < statistics.count else "")
         yield nothing, Cell(first, code=True, tooltip=first)
     else:
-        over = _tr("its values are not kept: over the budget")
+        over = _("its values are not kept: over the budget")
         yield nothing, Cell(over, role="quiet", tooltip=over)
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("RunStepRows", text)
 
 
 STRIP = 26
@@ -115,12 +112,12 @@ class RunStepPage(QWidget):
         self.title.setFixedHeight(STRIP)
         self.unfold = push_button(
             "",
-            self.tr("What the virtual machine has called before it, for memory, shapes and checks"),
+            _("What the virtual machine has called before it, for memory, shapes and checks"),
             look="quiet",
         )
         self.unfold.setCheckable(True)
         self.table = Table(
-            self.tr("What the call read and wrote"),
+            _("What the call read and wrote"),
             (Column("", width=70), Column("", stretch=True, wrap=True)),
         )
         self.table.horizontalHeader().hide()
@@ -151,7 +148,7 @@ class RunStepPage(QWidget):
             self._say_nothing()
         elif failed is not None:
             self.title.set_whole(call.function)
-            none = self.tr("Of a run that came to a bad end, no values are kept")
+            none = _("Of a run that came to a bad end, no values are kept")
             self.table.set_empty(none, failed.what)
         else:
             self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")
@@ -165,14 +162,14 @@ class RunStepPage(QWidget):
 
     def _say_nothing(self) -> None:
         if self._document.running:
-            self.table.set_empty(self.tr("Running…"))
+            self.table.set_empty(_("Running…"))
         elif not self._steps.calls:
-            hint = self._steps.why_none or self.tr("Run (F5), and step through its calls.")
-            self.table.set_empty(self.tr("No call to look at"), hint)
+            hint = self._steps.why_none or _("Run (F5), and step through its calls.")
+            self.table.set_empty(_("No call to look at"), hint)
         else:
             self.table.set_empty(
-                self.tr("No call is looked at"),
-                self.tr("Click a dot of the timeline, or ▸: the calls of the run."),
+                _("No call is looked at"),
+                _("Click a dot of the timeline, or ▸: the calls of the run."),
             )
 
     def _query(self) -> RunStepQuery | None:
@@ -193,13 +190,13 @@ class RunStepPage(QWidget):
         step, call, unfolded = self._step, self._steps.call, self.unfold.isChecked()
         own = 0 if call is None else call.own
         mark = "▾" if unfolded else "▸"
-        self.unfold.setText(self.tr("{0} {1} before it").format(mark, own))
-        self.unfold.setAccessibleName(self.tr("{0} calls for memory and shapes").format(own))
+        self.unfold.setText(_("{mark} {own} before it", mark=mark, own=own))
+        self.unfold.setAccessibleName(_("{own} calls for memory and shapes", own=own))
         rows: list[Row] = []
         if step is not None:
             rows = [*instruction_rows(step, unfolded), *tensor_rows(step)]
             if not step.tensors:
-                none = self.tr("it reads and writes no tensors")
+                none = _("it reads and writes no tensors")
                 rows.append(Row("none", (Cell(""), Cell(none, role="quiet"))))
         self.table.set_rows(rows)
 
@@ -212,8 +209,8 @@ class RunStepPage(QWidget):
         if number is None or self._step is None or call is None:
             return
         tensor = self._step.tensors[number]
-        words = self.tr("{0}, read by {1}")
+        words = _("{0}, read by {1}")
         if tensor.place.side == "written":
-            words = self.tr("{0}, written by {1}")
+            words = _("{0}, written by {1}")
         called = f"{self._step.call + 1} {call.function}"
         self.tensor_wanted.emit(tensor.place, words.format(tensor_name(tensor), called))

@@ -23,6 +23,7 @@ from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
 from lowerscope.core.model.recipe import Recipe, Strategy
 from lowerscope.core.model.run_records import KEEP, RunRecord, RunTimes, with_times
 from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.texts import _
 
 MOST = 100
 """Maximum number of variants; the oldest are dropped."""
@@ -173,7 +174,7 @@ class RunVariants(QObject):
         """Run some recipes one after the other, as soon as the engine is idle."""
         if not self._document.running and recipes:
             self._row, self._done, self._waits = tuple(recipes), 0, True
-            self._document.say(self.tr("Waiting for the engine"), of="run", cancel=self.cancel)
+            self._document.say(_("Waiting for the engine"), of="run", cancel=self.cancel)
             self.running_changed.emit()
             self.go_on()
 
@@ -202,7 +203,12 @@ class RunVariants(QObject):
     def _tell(self, text: str, fraction: float | None = None) -> None:
         self._quiet.follow(text)
         name = variant_names(self._row)[self._done]
-        words = self.tr("Variant {0} of {1}, {2}").format(self._done + 1, len(self._row), name)
+        words = _(
+            "Variant {done} of {count}, {name}",
+            done=self._done + 1,
+            count=len(self._row),
+            name=name,
+        )
         share = (self._done + (fraction or 0.0)) / len(self._row)
         self._document.say(f"{words}: {text}" if text else words, share, of="run")
 
@@ -245,7 +251,7 @@ class RunVariants(QObject):
 
     def _tell_measuring(self, text: str, _fraction: float | None = None) -> None:
         self._quiet.follow(text)
-        words = self.tr("All variants by turns")
+        words = _("All variants by turns")
         self._document.say(f"{words}: {text}" if text else words, of="run")
 
     def _take_times(self, times: tuple[tuple[RunTimes, ...], ...]) -> None:

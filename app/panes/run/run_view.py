@@ -19,6 +19,7 @@ from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.summary_view import WIDTH, SummaryView
+from lowerscope.core.model.texts import _
 
 NEED_A_RUN = ("compare", "time", "memory")
 """Pages that show nothing before the first run."""
@@ -41,7 +42,7 @@ class RunView(Pane):
         self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
     ) -> None:
         self._key = ""
-        super().__init__(self.tr("Run"), parent)
+        super().__init__(_("Run"), parent)
         self._document = document
         self._runs = runs
         self._faults = faults
@@ -51,7 +52,7 @@ class RunView(Pane):
         self.calls = CallsStrip(document, runs)
         self.verdict = Pill()
         self.empty = EmptyState()
-        self.run = self.empty.add_action(self.tr("Run"), self._run_or_stop, primary=True)
+        self.run = self.empty.add_action(_("Run"), self._run_or_stop, primary=True)
         self._stack.addWidget(self.empty)
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         self._upper = Split(across, self.summary, self._stack, sizes=(WIDTH, 1100), shares=(0, 1))
@@ -114,26 +115,26 @@ class RunView(Pane):
         record, failed = self._runs.newest, self._faults.failed
         self.verdict.setVisible(folded and record is not None)
         if failed is not None:
-            self.verdict.set_state("wrong", self.tr("failed"), "", failed.line())
+            self.verdict.set_state("wrong", _("failed"), "", failed.line())
         elif record is not None:
             role, words, figure = verdict_state(record)
             outdated = self._runs.outdated
-            shown = self.tr("{0}, before").format(words) if outdated else words
+            shown = _("{words}, before", words=words) if outdated else words
             tip = "\n".join(each for each in (outdated, record.reason) if each)
             self.verdict.set_state("neutral" if outdated else role, shown, figure, tip)
 
     def _say_empty(self) -> None:
         running, failed = self._document.running, self._faults.failed
-        self.run.setText(self.tr("Stop") if running else self.tr("Run"))
+        self.run.setText(_("Stop") if running else _("Run"))
         self.run.setEnabled(self._document.wanted is not None)
         if running:
-            self.empty.set_text(self.tr("Run in progress"), self._document.job.text)
+            self.empty.set_text(_("Run in progress"), self._document.job.text)
         elif failed is not None:
             self.empty.set_text(failed.headline, failed.todo)
         else:
             self.empty.set_text(
-                self.tr("Not run yet"),
-                self.tr(
+                _("Not run yet"),
+                _(
                     "Run (F5) compiles the module, runs it on the inputs, and compares its outputs "
                     "and each node with torch."
                 ),

@@ -20,6 +20,7 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import Measuring, RunPart, RunRecord, is_disturbed
 from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.texts import _
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,11 @@ class Runs(QObject):
             return ""
         before = self._last[0]
         if self.running:
-            return self.tr("This is the run before; the next one is in progress.")
+            return _("This is the run before; the next one is in progress.")
         if run_of(before) == run_of(recipe):
-            return self.tr("The files have changed since this run. Run it again (F5).")
+            return _("The files have changed since this run. Run it again (F5).")
         old, new = variant_names((before, recipe))
-        return self.tr("This is the run of {0}. {1} has not run yet (F5).").format(old, new)
+        return _("This is the run of {old}. {new} has not run yet (F5).", old=old, new=new)
 
     def run(self, *, quick: bool = False) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle.
@@ -147,7 +148,7 @@ class Runs(QObject):
 
     def _want(self, wanted: _Wanted) -> None:
         self._waits, self._repeats = wanted, False
-        self._document.say(self.tr("Waiting for the engine"), of="run", cancel=self.cancel)
+        self._document.say(_("Waiting for the engine"), of="run", cancel=self.cancel)
         self._tell_document()
         self.run_if_waiting()
 
@@ -161,7 +162,7 @@ class Runs(QObject):
         if wanted is None or busy or recipe is None:
             return
         self._quiet.begin()
-        document.say(self.tr("Compiling"), of="run", cancel=self.cancel)
+        document.say(_("Compiling"), of="run", cancel=self.cancel)
         params = RunQuery(
             recipe=recipe,
             part=wanted.part,
@@ -234,7 +235,7 @@ class Runs(QObject):
                 # the model's file wrote when it was run for the first time.
                 self._outcomes.keep(recipe, msgspec.structs.replace(self.record, key=snapshot.key))
             else:
-                text = self.tr("The file has changed since: it was opened anew.")
+                text = _("The file has changed since: it was opened anew.")
                 self._document.notify(text, "info")
         if before.recipe is not None and before.recipe.source != recipe.source:
             self._last = None
@@ -304,8 +305,8 @@ class Runs(QObject):
     def _stopped(self, problem: Problem) -> Problem:
         """Return the problem of a run that hung in a call and was killed."""
         return Problem(
-            what=self.tr("The run was stopped {0}").format(problem.where),
-            todo=self.tr("If it never ends, mend the function or its schedule"),
+            what=_("The run was stopped {where}", where=problem.where),
+            todo=_("If it never ends, mend the function or its schedule"),
             code="stopped",
             calls=problem.calls,
         )

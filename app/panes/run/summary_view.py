@@ -47,6 +47,7 @@ from lowerscope.core.model.run_records import (
     SizeRecord,
 )
 from lowerscope.core.model.snapshot import FxNode
+from lowerscope.core.model.texts import _, _n
 
 WIDTH = 252
 PICTURE_SIDE = 72
@@ -89,10 +90,10 @@ class FirstDifference(Section):
         self.translation = push_button("", look="quiet", act=self._show_translation)
         self.translation.setProperty("align", "left")
         super().__init__("", self.node, self.where, self.why, self.translation)
-        self.heading.setText(self.tr("First difference"))
+        self.heading.setText(_("First difference"))
         self.heading.show()
-        self.node.setToolTip(self.tr("Select the node in all panes (F4)"))
-        self.translation.setText(self.tr("Show how it was translated"))
+        self.node.setToolTip(_("Select the node in all panes (F4)"))
+        self.translation.setText(_("Show how it was translated"))
         self._document = document
         self._runs = runs
         self._id = ""
@@ -115,20 +116,22 @@ class FirstDifference(Section):
         made = record.first_made
         found = [run.reason] if run.reason else []
         if run.own_matches:
-            found.append(self.tr("Alone, on torch's inputs, it matches: it comes from above."))
+            found.append(_("Alone, on torch's inputs, it matches: it comes from above."))
         elif run.own_matches is False:
-            found.append(self.tr("Alone, on torch's inputs, it differs as well."))
+            found.append(_("Alone, on torch's inputs, it differs as well."))
         if made.rule:
-            found.append(self.tr("Lowered by {0}").format(made.rule))
+            found.append(_("Lowered by {rule}", rule=made.rule))
         if made.passes:
-            found.append(self.tr("Changed by {0}").format(", ".join(made.passes)))
+            found.append(_("Changed by {passes}", passes=", ".join(made.passes)))
         if made.schedules:
-            found.append(self.tr("Scheduled: {0}").format("; ".join(made.schedules)))
+            found.append(_("Scheduled: {schedules}", schedules="; ".join(made.schedules)))
         starts = [each.id for each in fx_runs(record) if starts_here(each)]
         operators = {node.operator for each in starts if (node := self._node(each)) is not None}
         if len(starts) > 1 and len(operators) == 1:
-            text = self.tr("All {0} nodes that start a difference are {1}.")
-            found.append(text.format(len(starts), *operators))
+            text = _("All {0} nodes that start a difference are {1}.").format(
+                len(starts), *operators
+            )
+            found.append(text)
         return found
 
     def _node(self, entity: str) -> FxNode | None:
@@ -154,13 +157,13 @@ class Times(Section):
         self.again = push_button("", act=runs.measure_again)
         self.settings = push_button("", act=self._edit)
         super().__init__("", self.bars, self.claim, self.how)
-        self.heading.setText(self.tr("Time"))
+        self.heading.setText(_("Time"))
         self.heading.show()
-        self.bars.setAccessibleName(self.tr("Times of the run"))
-        self.again.setText(self.tr("Measure again"))
-        self.again.setToolTip(self.tr("By the same executable; the verdict stays"))
-        self.settings.setText(self.tr("Settings…"))
-        self.settings.setToolTip(self.tr("Threads, repeats, warm-up, and torch.compile"))
+        self.bars.setAccessibleName(_("Times of the run"))
+        self.again.setText(_("Measure again"))
+        self.again.setToolTip(_("By the same executable; the verdict stays"))
+        self.settings.setText(_("Settings…"))
+        self.settings.setToolTip(_("Threads, repeats, warm-up, and torch.compile"))
         self.column.addLayout(row_of(None, self.again, self.settings, STRETCH, spacing=8))
         self._document = document
         self._runs = runs
@@ -196,27 +199,27 @@ class SummaryView(QScrollArea):
         self.verdict = MarkupLabel(wraps=True)
         self.errors = FactLines()
         self.outputs = Table(
-            self.tr("Outputs"),
+            _("Outputs"),
             (
-                Column(self.tr("output"), width=70, stretch=True),
-                Column(self.tr("error"), numeric=True, width=58),
-                Column(self.tr("status"), width=92),
+                Column(_("output"), width=70, stretch=True),
+                Column(_("error"), numeric=True, width=58),
+                Column(_("status"), width=92),
             ),
         )
         self.sizes = Table(
-            self.tr("Sizes"),
+            _("Sizes"),
             (
-                Column(self.tr("size"), width=70, stretch=True),
+                Column(_("size"), width=70, stretch=True),
                 Column("TVM", numeric=True, width=62),
                 Column("torch", numeric=True, width=62),
                 Column("", width=36),
             ),
         )
         self.first_difference = FirstDifference(document, runs)
-        self.picture = PictureView(self.tr("Input picture"))
+        self.picture = PictureView(_("Input picture"))
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
         self.prediction = MarkupLabel(wraps=True)
-        self.scores = Bars(self.tr("The best classes of both sides"), whole=1.0)
+        self.scores = Bars(_("The best classes of both sides"), whole=1.0)
         self.times = Times(document, runs)
         self.memory = FactLines()
         self.details = MarkupLabel(role="quiet", wraps=True)
@@ -232,13 +235,12 @@ class SummaryView(QScrollArea):
         self._show()
 
     def _lay_out(self) -> None:
-        tr = self.tr
-        title = Label(tr("Summary"), role="title")
+        title = Label(_("Summary"), role="title")
         head = Section("", title, self.notice, self.verdict, self.errors)
-        self._predicted = Section(tr("Prediction"), QWidget(), self.scores)
+        self._predicted = Section(_("Prediction"), QWidget(), self.scores)
         both = row_of(None, self.picture, (self.prediction, 1), spacing=10)
         self._predicted.column.insertLayout(1, both)
-        self._used = Section(tr("Memory and build"), self.memory, self.details)
+        self._used = Section(_("Memory and build"), self.memory, self.details)
         body = QWidget()
         column_of(
             body,
@@ -261,7 +263,7 @@ class SummaryView(QScrollArea):
     def _show(self) -> None:
         record, outdated = self._runs.newest, self._runs.outdated
         if self._faults.failed is not None:
-            outdated = self.tr("The figures are of the last run that ended well.")
+            outdated = _("The figures are of the last run that ended well.")
         self.notice.setText(outdated)
         self.notice.setVisible(bool(outdated))
         if record is None:
@@ -287,7 +289,7 @@ class SummaryView(QScrollArea):
         mark = {"right": "✓ ", "wrong": "✕ ", "unsure": "? "}.get(role, "")
         reason, failed = record.reason, self._faults.failed
         if failed is not None:
-            role, mark, words, reason = "wrong", "✕ ", self.tr("The last run failed"), failed.line()
+            role, mark, words, reason = "wrong", "✕ ", _("The last run failed"), failed.line()
         elif self._runs.outdated:
             role = "plain"
         text = markup(
@@ -299,8 +301,8 @@ class SummaryView(QScrollArea):
         facts = []
         if record.max_abs_error is not None and failed is None:
             facts = [
-                (self.tr("max abs"), error_text(record.max_abs_error)),
-                (self.tr("max rel"), error_text(record.max_rel_error)),
+                (_("max abs"), error_text(record.max_abs_error)),
+                (_("max rel"), error_text(record.max_rel_error)),
             ]
         self.errors.set_facts(facts)
 
@@ -322,31 +324,31 @@ class SummaryView(QScrollArea):
     def _memory(self, record: RunRecord) -> list[tuple[str, str]]:
         facts, memory = [], record.memory
         if memory.storages:
-            facts.append((self.tr("peak"), bytes_text(memory.peak)))
-            facts.append((self.tr("unshared"), bytes_text(memory.tensors)))
+            facts.append((_("peak"), bytes_text(memory.peak)))
+            facts.append((_("unshared"), bytes_text(memory.tensors)))
         if memory.constants:
-            facts.append((self.tr("weights"), bytes_text(memory.constants)))
+            facts.append((_("weights"), bytes_text(memory.constants)))
         count = record.functions
-        functions = self.tr("1 function") if count == 1 else self.tr("{0} functions").format(count)
-        facts.append((self.tr("build"), f"{duration_text(record.build_ms)} · {functions}"))
+        functions = _n("1 function", "{count} functions", count)
+        facts.append((_("build"), f"{duration_text(record.build_ms)} · {functions}"))
         if record.kept_budget:
             kept = bytes_text(record.kept_bytes), bytes_text(record.kept_budget)
-            facts.append((self.tr("values"), self.tr("{0} of {1} kept").format(*kept)))
+            facts.append((_("values"), _("{0} of {1} kept").format(*kept)))
         return facts
 
     def _details(self, record: RunRecord) -> Markup:
         parts: list[str] = []
         if record.ran_on:
-            there = self.tr("ran on {0}; torch here").format(record.ran_on)
+            there = _("ran on {ran_on}; torch here", ran_on=record.ran_on)
             parts.append(markup('<span style="font-weight:600">{0}</span>', there))
-            parts.append(self.tr(NOT_THERE))
+            parts.append(_(NOT_THERE))
         if record.max_abs_error is not None:
             tolerance = tolerance_text(record.atol, record.rtol, record.reference)
-            words = self.tr("tolerance {0}").format(tolerance)
+            words = _("tolerance {tolerance}", tolerance=tolerance)
             link = '<a href="tolerances" style="color:{0}">{1}</a>'
             parts.append(markup(link, theme.current().accent, words))
         if record.quick:
-            parts.append(self.tr("quick run: times of one call"))
+            parts.append(_("quick run: times of one call"))
         return join_markup("<br>", parts)
 
     def _edit_tolerances(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -52,6 +52,7 @@ from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery, WindowQuery
 from lowerscope.core.model.run_records import COMPARED, NodeRun
+from lowerscope.core.model.texts import _
 
 # --- The sides of a tensor, in the heat map's format ---
 
@@ -108,7 +109,7 @@ def worst_rows(record: Comparison) -> tuple[Row, ...]:
         Row(
             str(number),
             (
-                Cell(index_text(each.index), code=True, tooltip=_tr("A click goes to it")),
+                Cell(index_text(each.index), code=True, tooltip=_("A click goes to it")),
                 f"{each.ours:.5g}",
                 f"{each.torch:.5g}",
                 Cell(error_text(each.error), "" if record.matches else "wrong"),
@@ -137,20 +138,20 @@ def about_text(record: Comparison) -> str:
         return torch
     if not record.torch_dtype or torch == ours:
         return ours
-    return _tr("TVM {0}, torch {1}").format(ours, torch)
+    return _("TVM {ours}, torch {torch}", ours=ours, torch=torch)
 
 
 def _facts(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
     if record.not_finite:
         at = index_text(record.not_finite_at)
         if record.not_finite_at or (record.matches is False and not record.shape):
-            text = _tr("{0}, first difference at {1}").format(record.not_finite, at)
+            text = _("{not_finite}, first difference at {at}", not_finite=record.not_finite, at=at)
             cell = _to_go(f"✕ {text}", "wrong")
         else:
             cell = Cell(record.not_finite, role="unsure")
-        yield NOT_FINITE, _tr("not finite"), cell
+        yield NOT_FINITE, _("not finite"), cell
     if record.reason and not record.outside:
-        yield "reason", _tr("reason"), Cell(record.reason, tooltip=record.reason)
+        yield "reason", _("reason"), Cell(record.reason, tooltip=record.reason)
     if record.max_abs_error is not None:
         yield from _errors(record)
     for key, side, values in (("ours", "TVM", record.ours), ("torch", "torch", record.torch)):
@@ -162,56 +163,52 @@ def _facts(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
 def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
     yield (
         "max-abs",
-        _tr("absolute"),
-        Cell(_tr("{0} at most").format(error_text(record.max_abs_error))),
+        _("absolute"),
+        Cell(_("{max_abs_error} at most", max_abs_error=error_text(record.max_abs_error))),
     )
-    relative = _tr("{0} at most").format(error_text(record.max_rel_error))
+    relative = _("{max_rel_error} at most", max_rel_error=error_text(record.max_rel_error))
     at = index_text(record.max_rel_at)
     cell = _to_go(f"{relative}, {at}") if record.max_rel_error else Cell(relative)
-    yield LARGEST_RELATIVE, _tr("relative"), cell
+    yield LARGEST_RELATIVE, _("relative"), cell
     count = record.torch.count if record.torch is not None else 0
     text = f"{record.outside:,} of {count:,} elements · {share_text(record.outside_share)}"
     tolerance = tolerance_text(record.atol, record.rtol, "torch")
     if record.atol == record.rtol == 0:
-        tolerance = _tr("none: has to be equal")
-    yield "outside", _tr("outside"), Cell(text)
-    yield "tolerance", _tr("tolerance"), Cell(tolerance)
+        tolerance = _("none: has to be equal")
+    yield "outside", _("outside"), Cell(text)
+    yield "tolerance", _("tolerance"), Cell(tolerance)
     if record.cosine is not None:
-        yield "cosine", _tr("cosine"), Cell(f"{record.cosine:.9g}")
+        yield "cosine", _("cosine"), Cell(f"{record.cosine:.9g}")
 
 
 def verdict_text(record: Comparison) -> tuple[str, str]:
     """Return the verdict on a tensor, and its role."""
     if record.verdict is None:
-        return _tr("– not compared"), "quiet"
+        return _("– not compared"), "quiet"
     words, role = verdict_words(record.verdict)
     return (f"{words} · {record.reason}" if record.reason else words), role
 
 
 def _to_go(text: str, role: str = "accent") -> Cell:
-    return Cell(text, role=role, tooltip=_tr("A click goes to this element"))
+    return Cell(text, role=role, tooltip=_("A click goes to this element"))
 
 
 def statistics_text(values: TensorStatistics) -> str:
     """Return what is not finite, the range, mean and deviation, and the number of zeros."""
     parts = [
         f"✕ {count:,} {word}"
-        for count, word in ((values.nans, _tr("NaN")), (values.infinities, _tr("infinite")))
+        for count, word in ((values.nans, _("NaN")), (values.infinities, _("infinite")))
         if count
     ]
     if values.low is not None and values.high is not None:
         parts.append(f"{values.low:.4g} … {values.high:.4g}")
     if values.mean is not None:
         parts.append(
-            _tr("mean {0}, std {1}").format(f"{values.mean:.4g}", f"{values.deviation:.4g}")
+            _("mean {mean:.4g}, std {deviation:.4g}", mean=values.mean, deviation=values.deviation)
         )
     if values.zeros:
-        parts.append(f"{values.zeros:,} {_tr('zero')}")
+        parts.append(f"{values.zeros:,} {_('zero')}")
     return " · ".join(parts)
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("TensorWords", text)
 
 
 CELLS = 256
@@ -252,9 +249,9 @@ class TensorMatrix(QWidget):
         self._window: Window | None = None  # Of the slice in view.
         self._watch = queries.watch(self, self._query, self._take, say_problem, set_busy)
         self._soon = single_shot(self, SOON_MS, self._watch.update)
-        self.what = SegmentedSwitch(self.tr("Values or their difference"))
+        self.what = SegmentedSwitch(_("Values or their difference"))
         self.slices = SlicesRow()
-        names = {"tvm": "TVM", "torch": "torch", "difference": self.tr("TVM - torch")}
+        names = {"tvm": "TVM", "torch": "torch", "difference": _("TVM - torch")}
         self.views: Mapping[Side, SideView] = {side: SideView(names[side]) for side in SIDES}
         self.readout = ElidedLabel(role="quiet")
         row = row_of(None, self.slices, STRETCH, self.what, spacing=8)
@@ -294,14 +291,14 @@ class TensorMatrix(QWidget):
             view.map.set_extent(*matrix_of(record.shape))
             view.map.clear()
         beside = record.torch is not None and record.verdict is not None
-        values, difference = self.tr("Values"), self.tr("Difference")
+        values, difference = _("Values"), _("Difference")
         self.what.set_segments(
             (
-                Segment("values", values, self.tr("Those of both sides (D)")),
+                Segment("values", values, _("Those of both sides (D)")),
                 Segment(
                     "difference",
                     difference,
-                    self.tr("TVM - torch (D)") if beside else record.reason,
+                    _("TVM - torch (D)") if beside else record.reason,
                     enabled=beside,
                 ),
             )
@@ -388,9 +385,9 @@ class TensorMatrix(QWidget):
         top, left, rows, columns = self._map().shown_range()
         several = self._map().extent()[0] > 1
         parts = [
-            self.tr("rows {0}–{1}").format(top, top + rows - 1) if several else "",
-            self.tr("columns {0}–{1}").format(left, left + columns - 1),
-            self.tr("the worst of each cell") if piece_of(window, "tvm").is_reduced else "",
+            _("rows {top}–{top2}", top=top, top2=top + rows - 1) if several else "",
+            _("columns {left}–{left2}", left=left, left2=left + columns - 1),
+            _("the worst of each cell") if piece_of(window, "tvm").is_reduced else "",
         ]
         return " · ".join(each for each in parts if each)
 
@@ -407,7 +404,7 @@ class TensorMatrix(QWidget):
         cell = piece_of(window, "tvm").cell_of(row, column)
         if cell is None:
             return ""
-        words = {"tvm": "TVM", "torch": "torch", "difference": self.tr("difference")}
+        words = {"tvm": "TVM", "torch": "torch", "difference": _("difference")}
         shown = [
             f"{words[side]} {piece.value(*cell):{'.4g' if side == 'difference' else '.9g'}}"
             for side in SIDES
@@ -415,7 +412,7 @@ class TensorMatrix(QWidget):
         ]
         place = (*self.slices.index(), row, column)[-max(len(record.shape), 1) :]
         if piece_of(window, "tvm").is_marked(*cell):
-            shown.append(self.tr("✕ out of tolerance"))
+            shown.append(_("✕ out of tolerance"))
         return "  ·  ".join([index_text(place if record.shape else ()), *shown])
 
 
@@ -460,30 +457,30 @@ class TensorPage(QWidget):
         )
         self.title = ElidedLabel(role="title")
         self.items = QSpinBox()
-        self.items.setPrefix(self.tr("tensor "))
-        self.items.setAccessibleName(self.tr("Which of its tensors"))
-        self.bases = SegmentedSwitch(self.tr("On which inputs"))
-        self.save = IconButton("save", self.tr("Save the values as a .npy file"), size=(26, 26))
+        self.items.setPrefix(_("tensor "))
+        self.items.setAccessibleName(_("Which of its tensors"))
+        self.bases = SegmentedSwitch(_("On which inputs"))
+        self.save = IconButton("save", _("Save the values as a .npy file"), size=(26, 26))
         self.verdict = ElidedLabel()
         self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
         self.matrix.setMinimumHeight(270)
         self.errors = Label(role="quiet")
-        self.histogram = Histogram(self.tr("Histogram of |TVM - torch|"), logarithmic=True)
+        self.histogram = Histogram(_("Histogram of |TVM - torch|"), logarithmic=True)
         self.worst = Table(
-            self.tr("Worst elements"),
+            _("Worst elements"),
             (
-                Column(self.tr("worst elements"), width=120, stretch=True),
+                Column(_("worst elements"), width=120, stretch=True),
                 Column("TVM", numeric=True, width=72),
                 Column("torch", numeric=True, width=72),
-                Column(self.tr("error"), numeric=True, width=66),
+                Column(_("error"), numeric=True, width=66),
             ),
         )
         self.facts = Table(
-            self.tr("The tensor beside torch's"), (Column("", width=84), Column("", stretch=True))
+            _("The tensor beside torch's"), (Column("", width=84), Column("", stretch=True))
         )
         self.facts.horizontalHeader().hide()
         self.empty = EmptyState()
-        self.again = self.empty.add_action(self.tr("Try again"), self._try_again)
+        self.again = self.empty.add_action(_("Try again"), self._try_again)
         self.again.hide()
         self.values = QStackedWidget()
         self.no_values = EmptyState()
@@ -543,9 +540,9 @@ class TensorPage(QWidget):
         sides: dict[QAction, Saved] = {}
         for side in SIDES:
             words = {
-                "tvm": self.tr("Values of TVM…"),
-                "torch": self.tr("Values of torch…"),
-                "difference": self.tr("Difference, TVM - torch…"),
+                "tvm": _("Values of TVM…"),
+                "torch": _("Values of torch…"),
+                "difference": _("Difference, TVM - torch…"),
             }
             action = menu.addAction(words[side])
             action.setEnabled(beside or side == "tvm")
@@ -560,8 +557,8 @@ class TensorPage(QWidget):
         if record is None:
             return
         name = f"{self._name()}-{side}.npy"
-        path, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Save {0}").format(name), name, self.tr("NumPy arrays (*.npy)")
+        path, _unused = QFileDialog.getSaveFileName(
+            self, _("Save {name}", name=name), name, _("NumPy arrays (*.npy)")
         )
         if path:
             # The values selected before, whatever is shown by now.
@@ -569,7 +566,7 @@ class TensorPage(QWidget):
             self._save(record.place, side, path)
 
     def _note_saved(self, path: str) -> None:
-        self._document.notify(self.tr("Saved as {0}.").format(path), "info")
+        self._document.notify(_("Saved as {path}.", path=path), "info")
 
     # Selection
 
@@ -617,14 +614,14 @@ class TensorPage(QWidget):
             self._watch.update()
             self._show_nothing()
             return
-        why_not = run.own_reason or self.tr("It was not run alone.")
+        why_not = run.own_reason or _("It was not run alone.")
         self.bases.set_segments(
             (
-                Segment("run", self.tr("In the run"), self.tr("On what the run has computed")),
+                Segment("run", _("In the run"), _("On what the run has computed")),
                 Segment(
                     "own",
-                    self.tr("Alone"),
-                    self.tr("On torch's inputs") if run.own_status in COMPARED else why_not,
+                    _("Alone"),
+                    _("On torch's inputs") if run.own_status in COMPARED else why_not,
                     enabled=run.own_status in COMPARED,
                 ),
             )
@@ -664,7 +661,7 @@ class TensorPage(QWidget):
         self._record = record
         self.items.blockSignals(True)
         self.items.setRange(0, max(0, record.items - 1))
-        self.items.setSuffix(self.tr(" of {0}").format(record.items))
+        self.items.setSuffix(_(" of {items}", items=record.items))
         self.items.blockSignals(False)
         self.items.setVisible(record.items > 1)
         about = about_text(record)
@@ -685,18 +682,18 @@ class TensorPage(QWidget):
             self.matrix.show_tensor(record)
         else:
             self.matrix.show_nothing()
-            why = record.reason if all(record.shape) else self.tr("The tensor has no elements.")
-            self.no_values.set_text(self.tr("No values to look at"), why)
+            why = record.reason if all(record.shape) else _("The tensor has no elements.")
+            self.no_values.set_text(_("No values to look at"), why)
             self.values.setCurrentWidget(self.no_values)
 
     def _show_errors(self, record: Comparison) -> None:
         self.histogram.set_counts(record.edges, record.counts, record.atol)
         self.histogram.setVisible(bool(record.counts))
         count, equal = sum(record.counts), record.equal
-        text = self.tr("Error, |TVM - torch| · {0} elements").format(f"{count:,}")
-        more = self.tr(" · {0} equal").format(f"{equal:,}") if equal else ""
+        text = _("Error, |TVM - torch| · {count:,} elements", count=count)
+        more = _(" · {equal:,} equal", equal=equal) if equal else ""
         if not count:
-            text, more = self.tr("All {0} elements are equal").format(f"{equal:,}"), ""
+            text, more = _("All {equal:,} elements are equal", equal=equal), ""
         self.errors.setText(text + more)
         self.errors.setVisible(bool(count or equal))
 
@@ -704,7 +701,7 @@ class TensorPage(QWidget):
         self._record = None
         self.save.setEnabled(False)
         if problem.code == "cancelled":
-            self.empty.set_text(self.tr("Stopped"))
+            self.empty.set_text(_("Stopped"))
         else:
             self.empty.set_text(problem.headline, problem.todo)
         self.again.show()
@@ -725,7 +722,7 @@ class TensorPage(QWidget):
         self._document.say("", of="values")
 
     def _say_busy(self) -> None:
-        self._document.say(self.tr(LOOKING), of="values")
+        self._document.say(_(LOOKING), of="values")
 
     def _try_again(self) -> None:
         self._watch.refresh()
@@ -736,14 +733,14 @@ class TensorPage(QWidget):
         self._record = None
         self.bases.set_segments(())
         if record is None:
-            title = self.tr("Not run yet")
-            hint = self.tr("Run (F5) keeps the values of the nodes; they can be looked at then.")
+            title = _("Not run yet")
+            hint = _("Run (F5) keeps the values of the nodes; they can be looked at then.")
         elif not self._entity:
-            title = self.tr("No node selected")
-            hint = self.tr("Select one, in the table or in a graph, to look at its values.")
+            title = _("No node selected")
+            hint = _("Select one, in the table or in a graph, to look at its values.")
         else:
-            title = self.tr("No value of {0}").format(name_of(self._entity))
-            hint = self.tr("The run has computed none.")
+            title = _("No value of {name}", name=name_of(self._entity))
+            hint = _("The run has computed none.")
         self.empty.set_text(title, hint)
         self.stack.setCurrentWidget(self.empty)
 

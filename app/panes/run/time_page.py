@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
@@ -27,6 +27,7 @@ from lowerscope.core.model.formatting import (
 from lowerscope.core.model.graph import STRATEGY_LETTERS
 from lowerscope.core.model.run_records import NOT_THERE, RunRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
+from lowerscope.core.model.texts import _, _n
 
 # --- Shares of a run's time: rows by node, function, module or call ---
 
@@ -56,7 +57,7 @@ def _by_node(snapshot: Snapshot, record: RunRecord) -> Iterator[Share]:
         run = next((each for each in record.nodes if each.id == node.id), None)
         if calls or (run is not None and run.torch_ms is not None):
             others = () if run is None else run.shared_with
-            note = _tr("fused with {0}").format(names_of(others)) if others else ""
+            note = _("fused with {others}", others=names_of(others)) if others else ""
             name = node.title
             yield Share(node.id, name, (node.id,), calls, {node.id: None}, note)
 
@@ -87,8 +88,8 @@ def _by_module(snapshot: Snapshot, record: RunRecord) -> Iterator[Share]:
         if not calls:
             continue
         depth = len(_paths(path)) - 1
-        title = f"{'    ' * depth}{path.rpartition('.')[2]}" if path else _tr("the whole model")
-        note = _tr("{0} nodes").format(len(ids)) if len(ids) != 1 else _tr("1 node")
+        title = f"{'    ' * depth}{path.rpartition('.')[2]}" if path else _("the whole model")
+        note = _n("1 node", "{count} nodes", len(ids))
         yield Share(f"module:{path}", title, ids, calls, dict.fromkeys(ids), note)
 
 
@@ -157,10 +158,6 @@ def strategy_of(snapshot: Snapshot, nodes: Iterable[str]) -> str:
     return next(iter(found)) if len(found) == 1 else ""
 
 
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("TimeRows", text)
-
-
 class TimePage(SeenPage):
     """A table of the times by node, by function, by module or by call."""
 
@@ -170,44 +167,44 @@ class TimePage(SeenPage):
         self._runs = runs
         self._entities: dict[str, tuple[str, ...]] = {}
         self.by = SegmentedSwitch(
-            self.tr("Times by"),
+            _("Times by"),
             (
-                Segment("node", self.tr("Nodes"), self.tr("The time of each FX node's calls")),
-                Segment("function", self.tr("Functions"), self.tr("All calls of each function")),
-                Segment("module", self.tr("Modules"), self.tr("Each part of the model")),
-                Segment("call", self.tr("Calls"), self.tr("Each call, in order")),
+                Segment("node", _("Nodes"), _("The time of each FX node's calls")),
+                Segment("function", _("Functions"), _("All calls of each function")),
+                Segment("module", _("Modules"), _("Each part of the model")),
+                Segment("call", _("Calls"), _("Each call, in order")),
             ),
         )
         self.summary = ElidedLabel(role="quiet")
         self.table = Table(
-            self.tr("Times"),
+            _("Times"),
             (
-                Column(self.tr("name"), width=160),
-                Column(self.tr("as"), width=50, tooltip=self.tr("The strategy")),
-                Column(self.tr("calls"), numeric=True, width=56, falling=True),
+                Column(_("name"), width=160),
+                Column(_("as"), width=50, tooltip=_("The strategy")),
+                Column(_("calls"), numeric=True, width=56, falling=True),
                 Column(
-                    self.tr("TVM"),
+                    _("TVM"),
                     numeric=True,
                     width=84,
                     falling=True,
-                    tooltip=self.tr("Median over a few watched runs; of a fused call, all of it"),
+                    tooltip=_("Median over a few watched runs; of a fused call, all of it"),
                 ),
-                Column(self.tr("share"), numeric=True, width=72, falling=True),
+                Column(_("share"), numeric=True, width=72, falling=True),
                 Column(
-                    self.tr("torch"),
+                    _("torch"),
                     numeric=True,
                     width=84,
                     falling=True,
-                    tooltip=self.tr("The nodes one by one in torch, median"),
+                    tooltip=_("The nodes one by one in torch, median"),
                 ),
                 Column(
-                    self.tr("ratio"),
+                    _("ratio"),
                     numeric=True,
                     width=92,
                     falling=True,
-                    tooltip=self.tr("TVM's time beside torch's for the same nodes"),
+                    tooltip=_("TVM's time beside torch's for the same nodes"),
                 ),
-                Column(self.tr("with"), stretch=True, width=110),
+                Column(_("with"), stretch=True, width=110),
             ),
         )
         self.table.set_sortable(True)
@@ -222,22 +219,25 @@ class TimePage(SeenPage):
         self.by.setVisible(record is not None and bool(record.calls))
         self.summary.set_whole("")
         if record is not None and record.ran_on:
-            there = self.tr("It ran on {0}").format(record.ran_on)
-            self.table.set_empty(there, self.tr(NOT_THERE))
+            there = _("It ran on {ran_on}", ran_on=record.ran_on)
+            self.table.set_empty(there, _(NOT_THERE))
         elif record is not None:
             self.summary.set_whole(self._summary(record))
             self.table.set_empty(
-                self.tr("No call was timed"),
-                self.tr("The run calls nothing, or its calls could not be told apart."),
+                _("No call was timed"),
+                _("The run calls nothing, or its calls could not be told apart."),
             )
         self._show_rows()
 
     def _summary(self, record: RunRecord) -> str:
         whole = sum(each.milliseconds for each in record.calls)
         count = len(record.calls)
-        calls = self.tr("1 call") if count == 1 else self.tr("{0} calls").format(count)
-        return self.tr("{0} in {1} watched, {2} unwatched").format(
-            calls, duration_text(whole), duration_text(record.tvm_ms)
+        calls = _n("1 call", "{count} calls", count)
+        return _(
+            "{calls} in {whole} watched, {tvm_ms} unwatched",
+            calls=calls,
+            whole=duration_text(whole),
+            tvm_ms=duration_text(record.tvm_ms),
         )
 
     def _show_rows(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import QCoreApplication
-
 from lowerscope.app.kit.charts.bars import Bar
 from lowerscope.app.kit.tables.data_table import Cell
 from lowerscope.core.model.formatting import (
@@ -17,11 +15,7 @@ from lowerscope.core.model.formatting import (
     ratio_text,
 )
 from lowerscope.core.model.run_records import FEW, RunTimes, SideTimes, is_reliable, times_as_fast
-
-
-def tr(text: str) -> str:
-    """Translate a text of the window."""
-    return QCoreApplication.translate("time_words", text)
+from lowerscope.core.model.texts import _, _n
 
 
 def bars_of(times: RunTimes) -> tuple[Bar, ...]:
@@ -60,14 +54,19 @@ def short_claim(times: RunTimes) -> str:
         return ""
     ours, other = times.sides[:2]
     if not is_reliable(times):
-        text = tr("{0} {1}, unreliable")
-        return text.format(other.side, duration_text(other.milliseconds))
+        return _(
+            "{side} {milliseconds}, unreliable",
+            side=other.side,
+            milliseconds=duration_text(other.milliseconds),
+        )
     ratio = times_as_fast(ours, other)
     if ratio is None:
-        return tr("{0} {1}").format(other.side, duration_text(other.milliseconds))
+        return _(
+            "{side} {milliseconds}", side=other.side, milliseconds=duration_text(other.milliseconds)
+        )
     if ratio >= 1:
-        return tr("{0} as fast as {1}").format(ratio_text(ratio), other.side)
-    return tr("{0} is {1} as fast").format(other.side, ratio_text(1 / ratio))
+        return _("{ratio} as fast as {side}", ratio=ratio_text(ratio), side=other.side)
+    return _("{side} is {ratio} as fast", side=other.side, ratio=ratio_text(1 / ratio))
 
 
 SAME = 0.1
@@ -80,10 +79,14 @@ def ratio_cell(ours: float | None, other: float | None, times: RunTimes | None) 
         return Cell(NONE, "quiet")
     ratio, sure = ours / other, times is None or is_reliable(times)
     if abs(ratio - 1) <= SAME:
-        return Cell(tr("same"), "quiet", value=ratio)
+        return Cell(_("same"), "quiet", value=ratio)
     slower = ratio > 1
-    words = tr("{0} slower") if slower else tr("{0} faster")
-    text = words.format(ratio_text(ratio if slower else 1 / ratio, about=not sure))
+    words = (
+        _("{ratio} slower", ratio=ratio_text(ratio if slower else 1 / ratio, about=not sure))
+        if slower
+        else _("{ratio} faster", ratio=ratio_text(ratio if slower else 1 / ratio, about=not sure))
+    )
+    text = words
     role = "unsure" if not sure else "wrong" if slower else "right"
     return Cell(text, role, tooltip="" if sure else UNRELIABLE, value=ratio)
 
@@ -96,14 +99,21 @@ def how_of(times: RunTimes) -> str:
 def _how(times: RunTimes) -> Iterator[str]:
     yield from disturbances(times)
     if times.compile_problem:
-        yield tr("torch.compile does not work: {0}").format(times.compile_problem)
+        yield _(
+            "torch.compile does not work: {compile_problem}", compile_problem=times.compile_problem
+        )
     ours = times.sides[0]
-    spread = tr("quarters") if ours.repeats >= FEW else tr("extremes")
-    calls = tr("1 call") if ours.repeats == 1 else tr("{0} calls").format(ours.repeats)
-    yield tr("median and {0} of {1} after {2}").format(spread, calls, times.warm_up)
+    spread = _("quarters") if ours.repeats >= FEW else _("extremes")
+    calls = _n("1 call", "{count} calls", ours.repeats)
+    yield _(
+        "median and {spread} of {calls} after {warm_up}",
+        spread=spread,
+        calls=calls,
+        warm_up=times.warm_up,
+    )
     if times.compile_ms is not None:
         took = duration_text(times.compile_ms)
-        yield tr("torch.compile took {0}").format(took)
+        yield _("torch.compile took {took}", took=took)
 
 
 def threads_text(times: RunTimes) -> str:
@@ -111,7 +121,9 @@ def threads_text(times: RunTimes) -> str:
     counts = {side.threads for side in times.sides}
     if len(counts) == 1 and None not in counts:
         count = counts.pop()
-        each = tr(" each") if len(times.sides) > 1 else ""
-        return (tr("1 thread") if count == 1 else tr("{0} threads").format(count)) + each
+        each = _(" each") if len(times.sides) > 1 else ""
+        return (_n("1 thread", "{count} threads", count)) + each
     known = [side for side in times.sides if side.threads is not None]
-    return ", ".join(tr("{0} with {1} threads").format(each.side, each.threads) for each in known)
+    return ", ".join(
+        _("{side} with {threads} threads", side=each.side, threads=each.threads) for each in known
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QScrollArea, QStackedWidget, QWidget
 
@@ -50,6 +50,7 @@ from lowerscope.core.model.module_steps import (
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.run_records import RunRecord, is_reliable
+from lowerscope.core.model.texts import _
 
 # The rows and bars of the page Variants: of the variants, and of the functions of two.
 
@@ -59,16 +60,16 @@ ROLES = {"same": "quiet", "changed": "", "added": "added", "removed": "removed"}
 def variant_columns() -> tuple[Column, ...]:
     """Return the columns of the table of variants."""
     return (
-        Column("", width=46, tooltip=_tr("● the one that is shown, ★ the fastest")),
-        Column(_tr("variant"), width=148, stretch=True, editable=True),
-        Column(_tr("TVM"), numeric=True, width=84),
-        Column(_tr("verdict"), width=104),
-        Column(_tr("spread"), numeric=True, width=110, tooltip=_tr("Quarters of TVM's times")),
-        Column(_tr("torch"), numeric=True, width=84),
-        Column(_tr("ratio"), numeric=True, width=60, tooltip=_tr("TVM's time in that of torch")),
-        Column(_tr("error"), numeric=True, width=66, tooltip=_tr("The largest absolute one")),
-        Column(_tr("functions"), numeric=True, width=76),
-        Column(_tr("built in"), numeric=True, width=84),
+        Column("", width=46, tooltip=_("● the one that is shown, ★ the fastest")),
+        Column(_("variant"), width=148, stretch=True, editable=True),
+        Column(_("TVM"), numeric=True, width=84),
+        Column(_("verdict"), width=104),
+        Column(_("spread"), numeric=True, width=110, tooltip=_("Quarters of TVM's times")),
+        Column(_("torch"), numeric=True, width=84),
+        Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time in that of torch")),
+        Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute one")),
+        Column(_("functions"), numeric=True, width=76),
+        Column(_("built in"), numeric=True, width=84),
     )
 
 
@@ -76,13 +77,13 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
     """Return the row of a variant."""
     record = run.record
     facts = [
-        *([_tr("● it is what is shown")] if shown else []),
-        *([_tr("★ the fastest that does not differ, as far as it can be told")] if best else []),
-        *([_tr("The files have changed since it was run")] if run.outdated else []),
-        _tr("Return or a double click goes back to it, F2 gives it a name, Del deletes it"),
+        *([_("● it is what is shown")] if shown else []),
+        *([_("★ the fastest that does not differ, as far as it can be told")] if best else []),
+        *([_("The files have changed since it was run")] if run.outdated else []),
+        _("Return or a double click goes back to it, F2 gives it a name, Del deletes it"),
     ]
     marks = ("●" if shown else "") + ("★" if best else "")
-    spoken = [*([_tr("shown")] if shown else []), *([_tr("fastest")] if best else [])]
+    spoken = [*([_("shown")] if shown else []), *([_("fastest")] if best else [])]
     name = Cell(
         variant.name,
         "quiet" if run.outdated else "",
@@ -94,7 +95,7 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
     if record is None:
         assert failed is not None
         none = Cell("–", "quiet")
-        return Row(run.id, (first, name, none, failed, *(none for _ in range(6))))
+        return Row(run.id, (first, name, none, failed, *(none for _unused in range(6))))
     return Row(
         run.id,
         (
@@ -136,13 +137,13 @@ def variant_bars(variants: Sequence[Variant]) -> tuple[Bar, ...]:
 def function_columns() -> tuple[Column, ...]:
     """Return the columns of the functions of two variants, A and B."""
     return (
-        Column(_tr("function"), width=120),
-        Column("A", numeric=True, width=73, tooltip=_tr("The time of its calls in the first")),
-        Column("B", numeric=True, width=73, tooltip=_tr("The time of its calls in the second")),
-        Column(_tr("difference"), numeric=True, width=78, falling=True),
-        Column(_tr("text"), width=76, tooltip=_tr("How its script has changed from A to B")),
-        Column(_tr("calls"), numeric=True, width=56),
-        Column(_tr("nodes"), stretch=True),
+        Column(_("function"), width=120),
+        Column("A", numeric=True, width=73, tooltip=_("The time of its calls in the first")),
+        Column("B", numeric=True, width=73, tooltip=_("The time of its calls in the second")),
+        Column(_("difference"), numeric=True, width=78, falling=True),
+        Column(_("text"), width=76, tooltip=_("How its script has changed from A to B")),
+        Column(_("calls"), numeric=True, width=56),
+        Column(_("nodes"), stretch=True),
     )
 
 
@@ -150,9 +151,9 @@ def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) 
     """Return the row of a function that one of two variants calls."""
     one_side = ""
     if not times.old_calls:
-        one_side = _tr("only in B")
+        one_side = _("only in B")
     elif not times.new_calls:
-        one_side = _tr("only in A")
+        one_side = _("only in A")
     counts = str(times.old_calls)
     if times.old_calls != times.new_calls:
         counts = f"{times.old_calls} → {times.new_calls}"
@@ -176,8 +177,8 @@ def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) 
 def _failed(problem: Problem, before: RunRecord | None) -> Cell:
     facts = [problem.line()]
     if before is not None:
-        facts.append(_tr("The figures are of the run before"))
-    return Cell(_tr("✕ failed: {0}").format(problem.what), "wrong", tooltip="\n".join(facts))
+        facts.append(_("The figures are of the run before"))
+    return Cell(_("✕ failed: {what}", what=problem.what), "wrong", tooltip="\n".join(facts))
 
 
 def _verdict(record: RunRecord, outdated: bool) -> Cell:
@@ -186,9 +187,9 @@ def _verdict(record: RunRecord, outdated: bool) -> Cell:
     first = record.first_difference.removeprefix("fx:")
     more = [record.reason] if record.reason else []
     if first:
-        more.append(_tr("The first node that differs is {0}").format(first))
+        more.append(_("The first node that differs is {first}", first=first))
     if outdated:
-        text = _tr("{0}, as it was").format(text)
+        text = _("{text}, as it was", text=text)
     return Cell(text, role, tooltip="\n".join(more))
 
 
@@ -207,7 +208,7 @@ def _ratio(record: RunRecord) -> Cell:
         return Cell("–", "quiet")
     if told:
         return Cell(ratio_text(ratio), value=ratio)
-    why = unreliable_text(record.times) or _tr("The times scatter more than they differ")
+    why = unreliable_text(record.times) or _("The times scatter more than they differ")
     return Cell(ratio_text(ratio, about=True), "quiet", tooltip=why, value=ratio)
 
 
@@ -227,14 +228,10 @@ def _text(difference: FunctionDifference | None, one_side: str) -> Cell:
         ("changed", difference.changed + len(difference.constants)),
     )
     if difference.status == "same":
-        return Cell(_tr("= same"), "quiet")
+        return Cell(_("= same"), "quiet")
     parts = [f"{STATUS_MARKS[status]}{count}" for status, count in counts if count]
     spoken = ", ".join(f"{count} {status}" for status, count in counts if count)
-    return Cell(" ".join(parts), spoken=spoken, tooltip=_tr("lines: {0}").format(spoken))
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("VariantsPage", text)
+    return Cell(" ".join(parts), spoken=spoken, tooltip=_("lines: {spoken}", spoken=spoken))
 
 
 # --- Two variants side by side: their functions, the time of each, and the changes ---
@@ -256,9 +253,9 @@ class VariantFunctions(QWidget):
         self._sides: tuple[Variant, Variant] | None = None
         self._texts: dict[str, FunctionDifference] = {}
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
-        self.table = Table(self.tr("Functions of both variants"), function_columns())
+        self.table = Table(_("Functions of both variants"), function_columns())
         self.table.set_sortable(True)
-        self.table.set_empty(self.tr("Neither of them calls a function"))
+        self.table.set_empty(_("Neither of them calls a function"))
         self.table.row_activated.connect(self.text_wanted)
         column_of(self, (self.table, 1))
 
@@ -276,15 +273,20 @@ class VariantFunctions(QWidget):
         assert before is not None
         assert after is not None
         quicker, slower = sorted((before.tvm_ms, after.tvm_ms))
-        said = self.tr("no difference in time can be told")
+        said = _("no difference in time can be told")
         if not (is_reliable(before.times) and is_reliable(after.times)):
             said = UNRELIABLE
         if can_be_told(old, new):
             is_new = after.tvm_ms < before.tvm_ms
-            said = self.tr("B is {0} as fast") if is_new else self.tr("A is {0} as fast")
+            said = _("B is {0} as fast") if is_new else _("A is {0} as fast")
         ratio = ratio_text(slower / quicker)
         # The result comes first, since names are long.
-        return self.tr("{2}: A {0}, B {1}").format(old.name, new.name, said.format(ratio))
+        return _(
+            "{format}: A {name}, B {name2}",
+            name=old.name,
+            name2=new.name,
+            format=said.format(ratio),
+        )
 
     def set_sides(self, sides: tuple[Variant, Variant] | None) -> None:
         """Set the variants to compare, both of which have run; or none."""
@@ -351,25 +353,25 @@ class VariantsPage(SeenPage):
         self._document = document
         self._variants = runs.variants
         self.run_all = push_button(
-            self.tr("Run variants"),
-            self.tr("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)"),
+            _("Run variants"),
+            _("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)"),
         )
         self.go_back = push_button(
-            self.tr("Go back to it"), self.tr("Have its recipe, as one step of undo (Return)")
+            _("Go back to it"), _("Have its recipe, as one step of undo (Return)")
         )
-        self.rename = push_button(self.tr("Rename"), self.tr("Give it a name of your own (F2)"))
-        self.delete = push_button(self.tr("Delete"), self.tr("Keep it no more (Del)"))
+        self.rename = push_button(_("Rename"), _("Give it a name of your own (F2)"))
+        self.delete = push_button(_("Delete"), _("Keep it no more (Del)"))
         self.difference = push_button(
-            self.tr("Difference"), self.tr("How the scripts of both differ, line by line")
+            _("Difference"), _("How the scripts of both differ, line by line")
         )
         self.state = ElidedLabel(role="quiet")
-        self.table = Table(self.tr("Variants"), variant_columns())
+        self.table = Table(_("Variants"), variant_columns())
         self.table.set_sortable(True)
         self.table.set_empty(
-            self.tr("No run yet"),
-            self.tr("Each run (F5) of this source becomes a row; Run variants makes four."),
+            _("No run yet"),
+            _("Each run (F5) of this source becomes a row; Run variants makes four."),
         )
-        self.bars = Bars(self.tr("Times of the variants"))
+        self.bars = Bars(_("Times of the variants"))
         self.functions = VariantFunctions(queries, set_busy)
         self._beside = QStackedWidget()
         self._lay_out()
@@ -434,10 +436,10 @@ class VariantsPage(SeenPage):
         menu = QMenu(self)
         actions: dict[QAction, Callable[[], object]] = {}
         if len(self.table.selected_keys()) == 1:
-            actions[menu.addAction(self.tr("&Go back to it\tReturn"))] = self._go_back
-            actions[menu.addAction(self.tr("&Rename\tF2"))] = self._rename
-        actions[menu.addAction(self.tr("&Delete\tDel"))] = self._delete
-        actions[menu.addAction(self.tr("&Copy the rows\tCtrl+C"))] = self.table.copy
+            actions[menu.addAction(_("&Go back to it\tReturn"))] = self._go_back
+            actions[menu.addAction(_("&Rename\tF2"))] = self._rename
+        actions[menu.addAction(_("&Delete\tDel"))] = self._delete
+        actions[menu.addAction(_("&Copy the rows\tCtrl+C"))] = self.table.copy
         choose_from(menu, place, actions)
 
     def _show_difference(self) -> None:
@@ -491,9 +493,9 @@ class VariantsPage(SeenPage):
 
     def _state(self) -> str:
         if self._variants.running:
-            return self.tr("Running; Cancel, in the status bar, stops it")
+            return _("Running; Cancel, in the status bar, stops it")
         if len(self._variants.kept) > 1:
-            return self.functions.words() or self.tr("Select two to compare their functions")
+            return self.functions.words() or _("Select two to compare their functions")
         return ""
 
     # Qt overrides

@@ -24,6 +24,7 @@ from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.schedule import shown_name
+from lowerscope.core.model.texts import _, _n
 
 if TYPE_CHECKING:
     from lowerscope.app.panes.schedule.schedule_view import ScheduleView
@@ -69,7 +70,6 @@ class ScheduleCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        tr = self._host.tr
         document, variants, scheduling = self._document, self._variants, self._scheduling
         letters = {name: letter for letter, name in LETTERS.items()}
 
@@ -85,14 +85,14 @@ class ScheduleCommands(QObject):
         return (
             Command(
                 "workbench",
-                tr("Wor&kbench"),
+                _("Wor&kbench"),
                 self.show,
                 "Ctrl+Shift+S",
                 enabled=document.is_open,
             ),
             Command(
                 "schedule-moves",
-                tr("Primitives…"),
+                _("Primitives…"),
                 self.open_moves,
                 "Ctrl+.",
                 enabled=lambda: bool(scheduling.function),
@@ -106,118 +106,118 @@ class ScheduleCommands(QObject):
                     key_there=letters.get(name, ""),
                 )
                 for name, title in (
-                    ("split", tr("&Split")),
-                    ("reorder", tr("&Reorder")),
-                    ("fuse", tr("&Fuse")),
-                    ("parallel", tr("&Parallel")),
-                    ("vectorize", tr("&Vectorize")),
-                    ("unroll", tr("&Unroll")),
-                    ("cache_read", tr("Cache &read")),
-                    ("cache_write", tr("Cache &write")),
-                    ("compute_at", tr("Compute at")),
-                    ("reverse_compute_at", tr("Reverse compute at")),
+                    ("split", _("&Split")),
+                    ("reorder", _("&Reorder")),
+                    ("fuse", _("&Fuse")),
+                    ("parallel", _("&Parallel")),
+                    ("vectorize", _("&Vectorize")),
+                    ("unroll", _("&Unroll")),
+                    ("cache_read", _("Cache &read")),
+                    ("cache_write", _("Cache &write")),
+                    ("compute_at", _("Compute at")),
+                    ("reverse_compute_at", _("Reverse compute at")),
                 )
             ),
             Command(
                 "edit-primitive",
-                tr("&Edit the step…"),
+                _("&Edit the step…"),
                 partial(self._on_history, "edit_step"),
                 enabled=has_steps,
                 key_there="Return",
             ),
             Command(
                 "switch-primitive",
-                tr("S&witch the step off or on"),
+                _("S&witch the step off or on"),
                 partial(self._on_history, "switch_step"),
                 enabled=has_steps,
                 key_there="Space",
             ),
             Command(
                 "insert-primitive",
-                tr("&Insert before the step"),
+                _("&Insert before the step"),
                 partial(self._on_history, "insert_before"),
                 enabled=has_steps,
                 key_there="Insert",
             ),
             Command(
                 "primitive-up",
-                tr("Move the step &back"),
+                _("Move the step &back"),
                 partial(self._on_history, "move_step", -1),
                 enabled=has_steps,
                 key_there="Ctrl+Left",
             ),
             Command(
                 "primitive-down",
-                tr("Move the step &on"),
+                _("Move the step &on"),
                 partial(self._on_history, "move_step", 1),
                 enabled=has_steps,
                 key_there="Ctrl+Right",
             ),
             Command(
                 "delete-primitive",
-                tr("Delete the &step"),
+                _("Delete the &step"),
                 partial(self._on_history, "remove_step"),
                 enabled=has_steps,
                 key_there="Del",
             ),
             Command(
                 "by-rule",
-                tr("&Auto-schedule"),
+                _("&Auto-schedule"),
                 self.by_rule,
                 "Ctrl+Shift+R",
                 enabled=self.has_function,
             ),
             Command(
                 "rules-in-model",
-                tr("The whole model by rules"),
+                _("The whole model by rules"),
                 self.rules_in_model,
                 "Ctrl+Shift+M",
                 enabled=document.is_open,
             ),
             Command(
-                "new-variant", tr("&New variant…"), self._ask_new_name, enabled=self.has_function
+                "new-variant", _("&New variant…"), self._ask_new_name, enabled=self.has_function
             ),
             Command(
                 "duplicate-variant",
-                tr("Du&plicate the variant"),
+                _("Du&plicate the variant"),
                 self.duplicate,
                 enabled=has_schedule,
             ),
             Command(
                 "rename-variant",
-                tr("&Rename the variant…"),
+                _("&Rename the variant…"),
                 self._ask_other_name,
                 enabled=has_schedule,
             ),
             Command(
                 "delete-variant",
-                tr("Delete the &variant"),
+                _("Delete the &variant"),
                 self._variants.remove,
                 enabled=has_schedule,
             ),
             Command(
                 "unscheduled",
-                tr("Unsc&heduled"),
+                _("Unsc&heduled"),
                 partial(self._variants.choose, None),
                 enabled=has_schedule,
             ),
             Command(
                 "copy-schedule",
-                tr("&Copy as Python"),
+                _("&Copy as Python"),
                 self.copy_python,
                 enabled=has_schedule,
             ),
-            Command("save-schedule", tr("Save as &JSON…"), self.save, enabled=has_schedule),
-            Command("load-schedule", tr("&Load JSON…"), self.load, enabled=self.has_function),
+            Command("save-schedule", _("Save as &JSON…"), self.save, enabled=has_schedule),
+            Command("load-schedule", _("&Load JSON…"), self.load, enabled=self.has_function),
             Command(
                 "left-over",
-                tr("&Orphaned schedules…"),
+                _("&Orphaned schedules…"),
                 self._show_left_over,
                 enabled=lambda: bool(variants.left_over.all),
             ),
             Command(
                 "apply-to-model",
-                tr("Apply to the &model"),
+                _("Apply to the &model"),
                 self.apply_to_model,
                 enabled=document.is_open,
                 checked=lambda: variants.in_model,
@@ -267,7 +267,7 @@ class ScheduleCommands(QObject):
         """Add a copy of the enabled variant."""
         schedule = self._scheduling.schedule
         if schedule is not None:
-            name = self.tr("copy of {0}").format(shown_name(schedule.variant))
+            name = _("copy of {name}", name=shown_name(schedule.variant))
             self._variants.add(name, copied=True)
 
     def copy_python(self) -> None:
@@ -275,7 +275,7 @@ class ScheduleCommands(QObject):
         record = self._scheduling.record
         if record is not None:
             QGuiApplication.clipboard().setText(record.code)
-            self._document.notify(self.tr("Copied as apply_trace(sch)."), "info")
+            self._document.notify(_("Copied as apply_trace(sch)."), "info")
 
     def save(self) -> None:
         """Select a file in a dialog, and save the schedule to it."""
@@ -283,8 +283,8 @@ class ScheduleCommands(QObject):
         schedule, name = scheduling.schedule, f"{scheduling.function}.json"
         if schedule is None:
             return
-        path, _ = QFileDialog.getSaveFileName(
-            self._host.widget, self.tr("Save the schedule"), name, self.tr(FILES)
+        path, _unused = QFileDialog.getSaveFileName(
+            self._host.widget, _("Save the schedule"), name, _(FILES)
         )
         if not path:
             return
@@ -294,12 +294,12 @@ class ScheduleCommands(QObject):
         except LowerscopeError as error:
             self._document.report(error.problem)
         else:
-            self._document.notify(self.tr("Saved in {0}").format(path), "info")
+            self._document.notify(_("Saved in {path}", path=path), "info")
 
     def load(self) -> None:
         """Select a file in a dialog, and load its schedule as another variant."""
-        path, _ = QFileDialog.getOpenFileName(
-            self._host.widget, self.tr("Load a schedule"), "", self.tr(FILES)
+        path, _unused = QFileDialog.getOpenFileName(
+            self._host.widget, _("Load a schedule"), "", _(FILES)
         )
         if not path:
             return
@@ -316,16 +316,16 @@ class ScheduleCommands(QObject):
         getattr(self.view.history, method)(*values)
 
     def _ask_new_name(self) -> None:
-        self._ask_name(self.tr("New variant"), self.tr("Add"), "", self._variants.add)
+        self._ask_name(_("New variant"), _("Add"), "", self._variants.add)
 
     def _ask_other_name(self) -> None:
         schedule = self._scheduling.schedule
         if schedule is not None:
-            title, name = self.tr("Rename the variant"), shown_name(schedule.variant)
-            self._ask_name(title, self.tr("Rename"), name, self._variants.rename)
+            title, name = _("Rename the variant"), shown_name(schedule.variant)
+            self._ask_name(title, _("Rename"), name, self._variants.rename)
 
     def _ask_name(self, title: str, act: str, name: str, take: Callable[[str], None]) -> None:
-        question = LineQuestion(title, self.tr("Name"), act, name, self._host.widget)
+        question = LineQuestion(title, _("Name"), act, name, self._host.widget)
         question.accepted.connect(partial(self._take_name, question, take))
         question.open()
 
@@ -338,8 +338,13 @@ class ScheduleCommands(QObject):
         schedule = self._scheduling.schedule
         for each in self._variants.all:
             count = len(each.primitives)
-            words = self.tr("{0} · 1 step") if count == 1 else self.tr("{0} · {1} steps")
-            text = words.format(literal(shown_name(each.variant)), count)
+            words = _n(
+                "{name} · 1 step",
+                "{name} · {count} steps",
+                count,
+                name=literal(shown_name(each.variant)),
+            )
+            text = words
             action = menu.addAction(text, partial(self._variants.choose, each.variant))
             action.setCheckable(True)
             action.setChecked(each is schedule)
@@ -357,13 +362,11 @@ class ScheduleCommands(QObject):
             inner = menu.addMenu(literal(left_over.title(each)))
             inner.addAction(literal(left_over.reason(each))).setEnabled(False)
             inner.addSeparator()
-            here = self.tr("&Try on {0}").format(
-                literal(scheduling.function) or self.tr("a function")
-            )
+            here = _("&Try on {function}", function=literal(scheduling.function) or _("a function"))
             tried = inner.addAction(here, partial(left_over.try_here, each))
             tried.setEnabled(scheduling.active and scheduling.record is not None)
-            inner.addAction(self.tr("&Copy as Python"), partial(left_over.copy, each))
-            inner.addAction(self.tr("&Delete"), partial(left_over.remove, each))
+            inner.addAction(_("&Copy as Python"), partial(left_over.copy, each))
+            inner.addAction(_("&Delete"), partial(left_over.remove, each))
 
     def _show_left_over(self) -> None:
         """Open the menu of orphaned schedules."""
@@ -383,18 +386,17 @@ class NumberCommands:
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu."""
-        tr = self._schedules.tr
         return (
-            Command("numbers", tr("Numbers"), self.show, "Ctrl+Shift+N"),
+            Command("numbers", _("Numbers"), self.show, "Ctrl+Shift+N"),
             Command(
                 "measure-function",
-                tr("Apply and &measure"),
+                _("Apply and &measure"),
                 self.measure,
                 "Ctrl+Return",
                 enabled=self._schedules.has_function,
             ),
-            Command("measure-variants", tr("Measure all variants"), self.measure_all),
-            Command("measure-peaks", tr("Measure the &peak rates of this machine"), self.peaks),
+            Command("measure-variants", _("Measure all variants"), self.measure_all),
+            Command("measure-peaks", _("Measure the &peak rates of this machine"), self.peaks),
         )
 
     def show(self) -> None:

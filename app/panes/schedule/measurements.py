@@ -21,6 +21,7 @@ from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, 
 from lowerscope.core.model.recipe import Recipe, without_schedules
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.schedule_records import Checked, Measured, Peaks, ScheduleRecord, Work
+from lowerscope.core.model.texts import _
 
 CHECK_SECONDS = 30.0
 """Time limit of a check."""
@@ -347,7 +348,7 @@ class Measurements(QObject):
         if problem.code != "cancelled":
             self._problems[job] = problem
         elif too_long:
-            text = self.tr("It took longer than {0} s to measure").format(MEASURE_MS // 1000)
+            text = _("It took longer than {measure_ms} s to measure", measure_ms=MEASURE_MS // 1000)
             self._problems[job] = Problem(what=text)
         self._go_on()
 

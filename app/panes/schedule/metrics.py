@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
@@ -34,6 +34,7 @@ from lowerscope.core.model.formatting import (
 from lowerscope.core.model.queries import CheckQuery, PeaksQuery
 from lowerscope.core.model.schedule import Schedule, is_shared, shown_name
 from lowerscope.core.model.schedule_records import Checked, Measured, Work
+from lowerscope.core.model.texts import _, _n
 
 # --- Texts on a function's metrics: its verdict, its rates and its work ---
 
@@ -44,41 +45,43 @@ Verdict = tuple[str, str, str, str]
 def verdict_of(measurements: Measurements, of: Scheduled) -> Verdict:
     """Return the verdict on whether a scheduled function computes the same."""
     if not of.primitives:
-        return "neutral", tr("unscheduled"), "", tr("What steps are compared with")
+        return "neutral", _("unscheduled"), "", _("What steps are compared with")
     checked = measurements.checked(of)
     if checked is not None:
         return _verdict(checked)
     problem = measurements.problem(of.check)
     if problem is not None:
-        return "neutral", tr("not known"), _short(problem.what), problem.line()
+        return "neutral", _("not known"), _short(problem.what), problem.line()
     if measurements.doing == of.check:
-        return "busy", tr("checking"), "", tr("Compiled and run against the unscheduled function")
+        return "busy", _("checking"), "", _("Compiled and run against the unscheduled function")
     if measurements.is_coming(of.check):
-        return "busy", tr("to be checked"), "", ""
-    return "neutral", tr("not checked"), "", tr("Measure checks it as well")
+        return "busy", _("to be checked"), "", ""
+    return "neutral", _("not checked"), "", _("Measure checks it as well")
 
 
 def _verdict(checked: Checked) -> Verdict:
     error, tolerance = checked.max_abs_error, checked.tolerance
-    allowed = tr("exact values have to be equal")
+    allowed = _("exact values have to be equal")
     if tolerance is not None:
-        allowed = tr("off by {0} at most, {1} is allowed for sums of this length").format(
-            error_text(error), error_text(tolerance)
+        allowed = _(
+            "off by {error} at most, {tolerance} is allowed for sums of this length",
+            error=error_text(error),
+            tolerance=error_text(tolerance),
         )
     if checked.at:
-        allowed += "\n" + tr("with {0}, the size that the model is traced at").format(checked.at)
+        allowed += "\n" + _("with {at}, the size that the model is traced at", at=checked.at)
     if checked.verdict == "same":
-        figure = tr("exactly") if not error else tr("to {0}").format(error_text(error))
+        figure = _("exactly") if not error else _("to {error}", error=error_text(error))
         more = f"{checked.reason}\n{allowed}" if checked.reason else allowed
-        return "right", tr("same"), figure, more
+        return "right", _("same"), figure, more
     if checked.verdict == "inconclusive":
-        return "unsure", tr("inconclusive"), "", checked.reason
+        return "unsure", _("inconclusive"), "", checked.reason
     if checked.verdict == "differs":
         short = _short(checked.reason)
         is_far = error is not None and tolerance is not None and error > tolerance
-        figure = tr("by {0}").format(error_text(error)) if is_far else short
-        return "wrong", tr("differs"), figure, f"{checked.reason}\n{allowed}"
-    return "neutral", tr("not known"), _short(checked.reason), checked.reason
+        figure = _("by {error}", error=error_text(error)) if is_far else short
+        return "wrong", _("differs"), figure, f"{checked.reason}\n{allowed}"
+    return "neutral", _("not known"), _short(checked.reason), checked.reason
 
 
 def _short(reason: str) -> str:
@@ -89,15 +92,15 @@ def standing(measured: Measured, before: Measured | None) -> list[str]:
     """Return the time of a function, and how it compares with the unscheduled one and torch."""
     parts = [duration_text(measured.milliseconds)]
     if before is not None and before is not measured:
-        parts.append(_compared(measured, before.milliseconds, before.disturbed, tr("unscheduled")))
+        parts.append(_compared(measured, before.milliseconds, before.disturbed, _("unscheduled")))
     if measured.torch_ms and not measured.torch_does_more:
-        parts.append(_compared(measured, measured.torch_ms, False, tr("torch")))
+        parts.append(_compared(measured, measured.torch_ms, False, _("torch")))
     return parts
 
 
 def _compared(measured: Measured, other: float, disturbed: bool, name: str) -> str:
     ratio = other / measured.milliseconds
-    words = tr("{0} faster than {1}") if ratio >= 1 else tr("{0} slower than {1}")
+    words = _("{0} faster than {1}") if ratio >= 1 else _("{0} slower than {1}")
     about = measured.disturbed or disturbed
     return words.format(ratio_text(max(ratio, 1 / ratio), about=about), name)
 
@@ -108,29 +111,24 @@ def faster_text(before: Measured, after: Measured) -> str:
     return ratio_text(before.milliseconds / after.milliseconds, about=about)
 
 
-def tr(text: str) -> str:
-    """Translate."""
-    return QCoreApplication.translate("number_words", text)
-
-
 # --- The rows of the table of metrics: a function's work and speed, beside torch's ---
 
 
 def work_rows(work: Work) -> Iterator[Row]:
     """Yield the rows on the work of one call."""
     read, written = (
-        tr("not known") if each is None else bytes_text(each) for each in (work.read, work.written)
+        _("not known") if each is None else bytes_text(each) for each in (work.read, work.written)
     )
-    flops = tr("not known") if work.flops is None else operations_text(work.flops)
-    in_model = tr("In one run of the model")
+    flops = _("not known") if work.flops is None else operations_text(work.flops)
+    in_model = _("In one run of the model")
     if work.at:
-        traced = tr("The size that the model is traced at; the function takes others as well")
-        yield _row("at", tr("at the size"), work.at, tooltip=traced)
-    yield _row("calls", tr("calls"), f"{work.calls:,}", tooltip=in_model)
-    yield _row("flops", tr("operations"), flops)
-    yield _row("read", tr("reads"), read)
-    yield _row("written", tr("writes"), written)
-    yield _row("intensity", tr("FLOP / byte"), figure_text(work.intensity))
+        traced = _("The size that the model is traced at; the function takes others as well")
+        yield _row("at", _("at the size"), work.at, tooltip=traced)
+    yield _row("calls", _("calls"), f"{work.calls:,}", tooltip=in_model)
+    yield _row("flops", _("operations"), flops)
+    yield _row("read", _("reads"), read)
+    yield _row("written", _("writes"), written)
+    yield _row("intensity", _("FLOP / byte"), figure_text(work.intensity))
 
 
 def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
@@ -139,27 +137,27 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
     nodes = ", ".join(measured.torch_nodes)
     of_torch = Cell("–")
     if torch is not None and measured.torch_does_more:
-        more = tr("The function is a part of {0} only; torch computes all of it").format(nodes)
+        more = _("The function is a part of {nodes} only; torch computes all of it", nodes=nodes)
         of_torch = Cell(f"({duration_text(torch)})", "quiet", tooltip=more)
     elif torch is not None:
         of_torch = Cell(duration_text(torch), bold=True, tooltip=nodes)
     role, more = ("unsure", UNRELIABLE) if measured.disturbed else ("", "")
     time = Cell(duration_text(measured.milliseconds), role, bold=True, tooltip=more)
-    half = tr("Half of {0} measurements are between these times").format(measured.repeats)
+    half = _("Half of {repeats} measurements are between these times", repeats=measured.repeats)
     alone = None if measured.torch_does_more else torch
     flops = None if work is None else work.flops
     moved = None if work is None or work.read is None else work.read + (work.written or 0)
     spread = durations_text(measured.low, measured.high)
     if measured.repeats == 1:
-        spread = tr("one call")
+        spread = _("one call")
     share = NONE if measured.share is None else share_text(measured.share)
-    roof = tr("Of what this machine allows for so many operations and bytes")
-    yield Row("time", (Cell(tr("time"), "quiet"), time, of_torch))
-    yield _row("spread", tr("spread"), spread, tooltip=half)
+    roof = _("Of what this machine allows for so many operations and bytes")
+    yield Row("time", (Cell(_("time"), "quiet"), time, of_torch))
+    yield _row("spread", _("spread"), spread, tooltip=half)
     yield _row("gflops", "GFLOP/s", figure_text(measured.gflops), _rate(flops, alone))
     yield _row("gbytes", "GB/s", figure_text(measured.gbytes_per_second), _rate(moved, alone))
-    yield _row("share", tr("of roofline"), share, tooltip=roof)
-    yield _row("build", tr("compiling"), duration_text(measured.build_ms))
+    yield _row("share", _("of roofline"), share, tooltip=roof)
+    yield _row("build", _("compiling"), duration_text(measured.build_ms))
 
 
 def _row(key: str, name: str, here: str, torch: str = "", tooltip: str = "") -> Row:
@@ -194,21 +192,21 @@ class Figures(SeenPage):
         self._document = document
         self._measurements = measurements
         self.measure = push_button(
-            self.tr("Measure"), self.tr("Check and measure the current step again (Ctrl+Return)")
+            _("Measure"), _("Check and measure the current step again (Ctrl+Return)")
         )
-        self.stop = push_button(self.tr("Stop"), self.tr("Stop checking and measuring"))
+        self.stop = push_button(_("Stop"), _("Stop checking and measuring"))
         self.state = ElidedLabel(role="quiet")
         self.state.setContentsMargins(10, 0, 10, 0)
         self.state.setFixedHeight(STATE_HEIGHT)
         self.table = Table(
-            self.tr("Numbers of the function"),
+            _("Numbers of the function"),
             (
                 Column("", stretch=True),
-                Column(self.tr("here"), numeric=True),
-                Column(self.tr("torch"), numeric=True),
+                Column(_("here"), numeric=True),
+                Column(_("torch"), numeric=True),
             ),
         )
-        self.title = Label(self.tr("Numbers"), role="title")
+        self.title = Label(_("Numbers"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
         column_of(self, self.head, (self.table, 1), self.state)
         self.measure.clicked.connect(measurements.measure)
@@ -237,14 +235,14 @@ class Figures(SeenPage):
             return ""
         doing = measurements.doing
         if isinstance(doing, CheckQuery):
-            return self.tr("Comparing the values with the unscheduled function")
+            return _("Comparing the values with the unscheduled function")
         if doing is not None:
-            peaks = self.tr("Measuring the peak rates of this machine")
-            return peaks if isinstance(doing, PeaksQuery) else self.tr("Measuring")
+            peaks = _("Measuring the peak rates of this machine")
+            return peaks if isinstance(doing, PeaksQuery) else _("Measuring")
         if self._document.running:
-            return self.tr("Waits until the model has run")
+            return _("Waits until the model has run")
         if measurements.waits:
-            return self.tr("Waits until the tuning is paused or over")
+            return _("Waits until the tuning is paused or over")
         problem = measurements.problem(here.measure)
         if problem is not None:
             return problem.line()
@@ -267,30 +265,30 @@ class VariantTable(SeenPage):
         self._measurements = measurements
         self._scheduling = scheduling
         self.all = push_button(
-            self.tr("Measure all"), self.tr("Check and measure all variants of this function")
+            _("Measure all"), _("Check and measure all variants of this function")
         )
         self.again = push_button(
-            self.tr("Measure again"),
-            self.tr("Measure again what was measured while other programs were busy"),
+            _("Measure again"),
+            _("Measure again what was measured while other programs were busy"),
         )
         self.everywhere = check_box(
             "",
-            self.tr(
+            _(
                 "Ticked: all functions of the same structure share the schedule.\n"
                 "Unticked: this one has a schedule of its own, and the others keep theirs."
             ),
         )
         self.table = Table(
-            self.tr("Variants of the schedule"),
+            _("Variants of the schedule"),
             (
-                Column(self.tr("variant"), stretch=True),
+                Column(_("variant"), stretch=True),
                 Column("", width=BAR_WIDTH),
-                Column(self.tr("time"), numeric=True),
-                Column(self.tr("faster"), numeric=True, tooltip=self.tr("than unscheduled")),
-                Column(self.tr("values")),
+                Column(_("time"), numeric=True),
+                Column(_("faster"), numeric=True, tooltip=_("than unscheduled")),
+                Column(_("values")),
             ),
         )
-        self.title = Label(self.tr("Variants"), role="title")
+        self.title = Label(_("Variants"), role="title")
         self.head = head_of(self.title, STRETCH, self.everywhere, self.again, self.all)
         column_of(self, self.head, (self.table, 1))
         self.all.clicked.connect(self.measure_all)
@@ -317,8 +315,8 @@ class VariantTable(SeenPage):
         elif key.startswith("variant:"):
             self._variants.choose(key.removeprefix("variant:"))
         elif key == BEST and self._measurements.best is not None:
-            best, _ = self._measurements.best
-            self._variants.add_with(self.tr("best"), best.primitives)
+            best, _unused = self._measurements.best
+            self._variants.add_with(_("best"), best.primitives)
 
     # Content
 
@@ -336,9 +334,9 @@ class VariantTable(SeenPage):
         functions, alike = len(twins) + 1, self._variants.alike
         shared = schedule is None or is_shared(schedule)
         if schedule is None or not shared or alike == functions:
-            text = self.tr("all {0} alike").format(functions)
+            text = _("all {functions} alike", functions=functions)
         else:
-            text = self.tr("{0} of {1} alike").format(alike, functions)
+            text = _("{alike} of {functions} alike", alike=alike, functions=functions)
         self.everywhere.setText(text)
         self.everywhere.setVisible(bool(twins))
         self.everywhere.setAccessibleDescription(", ".join(twins))
@@ -352,14 +350,14 @@ class VariantTable(SeenPage):
 
     def _sides(self, here: Scheduled) -> list[tuple[str, str, Scheduled]]:
         """Return key, name and version of each row: the unscheduled function, and the variants."""
-        sides = [(UNSCHEDULED, self.tr("unscheduled"), here.unscheduled)]
+        sides = [(UNSCHEDULED, _("unscheduled"), here.unscheduled)]
         for each in self._variants.all:
             name = shown_name(each.variant)
             of = here if self._is_shown(each) else here.after(each.primitives)
             sides.append((f"variant:{each.variant}", name, of))
         best = self._measurements.best
-        if best is not None and best[0] not in [of for _, _, of in sides]:
-            sides.append((BEST, self.tr("best so far"), best[0]))
+        if best is not None and best[0] not in [of for _unused, _unused, of in sides]:
+            sides.append((BEST, _("best so far"), best[0]))
         return sides
 
     def _is_shown(self, schedule: Schedule) -> bool:
@@ -385,7 +383,7 @@ class VariantTable(SeenPage):
     def _torch_row(
         self, measured: Measured, time: float, before: Measured | None, longest: float
     ) -> Row:
-        name = self.tr("torch, node") if measured.torch_does_more else self.tr("torch")
+        name = _("torch, node") if measured.torch_does_more else _("torch")
         faster = "" if before is None else ratio_text(before.milliseconds / time)
         bar = Cell("", gauge=Gauge(time / longest, "quiet"))
         cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
@@ -417,11 +415,11 @@ class VariantTable(SeenPage):
         marks = ("● " if on else "") + ("★ " if is_best else "")
         facts = [self._steps_text(of)]
         if not on:
-            facts.append(self.tr("Return or a double click enables it"))
+            facts.append(_("Return or a double click enables it"))
         if on:
-            facts.append(self.tr("● the enabled one"))
+            facts.append(_("● the enabled one"))
         if is_best:
-            facts.append(self.tr("★ the fastest so far"))
+            facts.append(_("★ the fastest so far"))
         return Row(
             key,
             (
@@ -440,7 +438,7 @@ class VariantTable(SeenPage):
 
     def _steps_text(self, of: Scheduled) -> str:
         count = len(of.primitives)
-        return self.tr("1 step") if count == 1 else self.tr("{0} steps").format(count)
+        return _n("1 step", "{count} steps", count)
 
 
 class RooflineView(SeenPage):
@@ -451,10 +449,10 @@ class RooflineView(SeenPage):
     ) -> None:
         super().__init__(parent)
         self._measurements = measurements
-        self.plot = Roofline(self.tr("Roofline"))
-        self.title = Label(self.tr("Roofline"), role="title")
+        self.plot = Roofline(_("Roofline"))
+        self.title = Label(_("Roofline"), role="title")
         unit = ElidedLabel(role="quiet")
-        unit.set_whole(self.tr("GFLOP/s by FLOP per byte"))
+        unit.set_whole(_("GFLOP/s by FLOP per byte"))
         self.head = head_of(self.title, (unit, 1))
         column_of(self, self.head, (self.plot, 1))
         measurements.changed.connect(self.show_if_seen)
@@ -467,12 +465,12 @@ class RooflineView(SeenPage):
         if here is None or work is None:
             self.plot.set_plot(Roofs(), ())
         elif not work.intensity:
-            words = self.tr("It does no arithmetic: the bytes that it moves count")
+            words = _("It does no arithmetic: the bytes that it moves count")
             if work.intensity is None:
-                words = self.tr("Its number of operations is not known")
+                words = _("Its number of operations is not known")
             self.plot.set_plot(Roofs(), (), words)
         elif peaks is None:
-            self.plot.set_plot(Roofs(), (), self.tr("Appears once the function is measured"))
+            self.plot.set_plot(Roofs(), (), _("Appears once the function is measured"))
         else:
             self.plot.set_plot(
                 Roofs(peaks.gflops, peaks.gbytes_per_second, peaks.cache_gbytes_per_second),
@@ -485,11 +483,11 @@ class RooflineView(SeenPage):
         best = measurements.best
         marks = []
         if before is not None and before.gflops and here.primitives:
-            marks.append(Mark(self.tr("unscheduled"), intensity, before.gflops, "before"))
+            marks.append(Mark(_("unscheduled"), intensity, before.gflops, "before"))
         if best is not None and best[0] not in (here, here.unscheduled) and best[1].gflops:
-            marks.append(Mark(self.tr("best so far"), intensity, best[1].gflops, "best"))
+            marks.append(Mark(_("best so far"), intensity, best[1].gflops, "best"))
         if now is not None and now.gflops:
-            marks.append(Mark(self.tr("here"), intensity, now.gflops, "here"))
+            marks.append(Mark(_("here"), intensity, now.gflops, "here"))
         torch = now or before
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
             marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
@@ -524,7 +522,7 @@ class Standing(QWidget):
             return
         role, word, figure, more = verdict_of(measurements, here)
         if role == "right":
-            more, word, figure = f"{word} {figure}\n{more}", tr("same values as unscheduled"), ""
+            more, word, figure = f"{word} {figure}\n{more}", _("same values as unscheduled"), ""
         self.verdict.set_state(role, word, figure, more)
         measured = measurements.measured(here)
         before = measurements.measured(here.unscheduled)

@@ -38,6 +38,7 @@ from lowerscope.core.model.schedule_records import (
     StepError,
 )
 from lowerscope.core.model.snapshot import FunctionRecord
+from lowerscope.core.model.texts import _
 
 PREVIEW_MS = 60
 """Delay before the primitive under the mouse or the cursor is previewed."""
@@ -123,7 +124,7 @@ class Trying(QObject):
         record = self._scheduling.record
         if record is None or (self.preview is not None and self.preview.primitive == primitive):
             return
-        problem = self.tr("The engine crashes on it") if _plain(primitive) in self._deadly else ""
+        problem = _("The engine crashes on it") if _plain(primitive) in self._deadly else ""
         self._soon.start()
         self._watch.update()
         self._set_preview(Preview(primitive, record, problem=problem))
@@ -155,11 +156,12 @@ class Trying(QObject):
         if problem.code == "crashed":
             name = self.preview.primitive.name
             self._deadly.add(_plain(self.preview.primitive))
-            text = self.tr(
-                "The engine crashed while it tried {0}. It is restarted, and the history is"
-                " unchanged."
+            text = _(
+                "The engine crashed while it tried {name}. It is restarted, and the history is"
+                " unchanged.",
+                name=name,
             )
-            self._document.notify(text.format(name), "wrong")
+            self._document.notify(text, "wrong")
         self._set_preview(replace(self.preview, problem=problem.line()))
 
     def _set_preview(self, preview: Preview | None) -> None:
@@ -187,8 +189,8 @@ class Trying(QObject):
             return
         move = next((each for each in moves.all if each.name == name), None)
         if move is None:
-            text = self.tr("{0} does not apply to the selection: select a loop or a block.")
-            self._document.notify(text.format(name), "info")
+            text = _("{name} does not apply to the selection: select a loop or a block.", name=name)
+            self._document.notify(text, "info")
         else:
             self.cancel_draft()
             self.choose(move)
@@ -238,7 +240,7 @@ class Trying(QObject):
         primitive = primitives[place]
         move = next((each for each in moves if each.name == primitive.name), None)
         if move is None:
-            text = self.tr("The operands of {0} do not exist at this step.").format(primitive.name)
+            text = _("The operands of {name} do not exist at this step.", name=primitive.name)
             self._document.notify(text, "wrong")
             return
         self._set_draft(Draft(move, primitive, place, edits=True))
@@ -498,10 +500,10 @@ class Scheduling(QObject):
         if known:
             return known
         if isinstance(reference, Made):
-            return self.tr("{0} of step {1}").format(reference.output, reference.step)
+            return _("{output} of step {step}", output=reference.output, step=reference.step)
         if reference.loop is None:
             return reference.block
-        return self.tr("loop {0} around {1}").format(reference.loop, reference.block)
+        return _("loop {loop} around {block}", loop=reference.loop, block=reference.block)
 
     def _edited_names(self) -> dict[Reference, str]:
         """Return the names of the operands of the step that is edited."""
@@ -664,7 +666,7 @@ class Scheduling(QObject):
 
     def _note_slow(self) -> None:
         self.busy = True
-        self._document.say(self.tr("Scheduling {0}").format(self.function), of="schedule")
+        self._document.say(_("Scheduling {function}", function=self.function), of="schedule")
         self.busy_changed.emit()
 
     # Position in the history

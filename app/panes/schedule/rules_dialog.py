@@ -17,6 +17,7 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.schedule_records import RuledFunction
+from lowerscope.core.model.texts import _
 
 
 class RulesDialog(Dialog):
@@ -34,32 +35,32 @@ class RulesDialog(Dialog):
         self._document = document
         self._stepping = stepping
         self._rules = variants.rules
-        self.setWindowTitle(self.tr("The whole model by rules"))
+        self.setWindowTitle(_("The whole model by rules"))
         self.in_model = check_box(
-            self.tr("Apply to the model"),
-            self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it"),
+            _("Apply to the model"),
+            _("Have the step ApplyRules at the end of the pipeline, so that Run runs it"),
         )
         self.summary = Label(wraps=True)
         self.table = Table(
-            self.tr("Functions and their rules"),
+            _("Functions and their rules"),
             (
-                Column(self.tr("function"), width=230),
-                Column(self.tr("calls"), numeric=True, width=56),
-                Column(self.tr("rule"), width=190),
-                Column(self.tr("steps"), numeric=True, width=56),
-                Column(self.tr("why not"), stretch=True),
+                Column(_("function"), width=230),
+                Column(_("calls"), numeric=True, width=56),
+                Column(_("rule"), width=190),
+                Column(_("steps"), numeric=True, width=56),
+                Column(_("why not"), stretch=True),
             ),
         )
         note = Label(
-            self.tr(
+            _(
                 "Each schedule can be read step by step: double-click a function, then By rule at "
                 "the workbench. A schedule of your own goes before a rule's."
             ),
             role="quiet",
             wraps=True,
         )
-        self.run = push_button(self.tr("Run"), self.tr("Run the model and compare it with torch"))
-        close = QPushButton(self.tr("Close"))
+        self.run = push_button(_("Run"), _("Run the model and compare it with torch"))
+        close = QPushButton(_("Close"))
         for button in (self.run, close):
             button.setAutoDefault(False)
         row = row_of(None, self.in_model, STRETCH, self.run, close, spacing=8)
@@ -86,13 +87,13 @@ class RulesDialog(Dialog):
         rules = self._rules
         self.table.set_rows([_row(each) for each in rules.functions])
         if rules.problem is not None:
-            self.table.set_empty(self.tr("No rules"), rules.problem.line())
+            self.table.set_empty(_("No rules"), rules.problem.line())
         elif rules.busy:
             self.table.set_empty(f"{rules.busy}…", "")
         else:
             self.table.set_empty(
-                self.tr("No TensorIR function"),
-                self.tr("The rules schedule functions: have LegalizeOps in the pipeline."),
+                _("No TensorIR function"),
+                _("The rules schedule functions: have LegalizeOps in the pipeline."),
             )
         self.summary.setText(summary(rules.functions))
         self.summary.setVisible(bool(rules.functions))

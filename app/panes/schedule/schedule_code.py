@@ -26,6 +26,7 @@ from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
 from lowerscope.core.model.line_difference import changed_words, line_runs
 from lowerscope.core.model.schedule_records import ScheduleRecord, StepError
 from lowerscope.core.model.snapshot import TextRecord
+from lowerscope.core.model.texts import _
 
 FOOTER = 34
 """Height of the line below the code, which is there whether or not it says something."""
@@ -48,50 +49,50 @@ class ScheduleCode(Pane):
         build: BuildSteps,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("TensorIR"), parent)
+        super().__init__(_("TensorIR"), parent)
         self._document = document
         self._stepping = stepping
         self._scheduling = scheduling
         self._shown: ScheduleRecord | None = None
         self._previewing = False
-        self.difference = DiffView(self.tr("Difference that the primitive makes"), changed_words)
+        self.difference = DiffView(_("Difference that the primitive makes"), changed_words)
         self.difference.set_unified(True)
         self.difference.set_empty(
-            self.tr("No primitive is being set up"),
-            self.tr("Point at one of the list, and its effect on the function is shown here."),
+            _("No primitive is being set up"),
+            _("Point at one of the list, and its effect on the function is shown here."),
         )
-        self.rejected = CodeView(self.tr("Lines that prevent the primitive"))
+        self.rejected = CodeView(_("Lines that prevent the primitive"))
         self.preview = QStackedWidget()
         self.preview.addWidget(self.difference)
         self.preview.addWidget(self.rejected)
-        self.script = ScriptPage(document, colouring, self.tr("Scheduled TensorIR script"))
-        self.failed = CodeView(self.tr("Lines at which the step failed"))
+        self.script = ScriptPage(document, colouring, _("Scheduled TensorIR script"))
+        self.failed = CodeView(_("Lines at which the step failed"))
         self.scripts = QStackedWidget()
         self.scripts.addWidget(self.script)
         self.scripts.addWidget(self.failed)
-        self.python = CodeView(self.tr("The schedule as Python"))
+        self.python = CodeView(_("The schedule as Python"))
         self.python.set_empty(
-            self.tr("No step yet"), self.tr("The steps of the schedule appear here as Python.")
+            _("No step yet"), _("The steps of the schedule appear here as Python.")
         )
         fetched, compiled = (document, queries, colouring), (document, queries, colouring, build)
         self.texts: dict[str, FetchedPage] = {
-            "llvm": CompiledPage(*compiled, "llvm", self.tr("LLVM IR"), self.set_busy),
-            "asm": CompiledPage(*compiled, "asm", self.tr("Assembly"), self.set_busy),
-            "numpy": FetchedPage(*fetched, "numpy", self.tr("NumPy loops"), self.set_busy),
-            "te": FetchedPage(*fetched, "te", self.tr("Tensor expressions"), self.set_busy),
+            "llvm": CompiledPage(*compiled, "llvm", _("LLVM IR"), self.set_busy),
+            "asm": CompiledPage(*compiled, "asm", _("Assembly"), self.set_busy),
+            "numpy": FetchedPage(*fetched, "numpy", _("NumPy loops"), self.set_busy),
+            "te": FetchedPage(*fetched, "te", _("Tensor expressions"), self.set_busy),
         }
         self.columns = SegmentedSwitch(
-            self.tr("Columns of the preview"),
+            _("Columns of the preview"),
             (
-                Segment("unified", self.tr("Unified")),
-                Segment("side", self.tr("Side by side")),
+                Segment("unified", _("Unified")),
+                Segment("side", _("Side by side")),
             ),
         )
         self.line = ElidedLabel()
-        self.edit = push_button(self.tr("Edit…"), self.tr("Change the step that failed"))
-        self.force = QPushButton(self.tr("Apply anyway"))
+        self.edit = push_button(_("Edit…"), _("Change the step that failed"))
+        self.force = QPushButton(_("Apply anyway"))
         self.end = push_button(
-            self.tr("To the end"), self.tr("Show the function after all steps"), look="quiet"
+            _("To the end"), _("Show the function after all steps"), look="quiet"
         )
         self.menu = ScheduleMenu(document, scheduling, self)
         self._lay_out()
@@ -109,13 +110,13 @@ class ScheduleCode(Pane):
 
     def _lay_out(self) -> None:
         for key, title, page in (
-            ("preview", self.tr("Preview"), self.preview),
-            ("script", self.tr("Script"), self.scripts),
-            ("llvm", self.tr("LLVM"), self.texts["llvm"]),
-            ("asm", self.tr("Assembly"), self.texts["asm"]),
-            ("python", self.tr("Python"), self.python),
-            ("numpy", self.tr("NumPy"), self.texts["numpy"]),
-            ("te", self.tr("TE"), self.texts["te"]),
+            ("preview", _("Preview"), self.preview),
+            ("script", _("Script"), self.scripts),
+            ("llvm", _("LLVM"), self.texts["llvm"]),
+            ("asm", _("Assembly"), self.texts["asm"]),
+            ("python", _("Python"), self.python),
+            ("numpy", _("NumPy"), self.texts["numpy"]),
+            ("te", _("TE"), self.texts["te"]),
         ):
             self.add_page(key, title, page)
         self.set_current("script")
@@ -138,7 +139,7 @@ class ScheduleCode(Pane):
             self._document.select((entity,))
         self._script_menu = menu
         menu.addSeparator()
-        menu.addAction(self.tr("Primitives…"), self._open_moves)
+        menu.addAction(_("Primitives…"), self._open_moves)
 
     def _open_moves(self) -> None:
         # At the position of the menu: it may have been opened by key, far from the mouse.
@@ -204,7 +205,7 @@ class ScheduleCode(Pane):
             editor.unfold_all()
         self.difference.next_change()
         added, removed = part.count("added") + changed, part.count("removed") + changed
-        self.set_context(self.tr("+{0} −{1} lines").format(added, removed))
+        self.set_context(_("+{added} −{removed} lines", added=added, removed=removed))
 
     def _turn_page(self, previewing: bool) -> None:
         """Bring the preview to the front when it begins, and the script when it ends."""
@@ -247,8 +248,9 @@ class ScheduleCode(Pane):
         self.force.setVisible(error is not None and error.unsafe and not showing)
         if error is not None:
             self.force.setToolTip(
-                self.tr("Apply it although: {0}. Check the values afterwards.").format(
-                    error.message
+                _(
+                    "Apply it although: {message}. Check the values afterwards.",
+                    message=error.message,
                 )
             )
         count = 0 if record is None else len(record.steps)
@@ -261,18 +263,20 @@ class ScheduleCode(Pane):
         if preview.error is not None:
             return f"✕ {title}: {preview.error.message}", "wrong"
         if preview.record is None:
-            return self.tr("Preview: {0}…").format(title), "quiet"
-        return self.tr("✓ legal · {0}").format(title), "right"
+            return _("Preview: {title}…", title=title), "quiet"
+        return _("✓ legal · {title}", title=title), "right"
 
     def _step_line(self, record: ScheduleRecord, index: int | None) -> str:
         count = len(record.steps)
         place = count if index is None else min(index, count)
         if not count:
-            return self.tr("Unscheduled")
+            return _("Unscheduled")
         if not place:
-            return self.tr("Before the first step; the next primitive is inserted here")
+            return _("Before the first step; the next primitive is inserted here")
         step = record.steps[place - 1]
-        text = self.tr("After step {0} of {1}: {2}").format(place, count, step.title)
+        text = _(
+            "After step {place} of {count}: {title}", place=place, count=count, title=step.title
+        )
         if step.comment:
             text = f"{text} · {step.comment}"
         return text

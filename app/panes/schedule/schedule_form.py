@@ -29,6 +29,7 @@ from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Draft, Scheduling
 from lowerscope.core.model.schedule import Argument, Element, Made, Reference
 from lowerscope.core.model.schedule_records import Field
+from lowerscope.core.model.texts import _
 
 MOST = 8
 _WIDTH = 52
@@ -53,8 +54,8 @@ class FactorsField(QWidget):
         self._extent = extent
         self.fields: list[QLineEdit] = []
         self._row = row_of(None, spacing=4)
-        self.more = self._button("+", self.tr("One factor more"))
-        self.fewer = self._button("−", self.tr("One factor fewer"))
+        self.more = self._button("+", _("One factor more"))
+        self.fewer = self._button("−", _("One factor fewer"))
         self.more.clicked.connect(self._add)
         self.fewer.clicked.connect(self._remove)
         self.check = Label(wraps=True)
@@ -76,13 +77,18 @@ class FactorsField(QWidget):
             field = QLineEdit("" if value is None else str(value))
             if isinstance(value, str):
                 field.setReadOnly(True)
-                field.setToolTip(self.tr("known once it is applied: {0}").format(value))
+                field.setToolTip(_("known once it is applied: {value}", value=value))
             else:
                 field.setValidator(QIntValidator(1, _LARGEST, field))
-            field.setPlaceholderText(self.tr("open"))
+            field.setPlaceholderText(_("open"))
             field.setFixedWidth(_WIDTH)
             field.setAccessibleName(
-                self.tr("{0}, factor {1} of {2}").format(self._name, place + 1, len(values))
+                _(
+                    "{name}, factor {place} of {count}",
+                    name=self._name,
+                    place=place + 1,
+                    count=len(values),
+                )
             )
             field.textEdited.connect(self._note_edit)
             self.fields.append(field)
@@ -103,14 +109,17 @@ class FactorsField(QWidget):
         values = self.values()
         given = [value for value in values if isinstance(value, int)]
         if values.count(None) > 1:
-            return self.tr("only one factor can be left open")
+            return _("only one factor can be left open")
         if 0 in given:
-            return self.tr("a factor is at least 1")
+            return _("a factor is at least 1")
         if self._extent is None or len(given) < len(values):
             return ""
         if prod(given) < self._extent:
-            return self.tr("{0} = {1} does not cover {2}").format(
-                " × ".join(map(str, given)), prod(given), self._extent
+            return _(
+                "{str} = {prod} does not cover {extent}",
+                str=" × ".join(map(str, given)),
+                prod=prod(given),
+                extent=self._extent,
             )
         return ""
 
@@ -132,8 +141,13 @@ class FactorsField(QWidget):
         product = prod(given)
         words = " × ".join(map(str, given))
         if product == extent:
-            return self.tr("✓ {0} = {1}").format(words, extent)
-        return self.tr("{0} = {1} covers {2}, with a guard").format(words, product, extent)
+            return _("✓ {words} = {extent}", words=words, extent=extent)
+        return _(
+            "{words} = {product} covers {extent}, with a guard",
+            words=words,
+            product=product,
+            extent=extent,
+        )
 
     def _button(self, text: str, name: str) -> QPushButton:
         button = push_button(text, name)
@@ -202,8 +216,8 @@ class _Picked(Editor):
         self._references: tuple[Reference, ...] = ()
         self._several = field.kind == "loops"
         self.take = push_button(
-            self.tr("Use the selection"),
-            self.tr("Take what is selected in the tree or in the script"),
+            _("Use the selection"),
+            _("Take what is selected in the tree or in the script"),
             self._take,
         )
         self.names = OrderList(field.label)
@@ -230,8 +244,8 @@ class _Picked(Editor):
     def problem(self) -> str:
         if self._references or self.field.optional:
             return ""
-        what = self.tr("a loop") if "loop" in self.field.kind else self.tr("a block")
-        return self.tr("{0}: select {1} in the tree").format(self.field.label, what)
+        what = _("a loop") if "loop" in self.field.kind else _("a block")
+        return _("{label}: select {what} in the tree", label=self.field.label, what=what)
 
     def follow_selection(self) -> None:
         """Offer the selection as the value, if it is another one that fits."""
@@ -258,7 +272,7 @@ class _Picked(Editor):
         self.names.set_names(names)
         if 0 <= current < len(names):
             self.names.setCurrentRow(current)
-        self.name.setText(names[0] if names else self.tr("none"))
+        self.name.setText(names[0] if names else _("none"))
         self.follow_selection()
 
 
@@ -321,7 +335,7 @@ class _Choice(Editor):
         super().__init__(field)
         self.box = QComboBox()
         if field.optional:
-            self.box.addItem(self.tr("none"), None)
+            self.box.addItem(_("none"), None)
         for place, choice in enumerate(field.choices):
             self.box.addItem(choice, place if field.kind == "buffer" else choice)
         self._add(self.box)
@@ -380,15 +394,20 @@ class _Typed(Editor):
     def problem(self) -> str:
         text, field = self.line.text().strip(), self.field
         if not text:
-            missing = self.tr("{0} is missing").format(field.label)
+            missing = _("{label} is missing", label=field.label)
             return "" if field.optional else missing
         try:
             value = _READERS.get(field.kind, str)(text)
         except ValueError:
-            return self.tr("{0}: “{1}” is not {2}").format(field.label, text, _WORDS[field.kind])
+            return _(
+                "{label}: “{text}” is not {words}",
+                label=field.label,
+                text=text,
+                words=_WORDS[field.kind],
+            )
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, (int, float)) and not self._is_within(each):
-                return self.tr("{0} is {1}").format(field.label, _range(field))
+                return _("{label} is {range}", label=field.label, range=_range(field))
         return ""
 
     def _is_within(self, value: float) -> bool:
@@ -551,21 +570,21 @@ class ScheduleForm(QWidget):
         self._trying = scheduling.trying
         self._shown: tuple[str, str] | None = None
         self.editors: dict[str, Editor] = {}
-        self.back = push_button("‹", self.tr("Back to the primitives (Esc)"))
-        self.back.setAccessibleName(self.tr("Back to the primitives"))
+        self.back = push_button("‹", _("Back to the primitives (Esc)"))
+        self.back.setAccessibleName(_("Back to the primitives"))
         self.back.setFixedWidth(26)
         self.back.setStyleSheet("padding: 0px")
         self.title = Label(role="title")
         self.about = Label(role="quiet", wraps=True)
         self.state = Label(wraps=True)
-        self.apply = push_button(self.tr("Apply"), look="primary")
+        self.apply = push_button(_("Apply"), look="primary")
         self.measure = push_button(
-            self.tr("Apply and measure"), self.tr("Apply it, check the values and time it")
+            _("Apply and measure"), _("Apply it, check the values and time it")
         )
-        self.force = QPushButton(self.tr("Apply anyway"))
+        self.force = QPushButton(_("Apply anyway"))
         self.keep = push_button(
-            self.tr("Keep as a draft"),
-            self.tr("Add it to the history as a failed step, to be edited later"),
+            _("Keep as a draft"),
+            _("Add it to the history as a failed step, to be edited later"),
         )
         self._rows = QWidget()
         self._form = QFormLayout(self._rows)
@@ -617,7 +636,7 @@ class ScheduleForm(QWidget):
         self.title.setText(move.name)
         self.about.setText(move.help or move.title)
         self.title.setToolTip(self.about.text())
-        self.apply.setText(self.tr("Change") if draft.edits else self.tr("Apply"))
+        self.apply.setText(_("Change") if draft.edits else _("Apply"))
         for field in move.fields:
             editor = editor_of(field, self._scheduling)
             editor.set_value(draft.primitive.arguments.get(field.name, field.default))
@@ -672,9 +691,9 @@ class ScheduleForm(QWidget):
             mark = "⚠" if error.unsafe else "✕"
             text, role = f"{mark} {error.message}", "wrong"
         elif preview is not None and preview.record is not None:
-            text, role = self.tr("✓ legal"), "right"
+            text, role = _("✓ legal"), "right"
         elif preview is not None:
-            text = self.tr("trying…")
+            text = _("trying…")
         self.state.setText(text)
         self.state.set_role(role)
         unsafe = error is not None and error.unsafe

@@ -18,6 +18,7 @@ from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.schedule import shown_name
 from lowerscope.core.model.schedule_records import ScheduleStep, Verdict
+from lowerscope.core.model.texts import _, _n
 
 SAME: dict[Verdict, tuple[str, str, str]] = {
     "same": ("✓ same", "right", "checked: it computes the same after this step"),
@@ -47,18 +48,18 @@ class ScheduleHistory(QWidget):
         self.context = PartsLabel()
         self.context.set_role("quiet")
         self.automatic = check_box(
-            self.tr("Measure after each step"), self.tr("Check and measure each step by itself")
+            _("Measure after each step"), _("Check and measure each step by itself")
         )
         self.all = push_button(
-            self.tr("Measure all"),
-            self.tr("Check and measure the function after each step that was not measured yet"),
+            _("Measure all"),
+            _("Check and measure the function after each step that was not measured yet"),
         )
-        self.undo = push_button(self.tr("Undo"), self.tr("Take the last change back (Ctrl+Z)"))
-        self.keep = push_button(self.tr("Save"), self.tr("Copy, save or load the schedule"))
+        self.undo = push_button(_("Undo"), _("Take the last change back (Ctrl+Z)"))
+        self.keep = push_button(_("Save"), _("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
-        self.strip = StepStrip(self.tr("Steps of the schedule"))
+        self.strip = StepStrip(_("Steps of the schedule"))
         head = head_of(
-            Label(self.tr("History"), role="title"),
+            Label(_("History"), role="title"),
             (self.context, 1),
             self.automatic,
             self.all,
@@ -91,9 +92,9 @@ class ScheduleHistory(QWidget):
         record, schedule = scheduling.record, scheduling.schedule
         self._show_cells()
         count = 0 if record is None else len(record.steps)
-        name = self.tr("unscheduled") if schedule is None else shown_name(schedule.variant)
-        steps = self.tr("1 step") if count == 1 else self.tr("{0} steps").format(count)
-        words = (name, steps, self.tr("time after each, on a log scale"))
+        name = _("unscheduled") if schedule is None else shown_name(schedule.variant)
+        steps = _n("1 step", "{count} steps", count)
+        words = (name, steps, _("time after each, on a log scale"))
         self.context.set_whole("" if record is None else " · ".join(words))
         for button in (self.all, self.keep):
             button.setEnabled(record is not None)
@@ -123,7 +124,7 @@ class ScheduleHistory(QWidget):
         )
         level = None
         if torch is not None:
-            level = (self.tr("torch {0}").format(duration_text(torch)), torch)
+            level = (_("torch {torch}", torch=duration_text(torch)), torch)
         self.strip.set_cells(cells, level)
         index = self._stepping.schedule_index
         place = len(record.steps) if index is None else min(index, len(record.steps))
@@ -133,20 +134,20 @@ class ScheduleHistory(QWidget):
         value, text, unsure = self._time(of)
         return StepCell(
             START,
-            self.tr("unscheduled"),
+            _("unscheduled"),
             value,
             text,
             unsure,
-            mark=self.tr("start"),
+            mark=_("start"),
             quiet=True,
-            tooltip=self.tr("Before the first step"),
+            tooltip=_("Before the first step"),
         )
 
     def _cell(self, place: int, step: ScheduleStep, of: Scheduled | None) -> StepCell:
         value, text, unsure = self._time(of)
         mark, role, said = self._mark(step, of)
         note = step.error.message.partition("\n")[0] if step.error is not None else step.comment
-        lines = (step.title, step.code, note, text and self.tr("takes {0}").format(text), said)
+        lines = (step.title, step.code, note, text and _("takes {text}", text=text), said)
         return StepCell(
             step.id,
             step.title,
@@ -170,9 +171,9 @@ class ScheduleHistory(QWidget):
     def _mark(self, step: ScheduleStep, of: Scheduled | None) -> tuple[str, str, str]:
         """Return the mark of a step, its role, and what it says in words."""
         if step.status == "off":
-            return self.tr("○ off"), "", self.tr("switched off")
+            return _("○ off"), "", _("switched off")
         if step.status == "failed":
-            return self.tr("✕ failed"), "wrong", ""
+            return _("✕ failed"), "wrong", ""
         checked = None if of is None else self._measurements.checked(of)
         return ("", "", "") if checked is None else SAME[checked.verdict]
 
@@ -240,9 +241,9 @@ class ScheduleHistory(QWidget):
         off = any(each.id == key and each.status == "off" for each in steps)
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(self.tr("Edit…"), self.edit_step)
-        menu.addAction(self.tr("Switch on") if off else self.tr("Switch off"), self.switch_step)
-        menu.addAction(self.tr("Insert before it"), self.insert_before)
+        menu.addAction(_("Edit…"), self.edit_step)
+        menu.addAction(_("Switch on") if off else _("Switch off"), self.switch_step)
+        menu.addAction(_("Insert before it"), self.insert_before)
         menu.addSeparator()
-        menu.addAction(self.tr("Delete"), self.remove_step)
+        menu.addAction(_("Delete"), self.remove_step)
         menu.popup(place)

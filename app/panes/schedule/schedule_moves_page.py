@@ -14,6 +14,7 @@ from lowerscope.app.kit.tables.choice_list import ChoiceList
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_tree import move_choices
 from lowerscope.core.model.schedule_records import Move
+from lowerscope.core.model.texts import _
 
 
 class ScheduleMovesPage(QWidget):
@@ -31,8 +32,8 @@ class ScheduleMovesPage(QWidget):
         self._scheduling = scheduling
         self._pointed = ""
         self.about = ElidedLabel(role="quiet")
-        self.choices = ChoiceList(self.tr("Primitives"), self.tr("Search primitives"))
-        head = row_of(None, Label(self.tr("Primitives"), role="title"), (self.about, 1), spacing=8)
+        self.choices = ChoiceList(_("Primitives"), _("Search primitives"))
+        head = row_of(None, Label(_("Primitives"), role="title"), (self.about, 1), spacing=8)
         column_of(self, head, (self.choices, 1), margins=(8, 6, 8, 4), spacing=4)
         self.choices.pointed.connect(self._point)
         self.choices.chosen.connect(self._choose)
@@ -66,15 +67,15 @@ class ScheduleMovesPage(QWidget):
             return "", ""
         if not self._scheduling.chosen:
             return (
-                self.tr("Select a loop or a block"),
-                self.tr("In the tree or in the script; with Ctrl or Shift, several."),
+                _("Select a loop or a block"),
+                _("In the tree or in the script; with Ctrl or Shift, several."),
             )
         if moves.are_deadly:
             return (
-                self.tr("No primitives are known"),
-                self.tr("The engine crashes on this selection; select other loops."),
+                _("No primitives are known"),
+                _("The engine crashes on this selection; select other loops."),
             )
-        nothing = "" if moves.all else self.tr("No primitive applies to the selection")
+        nothing = "" if moves.all else _("No primitive applies to the selection")
         return nothing, ""
 
     def _move(self, key: str) -> Move | None:
@@ -124,7 +125,7 @@ class ScheduleMenu(QFrame):
         self._pane = pane
         self.setProperty("floating", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setAccessibleName(self.tr("Primitives"))
+        self.setAccessibleName(_("Primitives"))
         self.page = ScheduleMovesPage(document, scheduling)
         column_of(self, self.page, margins=2, spacing=None)
         self.page.done.connect(self._close)

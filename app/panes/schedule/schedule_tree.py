@@ -20,6 +20,7 @@ from lowerscope.core.model.schedule_records import (
     Move,
     ScheduleRecord,
 )
+from lowerscope.core.model.texts import _
 
 # --- The rows of the workbench: the loop tree, the primitives, and the history ---
 
@@ -111,20 +112,18 @@ class ScheduleTree(TreeTable):
         self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
     ) -> None:
         super().__init__(
-            self.tr("Loop tree"),
+            _("Loop tree"),
             (
-                Column(self.tr("loop or block"), stretch=True),
-                Column(self.tr("extent"), numeric=True, width=76),
-                Column(
-                    self.tr("kind"), width=108, tooltip=self.tr("With annotations; of blocks: axes")
-                ),
+                Column(_("loop or block"), stretch=True),
+                Column(_("extent"), numeric=True, width=76),
+                Column(_("kind"), width=108, tooltip=_("With annotations; of blocks: axes")),
             ),
             parent,
         )
         self._document = document
         self._scheduling = scheduling
         self.setToolTip(
-            self.tr("Return goes to the primitives; S, R, P, V and U choose one by its letter")
+            _("Return goes to the primitives; S, R, P, V and U choose one by its letter")
         )
         self.rows_selected.connect(self._select)
         scheduling.changed.connect(self._show)
@@ -140,11 +139,11 @@ class ScheduleTree(TreeTable):
                 self.empty.set_text(problem.headline, problem.todo)
             elif not scheduling.function:
                 self.empty.set_text(
-                    self.tr("No function to schedule"),
-                    self.tr("Select a TensorIR function, or a node that has one."),
+                    _("No function to schedule"),
+                    _("Select a TensorIR function, or a node that has one."),
                 )
             else:
-                self.empty.set_text(self.tr("Reading {0}…").format(scheduling.function), "")
+                self.empty.set_text(_("Reading {function}…", function=scheduling.function), "")
         self.set_rows(() if record is None else tree_rows(record))
         self._show_selection()
 

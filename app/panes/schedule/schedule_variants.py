@@ -22,6 +22,7 @@ from lowerscope.core.model.recipe import Recipe, applied_to_model, applies_sched
 from lowerscope.core.model.schedule import APPLY_RULES, Schedule, fits, shown_name
 from lowerscope.core.model.schedule_records import ByRule, RuledFunction
 from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.texts import _, _n
 
 
 class LeftOver(QObject):
@@ -54,31 +55,36 @@ class LeftOver(QObject):
     def _words(self) -> str:
         names = ", ".join(dict.fromkeys(each.function for each in self.all))
         if len(self.all) == 1:
-            text = self.tr("A schedule fits no function any more: that of {0}.")
+            text = _("A schedule fits no function any more: that of {0}.")
         else:
-            text = self.tr("{1} schedules fit no function any more: those of {0}.")
-        where = self.tr("See Orphaned schedules in the mode Schedule.")
+            text = _("{1} schedules fit no function any more: those of {0}.")
+        where = _("See Orphaned schedules in the mode Schedule.")
         return f"{text.format(names, len(self.all))} {where}"
 
     def title(self, schedule: Schedule) -> str:
         """Return the name of a schedule and its number of steps."""
         count = len(schedule.primitives)
-        words = self.tr("{0} · {1} · 1 step") if count == 1 else self.tr("{0} · {1} · {2} steps")
-        return words.format(schedule.function, shown_name(schedule.variant), count)
+        return _n(
+            "{function} · {name} · 1 step",
+            "{function} · {name} · {count} steps",
+            count,
+            function=schedule.function,
+            name=shown_name(schedule.variant),
+        )
 
     def reason(self, schedule: Schedule) -> str:
         """Return why a schedule is not applied."""
         snapshot = self._document.snapshot
         there = snapshot is not None and schedule.function in snapshot.structures
         if there:
-            return self.tr("{0} computes something else now").format(schedule.function)
-        return self.tr("There is no {0}, and nothing of its structure").format(schedule.function)
+            return _("{function} computes something else now", function=schedule.function)
+        return _("There is no {function}, and nothing of its structure", function=schedule.function)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """A note on each, for the user, in one line."""
-        todo = self.tr("see Orphaned schedules in the mode Schedule")
-        words = self.tr("The schedule {0} is not applied. {1}; {2}")
+        todo = _("see Orphaned schedules in the mode Schedule")
+        words = _("The schedule {0} is not applied. {1}; {2}")
         return tuple(words.format(self.title(each), self.reason(each), todo) for each in self.all)
 
     def remove(self, schedule: Schedule) -> None:
@@ -89,7 +95,7 @@ class LeftOver(QObject):
 
     def try_here(self, schedule: Schedule) -> None:
         """Add its steps as a variant of the scheduled function, and enable it."""
-        name = schedule.variant or self.tr("from {0}").format(schedule.function)
+        name = schedule.variant or _("from {function}", function=schedule.function)
         self._add_variant(name, schedule.primitives)
 
     def copy(self, schedule: Schedule) -> None:
@@ -97,7 +103,7 @@ class LeftOver(QObject):
 
         def take(text: str) -> None:
             QGuiApplication.clipboard().setText(text)
-            self._document.notify(self.tr("Copied as apply_trace(sch)."), "info")
+            self._document.notify(_("Copied as apply_trace(sch)."), "info")
 
         params = ScheduleProgramQuery(schedule=schedule)
         self._queries.ask(params, take, self._document.report)
@@ -138,14 +144,20 @@ class SchedulingByRule(QObject):
             # Another function is scheduled by now.
             return
         if not ruled.primitives:
-            text = self.tr("No rule schedules {0}: {1}").format(self._function, ruled.reason)
+            text = _(
+                "No rule schedules {function}: {reason}",
+                function=self._function,
+                reason=ruled.reason,
+            )
             document.notify(text, "wrong")
             return
-        self._add_variant(self.tr("by rule"), ruled.primitives)
+        self._add_variant(_("by rule"), ruled.primitives)
         count = len(ruled.primitives)
-        steps = self.tr("1 step") if count == 1 else self.tr("{0} steps").format(count)
-        text = self.tr("The rule {0} has written {1}; the comments say why.").format(
-            ruled.rule, steps
+        steps = _n("1 step", "{count} steps", count)
+        text = _(
+            "The rule {rule} has written {steps}; the comments say why.",
+            rule=ruled.rule,
+            steps=steps,
         )
         document.notify(text, "info")
 
@@ -195,7 +207,7 @@ class RulesInModel(QObject):
         if self._of is not None and self._of[0] == recipe and self._of[1] is snapshot:
             return
         self._of, self.functions, self.problem = (recipe, snapshot), (), None
-        self.busy = self.tr("Scheduling by rules")
+        self.busy = _("Scheduling by rules")
         self._slot.ask(RulesQuery(recipe=recipe), self._take, self._take_problem)
         self.changed.emit()
 

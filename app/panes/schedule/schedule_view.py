@@ -34,6 +34,7 @@ from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.schedule import name_before_packing, shown_name
 from lowerscope.core.model.snapshot import FunctionRecord
+from lowerscope.core.model.texts import _
 
 LEFT, MIDDLE = 320, 292
 """Widths of the loops and primitives, and of the form and figures."""
@@ -63,7 +64,7 @@ class ScheduleView(Pane):
         build: BuildSteps,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("Schedule"), parent)
+        super().__init__(_("Schedule"), parent)
         self._document = document
         self._variants = variants
         self._scheduling = scheduling
@@ -79,23 +80,23 @@ class ScheduleView(Pane):
         self.variants = VariantTable(scheduling, variants, measurements)
         self.roofline = RooflineView(scheduling, measurements)
         self.menu = ScheduleMenu(document, scheduling, self)
-        self.function, self.variant = Field(self.tr("Function")), Field(self.tr("Variant"))
+        self.function, self.variant = Field(_("Function")), Field(_("Variant"))
         self.function_menu, self.variant_menu = QMenu(self), QMenu(self)
         self.function.set_menu(self.function_menu)
         self.variant.set_menu(self.variant_menu)
         self.by_rule = push_button(
-            self.tr("Auto-schedule"),
-            self.tr("Have a rule schedule the function: a variant whose steps say why"),
+            _("Auto-schedule"),
+            _("Have a rule schedule the function: a variant whose steps say why"),
         )
         self.tune = push_button(
-            self.tr("Tune…"), self.tr("Try many schedules on this machine, and keep the fastest")
+            _("Tune…"), _("Try many schedules on this machine, and keep the fastest")
         )
         self.left_over = QPushButton()
         self.left_over.setMenu(QMenu(self))
         self.left_over.hide()
         self.in_model = check_box(
-            self.tr("Apply to the model"),
-            self.tr("Add the step ApplySchedules to the end of the pipeline, so that Run uses it"),
+            _("Apply to the model"),
+            _("Add the step ApplySchedules to the end of the pipeline, so that Run uses it"),
         )
         self.standing = Standing(measurements)
         self.chooser = FunctionChooser(document, scheduling)
@@ -137,11 +138,11 @@ class ScheduleView(Pane):
         )
         # In a narrow window, the figures and the roofline share the place of the variants.
         self.facts = SegmentedSwitch(
-            self.tr("Facts on the function"),
+            _("Facts on the function"),
             (
-                Segment("variants", self.tr("Variants")),
-                Segment("figures", self.tr("Numbers")),
-                Segment("roofline", self.tr("Roofline")),
+                Segment("variants", _("Variants")),
+                Segment("figures", _("Numbers")),
+                Segment("roofline", _("Roofline")),
             ),
         )
         self.facts.changed.connect(self._show_facts)
@@ -160,7 +161,7 @@ class ScheduleView(Pane):
         self.whole.addWidget(self.rows)
         page = QWidget()
         column_of(page, bar, (self.whole, 1))
-        self.add_page("schedule", self.tr("Schedule"), page)
+        self.add_page("schedule", _("Schedule"), page)
         # The tool bar names the function, and has what a header has.
         self.header.hide()
         for widget, width in ((self.left, 220), (self.middle, 240), (self.code, 300)):
@@ -231,10 +232,10 @@ class ScheduleView(Pane):
         record, schedule = scheduling.record, scheduling.schedule
         has_function = bool(scheduling.function)
         self.whole.setCurrentWidget(self.rows if has_function else self.chooser)
-        shown = scheduling.function or self.tr("none selected")
-        self.function.set_lines((Part(self.tr("Function"), "quiet"), Part(shown, "strong")))
-        name = self.tr("unscheduled") if schedule is None else shown_name(schedule.variant)
-        self.variant.set_lines((Part(self.tr("Variant"), "quiet"), Part(name, "strong")))
+        shown = scheduling.function or _("none selected")
+        self.function.set_lines((Part(_("Function"), "quiet"), Part(shown, "strong")))
+        name = _("unscheduled") if schedule is None else shown_name(schedule.variant)
+        self.variant.set_lines((Part(_("Variant"), "quiet"), Part(name, "strong")))
         self.function.setEnabled(bool(scheduling.functions))
         for widget in (self.variant, self.by_rule, self.tune, self.in_model):
             widget.setEnabled(record is not None)
@@ -252,8 +253,8 @@ class ScheduleView(Pane):
         left_over = self._variants.left_over
         count = len(left_over.all)
         self.left_over.setVisible(count > 0)
-        self.left_over.setText(self.tr("⚠ {0} orphaned").format(count))
-        head = self.tr("Schedules of functions that no longer exist:")
+        self.left_over.setText(_("⚠ {count} orphaned", count=count))
+        head = _("Schedules of functions that no longer exist:")
         self.left_over.setToolTip("\n".join((head, *map(left_over.title, left_over.all))))
 
     def _show_draft(self) -> None:
@@ -327,14 +328,14 @@ class FunctionChooser(QWidget):
         self.title = Label(role="title")
         self.hint = Label(role="quiet", wraps=True)
         self.table = Table(
-            self.tr("Functions to schedule"),
+            _("Functions to schedule"),
             (
-                Column(self.tr("function"), width=220),
-                Column(self.tr("blocks"), numeric=True),
-                Column(self.tr("loops"), numeric=True),
-                Column(self.tr("iterations"), numeric=True, tooltip=self.tr("in one call")),
-                Column(self.tr("calls"), numeric=True),
-                Column(self.tr("called by"), stretch=True, width=160),
+                Column(_("function"), width=220),
+                Column(_("blocks"), numeric=True),
+                Column(_("loops"), numeric=True),
+                Column(_("iterations"), numeric=True, tooltip=_("in one call")),
+                Column(_("calls"), numeric=True),
+                Column(_("called by"), stretch=True, width=160),
             ),
         )
         self.empty = EmptyState()
@@ -360,18 +361,18 @@ class FunctionChooser(QWidget):
             return
         chosen = self._document.selection.chosen
         if chosen:
-            self.title.setText(self.tr("{0} has no TensorIR function").format(name_of(chosen[0])))
+            self.title.setText(_("{name} has no TensorIR function", name=name_of(chosen[0])))
         else:
-            self.title.setText(self.tr("No function selected"))
-        self.hint.setText(self.tr("Choose the function to schedule; the longest are at the top."))
+            self.title.setText(_("No function selected"))
+        self.hint.setText(_("Choose the function to schedule; the longest are at the top."))
         self.table.set_rows([self._row(each) for each in functions])
 
     def _nothing(self) -> tuple[str, str]:
         if self._document.snapshot is None:
             return nothing_words(self._document)
         return (
-            self.tr("The model has no TensorIR function"),
-            self.tr("Lower a node by TE, or add LegalizeOps to the pipeline."),
+            _("The model has no TensorIR function"),
+            _("Lower a node by TE, or add LegalizeOps to the pipeline."),
         )
 
     def _choose(self, key: str) -> None:

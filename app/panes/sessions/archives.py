@@ -32,6 +32,7 @@ from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.sessions import Archive, folder_for, is_archive, read_archive, unpack
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Cancelled, LowerscopeError, Problem
+from lowerscope.core.model.texts import _
 
 
 class Archives(QObject):
@@ -120,16 +121,18 @@ class UnpackDialog(Dialog):
     def __init__(self, archive: Archive, folder: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._name = archive.path.stem
-        self.setWindowTitle(self.tr("Unpack a session"))
-        text = self.tr(
-            "{0} has a session and the files that it needs. Unpacking runs none of them: before a"
-            " file of code runs, you are asked."
+        self.setWindowTitle(_("Unpack a session"))
+        text = _(
+            "{name} has a session and the files that it needs. Unpacking runs none of them: "
+            "before a"
+            " file of code runs, you are asked.",
+            name=archive.path.name,
         )
-        words = Label(text.format(archive.path.name))
+        words = Label(text)
         words.setWordWrap(True)
         self.files = QTreeWidget()
-        self.files.setAccessibleName(self.tr("Files in the archive"))
-        self.files.setHeaderLabels([self.tr("file"), self.tr("size")])
+        self.files.setAccessibleName(_("Files in the archive"))
+        self.files.setHeaderLabels([_("file"), _("size")])
         self.files.setRootIsDecorated(False)
         self.files.setUniformRowHeights(True)
         for name, size in archive.sizes.items():
@@ -142,15 +145,15 @@ class UnpackDialog(Dialog):
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self.files.headerItem().setTextAlignment(1, _RIGHT)
         self.folder = QLineEdit(str(folder))
-        self.folder.setAccessibleName(self.tr("Folder to unpack to"))
-        self.browse = QPushButton(self.tr("Browse…"))
+        self.folder.setAccessibleName(_("Folder to unpack to"))
+        self.browse = QPushButton(_("Browse…"))
         self.browse.setAutoDefault(False)
         self.browse.clicked.connect(self._browse)
         self.banner = Banner(wraps=True)
         self.progress = ProgressLine()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.unpack = buttons.addButton(
-            self.tr("Unpack and open"), QDialogButtonBox.ButtonRole.ActionRole
+            _("Unpack and open"), QDialogButtonBox.ButtonRole.ActionRole
         )
         buttons.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
         self.unpack.setDefault(True)
@@ -185,14 +188,14 @@ class UnpackDialog(Dialog):
 
     def _browse(self) -> None:
         path = QFileDialog.getExistingDirectory(
-            self, self.tr("Folder to unpack in"), str(Path(self.folder.text()).parent)
+            self, _("Folder to unpack in"), str(Path(self.folder.text()).parent)
         )
         if path:
             self.folder.setText(str(Path(path) / self._name))
 
     def _lay_out(self, words: Label, buttons: QDialogButtonBox) -> None:
         place = QHBoxLayout()
-        label = Label(self.tr("Folder"))
+        label = Label(_("Folder"))
         label.setBuddy(self.folder)
         place.addWidget(label)
         place.addWidget(self.folder, 1)

@@ -15,6 +15,7 @@ from lowerscope.app.panes.sessions.sessions import Sessions
 from lowerscope.app.panes.sessions.source_watch import SourceWatch
 from lowerscope.core.files.sessions import SUFFIX
 from lowerscope.core.files.sources import is_in_memory
+from lowerscope.core.model.texts import _
 
 
 def keeping_sessions(
@@ -25,23 +26,22 @@ def keeping_sessions(
     open_session: Callable[[str], None],
 ) -> tuple[Command, ...]:
     """Return the commands."""
-    tr = host.tr
     return (
         Command(
             "save-session",
-            tr("Sa&ve session as…"),
+            _("Sa&ve session as…"),
             partial(save_as, host, document, sessions),
             "Ctrl+S",
             enabled=document.is_open,
         ),
         Command(
             "reopen",
-            tr("Reopen where &I was"),
+            _("Reopen where &I was"),
             partial(reopen, document, sessions, open_session),
         ),
         Command(
             "watch",
-            tr("Read files again when they are &saved"),
+            _("Read files again when they are &saved"),
             watch.switch,
             checked=lambda: watch.on,
         ),
@@ -53,27 +53,28 @@ def save_as(host: Host, document: Document, sessions: Sessions) -> None:
     snapshot = document.snapshot
     if snapshot is None:
         return
-    tr = host.tr
     name = str(sessions.path or f"{snapshot.model.title}{SUFFIX}")
-    path, _ = QFileDialog.getSaveFileName(
-        host.widget, tr("Save the session"), name, tr("Sessions (*{0})").format(SUFFIX)
+    path, _unused = QFileDialog.getSaveFileName(
+        host.widget, _("Save the session"), name, _("Sessions (*{suffix})", suffix=SUFFIX)
     )
     if path:
         sessions.save_as(path)
         recipe = document.recipe
         if recipe is not None and is_in_memory(recipe):
-            text = tr(
-                "{0} lives in the memory of the Python process that made it: the session has all"
-                " choices, but cannot be opened again."
+            text = _(
+                "{title} lives in the memory of the Python process that made it: the session "
+                "has all"
+                " choices, but cannot be opened again.",
+                title=snapshot.model.title,
             )
-            document.notify(text.format(snapshot.model.title), "info")
+            document.notify(text, "info")
 
 
 def reopen(document: Document, sessions: Sessions, open_session: Callable[[str], None]) -> None:
     """Open the last session."""
     path = sessions.last()
     if path is None:
-        document.notify(document.tr("There is no session to reopen."), "info")
+        document.notify(_("There is no session to reopen."), "info")
     else:
         open_session(str(path))
 
@@ -84,5 +85,5 @@ def title(document: Document, sessions: Sessions) -> str:
     parts = [] if snapshot is None else [snapshot.model.title]
     if path is not None:
         words = "{0} [read-only]" if sessions.read_only else "{0}"
-        parts.append(document.tr(words).format(Path(path).stem))
+        parts.append(_(words).format(Path(path).stem))
     return " – ".join([*parts, "Lowerscope"])

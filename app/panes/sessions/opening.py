@@ -26,6 +26,7 @@ from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json, with_source
 from lowerscope.core.model.schedule import with_unique_names
+from lowerscope.core.model.texts import _
 
 SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
 
@@ -64,11 +65,11 @@ class Opening(QObject):
 
     def choose_file(self) -> str:
         """Select a file to open in a dialog; return its path, empty if cancelled."""
-        path, _ = QFileDialog.getOpenFileName(
+        path, _unused = QFileDialog.getOpenFileName(
             self._window,
-            self.tr("Open a model or a session"),
+            _("Open a model or a session"),
             self._folder,
-            self.tr("Models and sessions (*.py *.pt2 *.lowerscope *.zip);;All files (*)"),
+            _("Models and sessions (*.py *.pt2 *.lowerscope *.zip);;All files (*)"),
         )
         if path:
             self._folder = str(Path(path).parent)
@@ -144,11 +145,15 @@ class Opening(QObject):
         from lowerscope.app.kit.dialogs import LineQuestion
         from lowerscope.app.kit.help_key import offer_help
 
-        text = self.tr("{0}: {1}. Give them as JSON.")
+        text = _(
+            "{name}: {what}. Give them as JSON.",
+            name=Path(refused.source.spec).name,
+            what=problem.what,
+        )
         dialog = LineQuestion(
-            self.tr("Arguments"),
-            text.format(Path(refused.source.spec).name, problem.what),
-            self.tr("Open"),
+            _("Arguments"),
+            text,
+            _("Open"),
             problem.choices[0] if problem.choices else "{}",
             self._window,
         )
@@ -178,9 +183,9 @@ class EntryDialog(Dialog):
 
     def __init__(self, file: str, choices: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle(self.tr("Choose what to open"))
+        self.setWindowTitle(_("Choose what to open"))
         self.list = QListWidget()
-        self.list.setAccessibleName(self.tr("Candidates"))
+        self.list.setAccessibleName(_("Candidates"))
         # The style determines the height of rows once it has been applied to the list.
         self.list.ensurePolished()
         self.list.addItems(list(choices))
@@ -192,7 +197,7 @@ class EntryDialog(Dialog):
         buttons.button(QDialogButtonBox.StandardButton.Open).setProperty("primary", True)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        question = Label(self.tr("{0} has several models.").format(file))
+        question = Label(_("{file} has several models.", file=file))
         question.setWordWrap(True)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 12)

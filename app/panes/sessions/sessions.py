@@ -35,6 +35,7 @@ from lowerscope.core.files.sessions import (
 from lowerscope.core.files.sources import is_in_memory
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Recipe, WindowLayout, document_of, with_trust
+from lowerscope.core.model.texts import _
 
 # --- Files of sessions, each locked by one window at a time ---
 
@@ -256,10 +257,10 @@ class Sessions(QObject):
         if place is not None and not (recipe is not None and is_in_memory(recipe)):
             self._settings.set_last_session(str(place.path))
         if place is not None and place.hindrance:
-            text = self.tr("{0} is in a folder that cannot be written: nothing is saved here. {1}")
+            text = _("{0} is in a folder that cannot be written: nothing is saved here. {1}")
             if place.hindrance == "window":
-                text = self.tr("Another window has {0} open: nothing is saved here. {1}")
-            todo = self.tr("File → Save session as… keeps it in a file of its own.")
+                text = _("Another window has {0} open: nothing is saved here. {1}")
+            todo = _("File → Save session as… keeps it in a file of its own.")
             self._document.notify(text.format(place.path.name, todo), "wrong")
         self.changed.emit()
 
@@ -274,9 +275,9 @@ class Sessions(QObject):
             return
         names = ", ".join(Path(each).name for each in looked.result())
         count = len(self._document.notes)
-        text = self.tr("Changed since the session was saved: {0}.").format(names)
+        text = _("Changed since the session was saved: {names}.", names=names)
         if count:
-            more = self.tr("What no longer applies is kept, and listed in Problems.")
+            more = _("What no longer applies is kept, and listed in Problems.")
             text = f"{text} {more}"
         self._document.notify(text, "info")
 
@@ -296,10 +297,10 @@ class Sessions(QObject):
             written = {} if self._place is None else self._place.written
             place = place_at(path, automatic=False, written=written)
             if place.hindrance:
-                what = self.tr("nothing can be written there")
+                what = _("nothing can be written there")
                 if place.hindrance == "window":
-                    what = self.tr("another window has this session open")
-                todo = self.tr("Choose another file")
+                    what = _("another window has this session open")
+                todo = _("Choose another file")
                 self._document.report(Problem(what=what, where=str(path), todo=todo))
                 return
             self._take(place)
@@ -397,11 +398,11 @@ class Sessions(QObject):
             self._place = replace(self._place, written=written)
             name = self._place.path.name
             if trouble is not None:
-                text = self.tr("The session is saved again, in {0}.")
-                self._document.notify(text.format(name), "info")
+                text = _("The session is saved again, in {name}.", name=name)
+                self._document.notify(text, "info")
             elif self._is_gone:
-                text = self.tr("{0} was gone: it has been saved anew.")
-                self._document.notify(text.format(name), "info")
+                text = _("{name} was gone: it has been saved anew.", name=name)
+                self._document.notify(text, "info")
         self.saved.emit()
 
     def _complain(self, problem: Problem) -> None:
@@ -418,6 +419,6 @@ class Sessions(QObject):
         try:
             return new_place(folder)
         except OSError as error:
-            text = self.tr("the session cannot be saved ({0})").format(error.strerror)
+            text = _("the session cannot be saved ({strerror})", strerror=error.strerror)
             self._complain(Problem(what=text, where=str(folder)))
             return None

@@ -13,6 +13,7 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.core.files.sessions import files_of
 from lowerscope.core.files.sources import PREFIX, neighbours
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
 
 SETTLED_MS = 200
 """Quiet period before a file counts as saved: editors write in several steps."""
@@ -93,8 +94,8 @@ class SourceWatch(QObject):
         )
         if saved:
             names = ", ".join(Path(path).name for path in saved)
-            text = self.tr("{0} was saved: it is read again, with all choices kept.")
-            self._document.notify(text.format(names), "info")
+            text = _("{names} was saved: it is read again, with all choices kept.", names=names)
+            self._document.notify(text, "info")
             self.saved.emit(saved)
             running = self._document.running
             self._document.reload()
@@ -105,10 +106,12 @@ class SourceWatch(QObject):
         names = ", ".join(sorted(Path(path).name for path in gone - self._gone))
         self._gone = frozenset(gone)
         if names:
-            text = self.tr(
-                "{0} is gone: the window shows what it had, and reads it again when it is back."
+            text = _(
+                "{names} is gone: the window shows what it had, and reads it again when it is "
+                "back.",
+                names=names,
             )
-            self._document.notify(text.format(names), "wrong")
+            self._document.notify(text, "wrong")
 
 
 _GONE = (0, -1)

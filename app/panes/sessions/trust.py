@@ -31,6 +31,7 @@ from lowerscope.core.files.sessions import files_of
 from lowerscope.core.files.sources import PREFIX, database_files, neighbours
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
 
 
 class Trusting(QObject):
@@ -228,15 +229,15 @@ class RunCodeDialog(Dialog):
     ) -> None:
         super().__init__(parent)
         several = len(paths) > 1
-        self.setWindowTitle(self.tr("Run these files?") if several else self.tr("Run this file?"))
+        self.setWindowTitle(_("Run these files?") if several else _("Run this file?"))
         if several:
-            text = self.tr("Opening runs these files as programs: {0}.")
-            again = self.tr("Since they were opened here, these have changed: {0}.")
-            first = self.tr("They have not been opened here before.")
+            text = _("Opening runs these files as programs: {0}.")
+            again = _("Since they were opened here, these have changed: {0}.")
+            first = _("They have not been opened here before.")
         else:
-            text = self.tr("Opening runs {0} as a program.")
-            again = self.tr("It has changed since it was opened here.")
-            first = self.tr("It has not been opened here before.")
+            text = _("Opening runs {0} as a program.")
+            again = _("It has changed since it was opened here.")
+            first = _("It has not been opened here before.")
         since = again.format(_names(changed)) if changed else first
         question = Label(f"{text.format(_names(paths))} {confinement} {since}")
         question.setWordWrap(True)
@@ -244,7 +245,7 @@ class RunCodeDialog(Dialog):
         self.shown: dict[str, str] = {}
         far: list[str] = []
         self.files = QTabWidget()
-        self.files.setAccessibleName(self.tr("What stands in it"))
+        self.files.setAccessibleName(_("What stands in it"))
         self.files.setDocumentMode(True)
         for path in paths:
             view = CodeView(Path(path).name)
@@ -258,7 +259,7 @@ class RunCodeDialog(Dialog):
         if far:
             question.setText(f"{question.text()} {' '.join(far)}")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        words = self.tr("Run them") if several else self.tr("Run it")
+        words = _("Run them") if several else _("Run it")
         self.run = buttons.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)
         self.run.setAutoDefault(False)
         cancel = buttons.button(QDialogButtonBox.StandardButton.Cancel)
@@ -277,7 +278,7 @@ class RunCodeDialog(Dialog):
 
     def _far(self, path: str, lines: Sequence[int]) -> str:
         """Return a warning about text to the right of the visible part."""
-        text = self.tr("Scroll to the right in {0}, where lines are long: {1}.")
+        text = _("Scroll to the right in {0}, where lines are long: {1}.")
         numbers = ", ".join(map(str, lines[:MOST_LINES]))
         return text.format(
             Path(path).name, numbers if len(lines) <= MOST_LINES else f"{numbers}, …"
@@ -293,7 +294,7 @@ class RunCodeDialog(Dialog):
         text = readable_source(content)
         if len(text) > MOST:
             # A truncated file must not look complete.
-            more = self.tr("What follows is too long to be shown: look at it in an editor")
+            more = _("What follows is too long to be shown: look at it in an editor")
             text = f"# {more}\n\n{text[:MOST]}"
         return text
 

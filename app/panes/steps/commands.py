@@ -31,6 +31,7 @@ from lowerscope.core.model.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.model.snapshot import Preset
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.panes.steps.pipeline_view import PipelineView
@@ -112,8 +113,8 @@ class PipelineEditing(QObject):
     def save(self) -> None:
         """Select a file in a dialog, and save the pipeline to it."""
         recipe = self._document.wanted
-        path, _ = QFileDialog.getSaveFileName(
-            self._host.widget, self.tr("Save the pipeline"), "pipeline.json", self.tr(FILES)
+        path, _unused = QFileDialog.getSaveFileName(
+            self._host.widget, _("Save the pipeline"), "pipeline.json", _(FILES)
         )
         if recipe is None or not path:
             return
@@ -124,14 +125,12 @@ class PipelineEditing(QObject):
         except LowerscopeError as error:
             self._document.report(error.problem)
         else:
-            self._document.notify(
-                self.tr("Saved; --pipeline {0} takes it, too.").format(path), "info"
-            )
+            self._document.notify(_("Saved; --pipeline {path} takes it, too.", path=path), "info")
 
     def load(self) -> None:
         """Select a file in a dialog, and load its pipeline."""
-        path, _ = QFileDialog.getOpenFileName(
-            self._host.widget, self.tr("Load a pipeline"), "", self.tr(FILES)
+        path, _unused = QFileDialog.getOpenFileName(
+            self._host.widget, _("Load a pipeline"), "", _(FILES)
         )
         if not path:
             return
@@ -147,7 +146,6 @@ class PipelineEditing(QObject):
 
 def binding(document: Document, pipeline: PipelineEditing) -> tuple[Command, ...]:
     """Return the switches for the model's parameters."""
-    tr = pipeline.tr
 
     def binds() -> bool:
         return document.wanted is not None and binds_params(document.wanted)
@@ -163,14 +161,14 @@ def binding(document: Document, pipeline: PipelineEditing) -> tuple[Command, ...
     return (
         Command(
             "params-as-inputs",
-            tr("Parameters as &inputs"),
+            _("Parameters as &inputs"),
             pipeline.keep_params,
             enabled=document.has_torch,
             checked=are_inputs,
         ),
         Command(
             "bind-params",
-            tr("&Bind parameters (BindParams)"),
+            _("&Bind parameters (BindParams)"),
             pipeline.bind_params,
             enabled=can_bind,
             checked=binds,
@@ -186,7 +184,6 @@ def passes(
     load_passes: Callable[[], None],
 ) -> tuple[Command, ...]:
     """Return the commands of the menu Passes."""
-    tr = pipeline.tr
 
     def has_steps() -> bool:
         return bool(stepping.lines(stepping.section))
@@ -198,11 +195,11 @@ def passes(
         return document.wanted is not None and preset_of(document.wanted) is preset
 
     sections: tuple[tuple[Section, str], ...] = (
-        ("translate", tr("Steps of the &translation")),
-        ("passes", tr("Steps of the pa&sses")),
-        ("schedule", tr("Steps of the s&chedule")),
-        ("build", tr("Steps of the &build")),
-        ("run", tr("Steps of the r&un")),
+        ("translate", _("Steps of the &translation")),
+        ("passes", _("Steps of the pa&sses")),
+        ("schedule", _("Steps of the s&chedule")),
+        ("build", _("Steps of the &build")),
+        ("run", _("Steps of the r&un")),
     )
 
     def edit(
@@ -214,40 +211,40 @@ def passes(
     return (
         Command(
             "next-step",
-            tr("&Next step"),
+            _("&Next step"),
             partial(stepping.step, 1),
             "F10",
             enabled=has_steps,
         ),
         Command(
             "previous-step",
-            tr("&Previous step"),
+            _("&Previous step"),
             partial(stepping.step, -1),
             "F7",
             enabled=has_steps,
         ),
-        Command("first-step", tr("&First step"), stepping.first, "Alt+Home", enabled=has_steps),
-        Command("last-step", tr("&Last step"), stepping.last, "Alt+End", enabled=has_steps),
+        Command("first-step", _("&First step"), stepping.first, "Alt+Home", enabled=has_steps),
+        Command("last-step", _("&Last step"), stepping.last, "Alt+End", enabled=has_steps),
         Command(
-            "play", tr("Play or pause"), stepping.play_or_pause, "Ctrl+Space", enabled=has_steps
+            "play", _("Play or pause"), stepping.play_or_pause, "Ctrl+Space", enabled=has_steps
         ),
         Command(
             "play-until",
-            tr("Play &until the selection changes"),
+            _("Play &until the selection changes"),
             node_steps.play_until_changed,
             "Ctrl+Shift+Space",
             enabled=lambda: bool(node_steps.selected()),
         ),
         Command(
             "leave-steps",
-            tr("L&eave the steps"),
+            _("L&eave the steps"),
             stepping.leave,
             "Escape",
             enabled=lambda: stepping.here is not None,
         ),
         Command(
             "hide-unchanged",
-            tr("&Fold unchanged steps"),
+            _("&Fold unchanged steps"),
             pipeline.hide_unchanged,
             "Ctrl+H",
             checked=lambda: stepping.filter.hide_unchanged,
@@ -262,20 +259,18 @@ def passes(
             )
             for section, text in sections
         ),
-        edit("add-pass", tr("&Add a pass…"), "add_pass", shortcut="Ctrl+P", line=True),
-        edit("step-options", tr("&Options of the step…"), "edit_options", shortcut="Ctrl+Shift+O"),
-        edit("switch-step", tr("S&witch the step off or on"), "switch"),
-        edit("duplicate-step", tr("Duplicate the step"), "duplicate", shortcut="Ctrl+Shift+U"),
-        edit("break-pass", tr("Stop at this pass when playing"), "toggle_break"),
-        edit("delete-step", tr("&Delete the step"), "remove"),
-        edit("move-step-up", tr("Move the step up"), "move_step", -1, shortcut="Ctrl+Shift+Up"),
-        edit(
-            "move-step-down", tr("Move the step down"), "move_step", 1, shortcut="Ctrl+Shift+Down"
-        ),
+        edit("add-pass", _("&Add a pass…"), "add_pass", shortcut="Ctrl+P", line=True),
+        edit("step-options", _("&Options of the step…"), "edit_options", shortcut="Ctrl+Shift+O"),
+        edit("switch-step", _("S&witch the step off or on"), "switch"),
+        edit("duplicate-step", _("Duplicate the step"), "duplicate", shortcut="Ctrl+Shift+U"),
+        edit("break-pass", _("Stop at this pass when playing"), "toggle_break"),
+        edit("delete-step", _("&Delete the step"), "remove"),
+        edit("move-step-up", _("Move the step up"), "move_step", -1, shortcut="Ctrl+Shift+Up"),
+        edit("move-step-down", _("Move the step down"), "move_step", 1, shortcut="Ctrl+Shift+Down"),
         *(
             Command(
                 f"pipeline-{preset.name}",
-                tr("Pipeline: {0}").format(preset.title),
+                _("Pipeline: {title}", title=preset.title),
                 partial(pipeline.choose, preset.steps),
                 enabled=document.is_open,
                 checked=partial(is_pipeline, preset),
@@ -285,14 +280,14 @@ def passes(
         ),
         Command(
             "save-pipeline",
-            tr("Sa&ve the pipeline as a preset…"),
+            _("Sa&ve the pipeline as a preset…"),
             pipeline.save,
             enabled=document.is_open,
         ),
-        Command("load-pipeline", tr("Load a p&reset…"), pipeline.load, enabled=document.is_open),
+        Command("load-pipeline", _("Load a p&reset…"), pipeline.load, enabled=document.is_open),
         Command(
             "load-passes",
-            tr("Load passes of &your own…"),
+            _("Load passes of &your own…"),
             load_passes,
             enabled=document.is_open,
         ),

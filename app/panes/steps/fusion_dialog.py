@@ -14,6 +14,7 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import WhyFusedQuery
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.why import FusionAnswer
 
 WIDTH = 520
@@ -38,14 +39,14 @@ class FusionDialog(Dialog):
         super().__init__(parent)
         self._document = document
         self._asked = (one, other)
-        self.setWindowTitle(self.tr("Why fused, or not"))
+        self.setWindowTitle(_("Why fused, or not"))
         self.one, self.other = QLineEdit(one), QLineEdit(other)
         form = QFormLayout()
         for title, line in (
-            (self.tr("First node"), self.one),
-            (self.tr("Second node"), self.other),
+            (_("First node"), self.one),
+            (_("Second node"), self.other),
         ):
-            line.setPlaceholderText(self.tr("Node, binding or function"))
+            line.setPlaceholderText(_("Node, binding or function"))
             line.setAccessibleName(title)
             line.editingFinished.connect(self._ask)
             label = Label(title)
@@ -94,7 +95,7 @@ class FusionDialog(Dialog):
                 self._hint()
 
     def _hint(self) -> None:
-        self._say("", self.tr("Select two nodes before, or type their names."))
+        self._say("", _("Select two nodes before, or type their names."))
 
     def _say(self, head: str, text: str, cites: str = "", role: str = "title") -> None:
         self.head.setText(head)
@@ -107,18 +108,18 @@ class FusionDialog(Dialog):
 
     def _set_busy(self, busy: bool) -> None:
         if busy:
-            self._say("", self.tr("Explaining the fusion…"))
+            self._say("", _("Explaining the fusion…"))
 
     def _show(self, answer: FusionAnswer) -> None:
         self._answer = answer
-        head = self.tr("Fused") if answer.fused else self.tr("Not fused")
-        self._say(head, f"{answer.text}.", self.tr("From: {}").format(" · ".join(answer.cites)))
+        head = _("Fused") if answer.fused else _("Not fused")
+        self._say(head, f"{answer.text}.", _("From: {cites}", cites=" · ".join(answer.cites)))
         if answer.change is not None:
             self.apply.setText(answer.change.text)
             self.apply.show()
 
     def _refuse(self, problem: Problem) -> None:
-        self._say(self.tr("No explanation"), problem.line(), role="wrong")
+        self._say(_("No explanation"), problem.line(), role="wrong")
 
     def _apply(self) -> None:
         change = None if self._answer is None else self._answer.change
@@ -136,4 +137,4 @@ def explaining(host: Host, document: Document, queries: Queries) -> Command:
         chosen = [*document.selection.chosen, "", ""]
         FusionDialog(document, queries, chosen[0], chosen[1], host.widget).pop_up()
 
-    return Command("why-fused", host.tr("&Why fused, or not…"), explain, enabled=document.is_open)
+    return Command("why-fused", _("&Why fused, or not…"), explain, enabled=document.is_open)

@@ -30,6 +30,7 @@ from lowerscope.app.panes.steps.option_values import WORDS, option_text, option_
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue, Step
 from lowerscope.core.model.snapshot import PassOption, PassType
+from lowerscope.core.model.texts import _
 
 # --- The description of a pass, and fields for its options ---
 
@@ -59,7 +60,7 @@ class PassForm(QWidget):
         self.doc = PlainTextEdit()
         self.doc.setReadOnly(True)
         self.doc.setFont(code_font())
-        self.doc.setAccessibleName(self.tr("Docstring"))
+        self.doc.setAccessibleName(_("Docstring"))
         self.doc.setTabChangesFocus(True)
         self.doc.document().setDocumentMargin(0)
         column = QVBoxLayout(self)
@@ -121,12 +122,12 @@ class PassForm(QWidget):
 
     def _field(self, option: PassOption, values: Mapping[str, OptionValue]) -> Field:
         given = option_text(values[option.name]) if option.name in values else ""
-        default = (option.required and self.tr("required")) or option_text(option.default)
+        default = (option.required and _("required")) or option_text(option.default)
         choices = ("true", "false") if option.kind == "bool" else option.choices
         field: Field
         if choices:
             field = QComboBox()
-            field.addItem(self.tr("{0} (default)").format(default), "")
+            field.addItem(_("{default} (default)", default=default), "")
             for choice in (*choices, *(("null",) if option.nullable else ())):
                 field.addItem(choice, choice)
             field.setCurrentIndex(max(0, field.findData(given)))
@@ -166,15 +167,15 @@ class PassDialog(Dialog):
         self._types: dict[str, PassType] = {}
         self.chosen: Step | None = None
         adds = step is None
-        self.setWindowTitle(self.tr("Add a pass") if adds else self.tr("Options of the step"))
+        self.setWindowTitle(_("Add a pass") if adds else _("Options of the step"))
         self.form = PassForm()
         self.form.edited.connect(self._check)
         self.list = QTreeWidget()
         self.line = FindLine(self.list)
-        self.line.setPlaceholderText(self.tr("Search names and summaries"))
-        self.line.setAccessibleName(self.tr("Filter passes"))
+        self.line.setPlaceholderText(_("Search names and summaries"))
+        self.line.setAccessibleName(_("Filter passes"))
         self.line.textChanged.connect(self._filter)
-        self.list.setAccessibleName(self.tr("Passes"))
+        self.list.setAccessibleName(_("Passes"))
         self.list.setColumnCount(2)
         self.list.setHeaderHidden(True)
         self.list.setRootIsDecorated(False)
@@ -182,13 +183,13 @@ class PassDialog(Dialog):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
-        none = self.tr("Names and summaries are searched; each word has to be in one.")
+        none = _("Names and summaries are searched; each word has to be in one.")
         self._found = QStackedWidget()
         self._found.addWidget(self.list)
-        self._found.addWidget(EmptyState(self.tr("No such pass"), none))
+        self._found.addWidget(EmptyState(_("No such pass"), none))
         self.list.currentItemChanged.connect(self._show_current)
         self.list.itemActivated.connect(self.accept)
-        self.count = Label(self.tr("asking the engine…"))
+        self.count = Label(_("asking the engine…"))
         self.count.setProperty("role", "quiet")
         self.wrong = Label()
         self.wrong.setProperty("role", "wrong")
@@ -196,7 +197,7 @@ class PassDialog(Dialog):
         ok, cancel = QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel
         self.buttons = QDialogButtonBox(ok | cancel)
         self.ok = self.buttons.button(ok)
-        self.ok.setText(self.tr("Add") if adds else self.tr("Apply"))
+        self.ok.setText(_("Add") if adds else _("Apply"))
         self.ok.setProperty("primary", True)
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
@@ -278,7 +279,7 @@ class PassDialog(Dialog):
         self._found.setCurrentIndex(1 if self._types and best is None else 0)
         if self._types:
             self.count.setText(
-                self.tr("{0} of {1} passes").format(len(self.shown()), len(self._types))
+                _("{count} of {types} passes", count=len(self.shown()), types=len(self._types))
             )
 
     def _show_current(self) -> None:
@@ -291,7 +292,7 @@ class PassDialog(Dialog):
     def _show_type(self, type_: PassType | None, values: Mapping[str, OptionValue]) -> None:
         self.form.show_pass(type_, values)
         if type_ is None and self._step is not None:
-            self.wrong.setText(self.tr("There is no pass {0}").format(self._step.name))
+            self.wrong.setText(_("There is no pass {name}", name=self._step.name))
         self._check()
 
     def _read(self) -> Step | None:

@@ -32,6 +32,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
 from lowerscope.core.model.recipe import Recipe, Step, changed, inserted, moved, removed
 from lowerscope.core.model.snapshot import PassType
+from lowerscope.core.model.texts import _, _n
 
 
 class PipelineView(Pane):
@@ -49,7 +50,7 @@ class PipelineView(Pane):
         run_steps: RunSteps,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("Steps"), parent)
+        super().__init__(_("Steps"), parent)
         self._document = document
         self._queries = queries
         self._pins = pins
@@ -60,23 +61,23 @@ class PipelineView(Pane):
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
-        self.list = StepList(self.tr("Steps"))
+        self.list = StepList(_("Steps"))
         self.add = push_button(
-            self.tr("Add pass"), self.tr("Add a pass from the catalogue, after the selected step")
+            _("Add pass"), _("Add a pass from the catalogue, after the selected step")
         )
-        self.step = IconButton("more", self.tr("Commands for the selected step"))
+        self.step = IconButton("more", _("Commands for the selected step"))
         self.step.setPopupMode(IconButton.ToolButtonPopupMode.InstantPopup)
         self.step.setMenu(QMenu(self))
         self.step.menu().aboutToShow.connect(self._fill_step_menu)
         self.filter = filter_field(
-            self.tr("Filter by pass or function"),
-            self.tr("Filter by the name of a pass, or of a function that it changed"),
+            _("Filter by pass or function"),
+            _("Filter by the name of a pass, or of a function that it changed"),
         )
         self.filter.textChanged.connect(self._filter)
-        self.back = IconButton("left", self.tr("Previous step (F7)"))
-        self.on = IconButton("right", self.tr("Next step (F10)"))
-        self.play = push_button(self.tr("Play"))
-        self.slider = StepSlider(self.tr("Step"))
+        self.back = IconButton("left", _("Previous step (F7)"))
+        self.on = IconButton("right", _("Next step (F10)"))
+        self.play = push_button(_("Play"))
+        self.slider = StepSlider(_("Step"))
         self._lay_out()
         self.add.clicked.connect(self.add_pass)
         self.back.clicked.connect(self._step_back)
@@ -114,7 +115,7 @@ class PipelineView(Pane):
         foot.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.play.setFixedWidth(self.play.sizeHint().width() + 26)
         column_of(page, strip, (self.list, 1), foot)
-        self.add_page("steps", self.tr("Steps"), page)
+        self.add_page("steps", _("Steps"), page)
         self.header.tabs.hide()
         self.add_corner(self.add)
         self.add_corner(self.step)
@@ -252,10 +253,10 @@ class PipelineView(Pane):
         same = shown is not None and shown.source == wanted.source
         lines = stepping.lines(section) if same else ()
         titles: dict[Section, str] = {
-            "translate": self.tr("Translate"),
-            "passes": self.tr("Passes"),
-            "build": self.tr("Build"),
-            "run": self.tr("Run"),
+            "translate": _("Translate"),
+            "passes": _("Passes"),
+            "build": _("Build"),
+            "run": _("Run"),
         }
         line = stepping.line
         here = line.number if line is not None and stepping.section == section else 0
@@ -288,13 +289,15 @@ class PipelineView(Pane):
         text = duration_text(time) if time else ""
         if section in ("translate", "run"):
             one, more = {
-                "translate": (self.tr("1 node"), self.tr("{0} nodes")),
-                "run": (self.tr("1 call"), self.tr("{0} calls")),
+                "translate": (_("1 node"), _("{0} nodes")),
+                "run": (_("1 call"), _("{0} calls")),
             }[section]
             count = one if len(made) == 1 else more.format(len(made))
         else:
             changed_steps = sum(bool(line.changed) for line in made)
-            count = self.tr("{0} of {1} change").format(changed_steps, len(made))
+            count = _(
+                "{changed_steps} of {count} change", changed_steps=changed_steps, count=len(made)
+            )
         return f"{count} · {text}" if text else count
 
     def _nothing(self, section: Section) -> str:
@@ -303,27 +306,27 @@ class PipelineView(Pane):
         if self._document.recipe is None:
             return ""
         if section == "build" and build.busy:
-            return self.tr("compiling…")
+            return _("compiling…")
         if section == "build" and build.problem is not None:
             return build.problem.line()
         if section == "run" and self._document.running:
-            return self.tr("running…")
+            return _("running…")
         return {
-            "translate": self.tr("a module already"),
-            "passes": self.tr("no pass"),
-            "build": self.tr("not built"),
-            "run": self._run_steps.why_none or self.tr("not run: F5"),
+            "translate": _("a module already"),
+            "passes": _("no pass"),
+            "build": _("not built"),
+            "run": self._run_steps.why_none or _("not run: F5"),
         }[section]
 
     def _show_context(self) -> None:
         recipe = self._document.wanted
         count = 0 if recipe is None else len(recipe.steps)
-        self.set_context(self.tr("1 pass") if count == 1 else self.tr("{0} passes").format(count))
+        self.set_context(_n("1 pass", "{count} passes", count))
 
     def _show_dots(self) -> None:
         stepping = self._stepping
         lines = stepping.dots(stepping.section)
-        start = Dot(0, big=True, state="start", tooltip=self.tr("before the first step"))
+        start = Dot(0, big=True, state="start", tooltip=_("before the first step"))
         self.slider.set_dots([start, *(self._dot(line) for line in lines)] if lines else ())
         for button in (self.back, self.on, self.play):
             button.setEnabled(bool(lines))
@@ -337,7 +340,7 @@ class PipelineView(Pane):
         is_break = line.is_break or stepping.stops_at(line)
         text = step_text(line)
         if is_break:
-            text = self.tr("{0} · breakpoint").format(text)
+            text = _("{text} · breakpoint", text=text)
         return Dot(line.number, big=big, state=state, tooltip=text, is_break=is_break)
 
     def _show_moment(self) -> None:
@@ -367,7 +370,7 @@ class PipelineView(Pane):
 
     def _show_playing(self) -> None:
         playing = self._stepping.playing
-        self.play.setText(self.tr("Pause") if playing else self.tr("Play"))
+        self.play.setText(_("Pause") if playing else _("Play"))
         self.play.setIcon(icon("play"))
 
     def _step_back(self) -> None:
@@ -450,27 +453,25 @@ class PipelineView(Pane):
             return
         at, editable = moment_of(row), row.place >= 0
         applied = at is not None
-        menu.addAction(self.tr("Go to this step"), self.go_to_selected).setEnabled(applied)
-        menu.addAction(self.tr("Pin"), self.pin).setEnabled(applied)
+        menu.addAction(_("Go to this step"), self.go_to_selected).setEnabled(applied)
+        menu.addAction(_("Pin"), self.pin).setEnabled(applied)
         pinned = self._pins.first is not None
-        words = (
-            self.tr("Compare with the pinned step") if pinned else self.tr("Compare with before")
-        )
+        words = _("Compare with the pinned step") if pinned else _("Compare with before")
         menu.addAction(words, self.compare).setEnabled(applied)
         export = partial(self.export_wanted.emit, self.selected_moment())
         exported = at is not None and at[0] == "passes"
-        menu.addAction(self.tr("Export its module…"), export).setEnabled(exported)
-        stop = menu.addAction(self.tr("Stop here when playing"), self.toggle_break)
+        menu.addAction(_("Export its module…"), export).setEnabled(exported)
+        stop = menu.addAction(_("Stop here when playing"), self.toggle_break)
         stop.setCheckable(True)
         line = self.selected_line()
         stop.setChecked(line is not None and line.title in self._stepping.breaks)
         stop.setEnabled(at is not None and at[0] != "run")
         menu.addSeparator()
         for words, act in (
-            (self.tr("Options…"), self.edit_options),
-            (self.tr("Switch off") if row.on else self.tr("Switch on"), self.switch),
-            (self.tr("Duplicate"), self.duplicate),
-            (self.tr("Delete"), self.remove),
+            (_("Options…"), self.edit_options),
+            (_("Switch off") if row.on else _("Switch on"), self.switch),
+            (_("Duplicate"), self.duplicate),
+            (_("Delete"), self.remove),
         ):
             menu.addAction(words, act).setEnabled(editable)
 

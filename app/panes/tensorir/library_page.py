@@ -10,6 +10,7 @@ from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import line_text, names_of, nothing_words, origin_text
 from lowerscope.core.model.snapshot import LibraryRecord
+from lowerscope.core.model.texts import _
 
 
 class LibraryPage(QWidget):
@@ -19,12 +20,12 @@ class LibraryPage(QWidget):
         super().__init__(parent)
         self._document = document
         self.table = Table(
-            self.tr("Library functions"),
+            _("Library functions"),
             (
-                Column(self.tr("function"), width=150),
-                Column(self.tr("registered"), width=150),
-                Column(self.tr("called by"), width=110),
-                Column(self.tr("nodes"), stretch=True, width=110),
+                Column(_("function"), width=150),
+                Column(_("registered"), width=150),
+                Column(_("called by"), width=110),
+                Column(_("nodes"), stretch=True, width=110),
             ),
         )
         column = QVBoxLayout(self)
@@ -43,8 +44,8 @@ class LibraryPage(QWidget):
     def _show_snapshot(self) -> None:
         snapshot = self._document.snapshot
         words = (
-            self.tr("No library functions"),
-            self.tr("Nothing outside of the module is called by name."),
+            _("No library functions"),
+            _("Nothing outside of the module is called by name."),
         )
         self.table.set_empty(*(nothing_words(self._document) if snapshot is None else words))
         records = () if snapshot is None else snapshot.library

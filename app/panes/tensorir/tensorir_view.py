@@ -28,6 +28,7 @@ from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import FunctionsQuery
 from lowerscope.core.model.snapshot import FunctionRecord, View
+from lowerscope.core.model.texts import _
 
 OFFERED = 5
 """Maximum number of functions that are open by themselves, or in the strip above compiled code."""
@@ -53,7 +54,7 @@ class TensorIRView(Pane):
         build: BuildSteps,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(self.tr("TensorIR"), parent)
+        super().__init__(_("TensorIR"), parent)
         self._document = document
         self._stepping = stepping
         self._colouring = colouring
@@ -66,14 +67,14 @@ class TensorIRView(Pane):
         # Those of the selection, which come first, and those that are open, by name.
         self._first: tuple[str, ...] = ()
         self._open: frozenset[str] = frozenset()
-        self.siblings = SegmentedSwitch(self.tr("Functions of the selection"))
+        self.siblings = SegmentedSwitch(_("Functions of the selection"))
         self.siblings.changed.connect(self._show_compiled)
         names: dict[View, str] = {
-            "script": self.tr("TensorIR script"),
-            "numpy": self.tr("NumPy loops"),
-            "te": self.tr("Tensor expressions"),
-            "llvm": self.tr("LLVM IR"),
-            "asm": self.tr("Assembly"),
+            "script": _("TensorIR script"),
+            "numpy": _("NumPy loops"),
+            "te": _("Tensor expressions"),
+            "llvm": _("LLVM IR"),
+            "asm": _("Assembly"),
         }
         self.texts: dict[str, FunctionTexts] = {}
         self.compiled: dict[str, CompiledPage] = {}
@@ -89,31 +90,31 @@ class TensorIRView(Pane):
                 self.texts[view] = page
         self.script = self.texts["script"].script
         self.functions = Table(
-            self.tr("Functions"),
+            _("Functions"),
             (
-                Column(self.tr("function"), width=170),
-                Column(self.tr("kind")),
-                Column(self.tr("blocks"), numeric=True),
-                Column(self.tr("loops"), numeric=True),
-                Column(self.tr("calls"), numeric=True),
-                Column(self.tr("called by"), stretch=True, width=110),
+                Column(_("function"), width=170),
+                Column(_("kind")),
+                Column(_("blocks"), numeric=True),
+                Column(_("loops"), numeric=True),
+                Column(_("calls"), numeric=True),
+                Column(_("called by"), stretch=True, width=110),
             ),
         )
         self.functions.row_clicked.connect(self._select)
         self.functions.row_activated.connect(self._show_script)
-        self.add_page("script", self.tr("Script"), self.texts["script"])
-        self.add_page("numpy", self.tr("NumPy"), self.texts["numpy"])
-        self.add_page("te", self.tr("TE"), self.texts["te"])
-        self.add_page("llvm", self.tr("LLVM"), self.compiled["llvm"])
-        self.add_page("asm", self.tr("Assembly"), self.compiled["asm"])
-        self.add_page("functions", self.tr("Functions"), self._functions_page())
+        self.add_page("script", _("Script"), self.texts["script"])
+        self.add_page("numpy", _("NumPy"), self.texts["numpy"])
+        self.add_page("te", _("TE"), self.texts["te"])
+        self.add_page("llvm", _("LLVM"), self.compiled["llvm"])
+        self.add_page("asm", _("Assembly"), self.compiled["asm"])
+        self.add_page("functions", _("Functions"), self._functions_page())
         self.library = LibraryPage(document)
-        self.add_page("library", self.tr("Library"), self.library)
+        self.add_page("library", _("Library"), self.library)
         self._strip = QWidget()
         row_of(self._strip, self.siblings, STRETCH, margins=(8, 6, 8, 6))
         self.compiled["llvm"].column.insertWidget(0, self._strip)
-        self.follows = QCheckBox(self.tr("Follow the selection"))
-        self.follows.setToolTip(self.tr("Open the functions of the selection, and close others"))
+        self.follows = QCheckBox(_("Follow the selection"))
+        self.follows.setToolTip(_("Open the functions of the selection, and close others"))
         self.follows.clicked.connect(self._set_follows)
         self.footer = CodeFooter(document, self.follows)
         column = self.layout()
@@ -131,9 +132,9 @@ class TensorIRView(Pane):
 
     def _functions_page(self) -> QWidget:
         """Return the page with the table of all functions, and the commands on all."""
-        self.by_rules = QPushButton(self.tr("All by rules"))
+        self.by_rules = QPushButton(_("All by rules"))
         self.by_rules.setToolTip(
-            self.tr("Schedule the whole model by rules, and show which function has which")
+            _("Schedule the whole model by rules, and show which function has which")
         )
         self.by_rules.clicked.connect(self.rules_wanted)
         row = QHBoxLayout()
@@ -173,8 +174,8 @@ class TensorIRView(Pane):
             nothing_words(self._document)
             if snapshot is None
             else (
-                self.tr("No function selected"),
-                self.tr("Click a node, a binding or a function to see its TensorIR."),
+                _("No function selected"),
+                _("Click a node, a binding or a function to see its TensorIR."),
             )
         )
         self._say(*words)
@@ -279,14 +280,14 @@ class TensorIRView(Pane):
         for name in dict.fromkeys((*first, *functions)):
             function, is_open = functions[name], name in self._open
             nodes = [each for each in self._document.linked_to(function.id) if each[:3] == "fx:"]
-            origin = self.tr("from {0}").format(names_of(function.calls, most=3))
+            origin = _("from {calls}", calls=names_of(function.calls, most=3))
             note = origin if is_open else names_of(tuple(sorted(nodes)) or function.calls, most=3)
             headings.append(
                 Heading(
                     name,
                     name,
-                    note if function.calls else self.tr("not called"),
-                    self.tr("Schedule ›") if is_open and function.id in last else "",
+                    note if function.calls else _("not called"),
+                    _("Schedule ›") if is_open and function.id in last else "",
                     is_open,
                     bool(selection.chosen) and self._is_linked(function),
                 )
@@ -296,7 +297,9 @@ class TensorIRView(Pane):
         for compiled in self.compiled.values():
             compiled.show_text_of(self._function, self._stepping.moment)
         count = sum(each.is_open for each in headings)
-        self.footer.figure.set_whole(self.tr("{0} of {1}").format(count, len(headings)))
+        self.footer.figure.set_whole(
+            _("{count} of {headings}", count=count, headings=len(headings))
+        )
 
     def open_functions(self) -> tuple[str, ...]:
         """Return the names of the functions that are open."""
@@ -339,25 +342,25 @@ class TensorIRView(Pane):
 
     def _show_none_yet(self) -> None:
         self._say(
-            self.tr("No TensorIR function at this step"),
-            self.tr("LegalizeOps makes one of each operator."),
+            _("No TensorIR function at this step"),
+            _("LegalizeOps makes one of each operator."),
         )
 
     def _show_gone(self, fate: str) -> None:
         self._function = ""
         name = name_of(self._document.selection.chosen[0])
-        self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
-        self._say(self.tr("Nothing here for {0}").format(name), f"{fate[:1].upper()}{fate[1:]}.")
+        self.set_context(_("nothing here for {name} ({fate})", name=name, fate=fate))
+        self._say(_("Nothing here for {name}", name=name), f"{fate[:1].upper()}{fate[1:]}.")
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
         name = self._document.selection.chosen[0].partition(":")[2]
         if external:
-            title = self.tr("{0} is a library function").format(external[0].name)
-            hint = self.tr("It runs outside of TVM, so there is no TensorIR to show.")
+            title = _("{name} is a library function", name=external[0].name)
+            hint = _("It runs outside of TVM, so there is no TensorIR to show.")
         else:
-            title = self.tr("No TensorIR for {0}").format(name)
-            hint = self.tr("It calls no function of the module.")
+            title = _("No TensorIR for {name}", name=name)
+            hint = _("It calls no function of the module.")
         self._say(title, hint)
 
     def _show_context(self, functions: list[FunctionRecord]) -> None:
@@ -370,7 +373,7 @@ class TensorIRView(Pane):
         elif len(functions) == 1:
             self.set_context(_call_text(functions[0], self._document))
         elif functions:
-            self.set_context(self.tr("{0} functions").format(len(functions)))
+            self.set_context(_("{count} functions", count=len(functions)))
         else:
             self.set_context("")
 
@@ -388,8 +391,11 @@ class TensorIRView(Pane):
         ]
         if not lost or not selection.chosen:
             return ""
-        return self.tr("which lines are of {0} is not known: {1} {2}").format(
-            name_of(selection.chosen[0]), lost[0].name, lost[0].untied
+        return _(
+            "which lines are of {name} is not known: {name2} {untied}",
+            name=name_of(selection.chosen[0]),
+            name2=lost[0].name,
+            untied=lost[0].untied,
         )
 
     def _show_script(self) -> None:

@@ -11,6 +11,7 @@ from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_dialog import ask_tuning
+from lowerscope.core.model.texts import _
 
 
 class TuneCommands(QObject):
@@ -37,44 +38,44 @@ class TuneCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
-        tr, tuning, document = self._host.tr, self._tuning, self._document
+        tuning, document = self._tuning, self._document
 
         return (
             Command(
                 "tune",
-                tr("Tune…"),
+                _("Tune…"),
                 self.ask,
                 "Ctrl+Shift+Y",
                 enabled=lambda: document.is_open() and not tuning.under_way,
             ),
             Command(
                 "tune-page",
-                tr("Tuning so far"),
+                _("Tuning so far"),
                 self.show_page,
                 "Ctrl+Shift+T",
                 enabled=document.is_open,
             ),
             Command(
                 "tune-pause",
-                tr("Pause the &tuning"),
+                _("Pause the &tuning"),
                 tuning.pause,
                 enabled=lambda: tuning.phase == "tuning",
             ),
             Command(
                 "tune-resume",
-                tr("Resume t&he tuning"),
+                _("Resume t&he tuning"),
                 tuning.resume,
                 enabled=lambda: tuning.phase in ("pausing", "paused"),
             ),
             Command(
                 "tune-stop",
-                tr("Stop the tunin&g"),
+                _("Stop the tunin&g"),
                 tuning.stop,
                 enabled=lambda: tuning.under_way and tuning.phase != "stopping",
             ),
             Command(
                 "tune-more",
-                tr("Tune on: as man&y trials more"),
+                _("Tune on: as man&y trials more"),
                 self.go_on,
                 enabled=lambda: tuning.can_go_on,
             ),

@@ -20,6 +20,7 @@ from lowerscope.core.model.queries import PauseTuningQuery, ScheduleQuery, TuneQ
 from lowerscope.core.model.recipe import Recipe, applies_schedules, steps_before_schedules
 from lowerscope.core.model.schedule import APPLY_RULES, Schedule, fits
 from lowerscope.core.model.schedule_records import ScheduleRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
 # --- Applying tuning results to the recipe, as ordinary schedules and in one undo step ---
@@ -106,7 +107,7 @@ class TunedLanding(QObject):
             self._document.change(after)
         text = self._words(better, worse)
         if better and not applies_schedules(after):
-            text += self.tr(" Tick “Apply to the model” to run it.")
+            text += _(" Tick “Apply to the model” to run it.")
         self.landed.emit(text, "wrong" if self._gone else "info")
 
     def _before(self, recipe: Recipe, schedule: Schedule, found: TunedFunction) -> float | None:
@@ -124,21 +125,25 @@ class TunedLanding(QObject):
         parts = []
         times = next(iter(better.values()), None)
         if len(better) == 1 and times is not None:
-            text = self.tr(
+            text = _(
                 "{0} is {1} as fast as it was: the schedule is in its history, undo takes it back."
-            )
-            parts.append(text.format(*better, ratio_text(times)))
+            ).format(*better, ratio_text(times))
+            parts.append(text)
         elif better:
-            text = self.tr("What was found is in the history of {0}: undo takes it back.")
-            parts.append(text.format(_names(list(better))))
-        if worse:
-            parts.append(self.tr("What {0} had stays: it is as fast.").format(_names(worse)))
-        if self._gone:
-            text = self.tr(
-                "{0} is not in the model any more: what was found is kept in the database."
+            text = _(
+                "What was found is in the history of {list}: undo takes it back.",
+                list=_names(list(better)),
             )
-            parts.append(text.format(_names(self._gone)))
-        return " ".join(parts) or self.tr("Nothing better was found: all stays as it was.")
+            parts.append(text)
+        if worse:
+            parts.append(_("What {worse} had stays: it is as fast.", worse=_names(worse)))
+        if self._gone:
+            text = _(
+                "{gone} is not in the model any more: what was found is kept in the database.",
+                gone=_names(self._gone),
+            )
+            parts.append(text)
+        return " ".join(parts) or _("Nothing better was found: all stays as it was.")
 
 
 def _is_better(found: TunedFunction, before: float | None) -> bool:
@@ -279,7 +284,7 @@ class Tuning(QObject):
         self._options, self._of = options, recipe
         self.state = None
         self._begin_client()
-        self._set_phase("waiting", self.tr("Waits until the engine and the worker are idle."))
+        self._set_phase("waiting", _("Waits until the engine and the worker are idle."))
         self._begin_if_waiting()
 
     def go_on(self) -> None:
@@ -294,7 +299,7 @@ class Tuning(QObject):
         """Measure no more candidates until it is resumed."""
         if self.phase == "tuning":
             self._for_run = False
-            self._pause(self.tr("Pausing: the candidate that is measured comes to its end."))
+            self._pause(_("Pausing: the candidate that is measured comes to its end."))
 
     def resume(self) -> None:
         if self.phase in ("paused", "pausing"):
@@ -305,11 +310,11 @@ class Tuning(QObject):
     def stop(self) -> None:
         """Stop tuning; its results are kept."""
         if self.phase == "waiting":
-            self._end(self.tr("Not begun."))
+            self._end(_("Not begun."))
         elif self.phase == "collecting":
-            self._end(self.tr("Stopped. What was measured is in the database."))
+            self._end(_("Stopped. What was measured is in the database."))
         elif self.phase in ("tuning", "pausing", "paused") and self._tuner is not None:
-            self._set_phase("stopping", self.tr("Stopping…"))
+            self._set_phase("stopping", _("Stopping…"))
             # It is killed with its subprocesses if it does not stop by itself.
             self._tuner.cancel()
 
@@ -352,7 +357,7 @@ class Tuning(QObject):
             return
         query = TuneQuery(recipe=self._of, options=self._options)
         self._tuner.ask(query, self._take, self._take_problem, self._take_progress)
-        self._set_phase("tuning", self.tr("Starts a process that tunes"))
+        self._set_phase("tuning", _("Starts a process that tunes"))
         self._ask_soon.start()
 
     def _take_progress(self, text: str, _fraction: float | None) -> None:
@@ -389,8 +394,8 @@ class Tuning(QObject):
 
     def _paused_words(self) -> str:
         if self._for_run:
-            return self.tr("Paused for the run; it goes on by itself.")
-        return self.tr("Paused.")
+            return _("Paused for the run; it goes on by itself.")
+        return _("Paused.")
 
     def _take(self, tuned: Tuned) -> None:
         collected = self.phase == "collecting"
@@ -403,13 +408,13 @@ class Tuning(QObject):
     def _take_problem(self, problem: Problem) -> None:
         stopped = problem.code == "cancelled"
         if problem.code == "crashed":
-            kept = self.tr("what was measured is kept, and Go on continues from there.")
+            kept = _("what was measured is kept, and Go on continues from there.")
             self._collect(f"{problem.what}; {kept}", wrong=True)
             self._document.notify(self.said.text, "wrong")
         elif stopped and self.phase == "stopping":
-            self._collect(self.tr("Stopped."))
+            self._collect(_("Stopped."))
         elif stopped:
-            self._end(self.tr("Stopped."))
+            self._end(_("Stopped."))
         else:
             self._collect(problem.line(), wrong=True)
 
@@ -473,8 +478,8 @@ class Tuning(QObject):
                 self._begin_later()
             elif self.phase == "tuning":
                 self._for_run = True
-                self._document.say(self.tr("The run waits until the tuning pauses"), of="run")
-                self._pause(self.tr("Pausing for the run; it goes on by itself."))
+                self._document.say(_("The run waits until the tuning pauses"), of="run")
+                self._pause(_("Pausing for the run; it goes on by itself."))
         elif self._for_run:
             self.resume()
         else:
@@ -485,7 +490,7 @@ class Tuning(QObject):
         if self._tuner is not None and self._tuner.is_busy:
             self._ask_soon.stop()
             self._tuner.supersede()
-            self._set_phase("waiting", self.tr("Waits until the model has run."))
+            self._set_phase("waiting", _("Waits until the model has run."))
             self.made_way.emit()
 
     def _follow(self) -> None:
@@ -494,7 +499,7 @@ class Tuning(QObject):
         if self._of is None or recipe is None or recipe.source == self._of.source:
             return
         if self.under_way:
-            self._end(self.tr("Stopped: another model is open. What was measured is kept."))
+            self._end(_("Stopped: another model is open. What was measured is kept."))
         self._of, self.state = None, None
         self.changed.emit()
 

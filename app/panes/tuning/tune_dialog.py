@@ -21,6 +21,7 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_page import estimated_seconds
 from lowerscope.core.model.formatting import seconds_text
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import TuneOptions
 
 MOST_TRIALS = 100_000
@@ -41,16 +42,16 @@ class TuneDialog(Dialog):
         self._document = document
         self._tuning = tuning
         self._function = function
-        self.setWindowTitle(self.tr("Tune"))
-        name = self._function or self.tr("none is selected")
-        self.one = QRadioButton(self.tr("This function: {0}").format(name))
+        self.setWindowTitle(_("Tune"))
+        name = self._function or _("none is selected")
+        self.one = QRadioButton(_("This function: {name}", name=name))
         self.one.setEnabled(bool(self._function))
-        self.slowest = QRadioButton(self.tr("The slowest functions:"))
-        self.slowest.setToolTip(self.tr("Those that take the largest share of a run, measured"))
-        self.whole = QRadioButton(self.tr("The whole model, trials by share of the time"))
-        self.count = _number(self.tr("How many of the slowest"), 1, 100, SLOWEST)
-        self.trials = _number(self.tr("Trials"), 1, MOST_TRIALS, self._tuning.trials)
-        self.fresh = QCheckBox(self.tr("Measure anew what the database has already"))
+        self.slowest = QRadioButton(_("The slowest functions:"))
+        self.slowest.setToolTip(_("Those that take the largest share of a run, measured"))
+        self.whole = QRadioButton(_("The whole model, trials by share of the time"))
+        self.count = _number(_("How many of the slowest"), 1, 100, SLOWEST)
+        self.trials = _number(_("Trials"), 1, MOST_TRIALS, self._tuning.trials)
+        self.fresh = QCheckBox(_("Measure anew what the database has already"))
         self.estimate = Label()
         self.estimate.setWordWrap(True)
         self.empty = Label()
@@ -64,7 +65,7 @@ class TuneDialog(Dialog):
             group.addButton(choice)
         (self.one if self._function else self.whole).setChecked(True)
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.begin = self.buttons.addButton(self.tr("Tune"), QDialogButtonBox.ButtonRole.AcceptRole)
+        self.begin = self.buttons.addButton(_("Tune"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.begin.setProperty("primary", True)
         self._lay_out()
         group.buttonToggled.connect(self._show)
@@ -84,9 +85,9 @@ class TuneDialog(Dialog):
         slowest.addStretch(1)
         trials = QHBoxLayout()
         trials.setSpacing(8)
-        label = Label(self.tr("Trials"))
+        label = Label(_("Trials"))
         label.setBuddy(self.trials)
-        hint = Label(self.tr("candidates that are measured, with those in the database"))
+        hint = Label(_("candidates that are measured, with those in the database"))
         hint.setProperty("role", "quiet")
         for part in (label, self.trials, hint):
             trials.addWidget(part)
@@ -130,15 +131,15 @@ class TuneDialog(Dialog):
         trials = self.trials.value()
         seconds = estimated_seconds(trials, functions, self._tuning.state)
         each = trials // max(1, functions)
-        words = self.tr("About {0}: {1} functions, about {2} trials each by their share.")
+        words = _("About {0}: {1} functions, about {2} trials each by their share.")
         if functions == 1:
-            words = self.tr("About {0}.")
+            words = _("About {0}.")
         self.estimate.setText(words.format(seconds_text(round(seconds)), functions, each))
         self.estimate.setVisible(there > 0)
         recipe = self._document.wanted
         why = ""
         if there == 0:
-            why = self.tr(
+            why = _(
                 "There is no TensorIR function to tune. Legalise the operators of the model: the "
                 "pipeline Legalise or Fuse has LegalizeOps."
             )
@@ -146,16 +147,16 @@ class TuneDialog(Dialog):
         self.empty.setVisible(bool(why))
         self.begin.setEnabled(not why and not self._tuning.under_way)
         notes = [
-            self.tr(
+            _(
                 "It measures on all threads of the recipe. The window goes on answering; a run "
                 "pauses the tuning, and the workbench's own measurements wait until it is over."
             )
         ]
         if recipe is not None and recipe.remote is not None:
-            notes.append(self.tr("Candidates run on {0}.").format(recipe.remote.title))
+            notes.append(_("Candidates run on {title}.", title=recipe.remote.title))
         if recipe is not None and recipe.target == "llvm":
             notes.append(
-                self.tr(
+                _(
                     "The target is llvm, for any processor: with Run, Target: this machine, "
                     "wider vector instructions can be used."
                 )

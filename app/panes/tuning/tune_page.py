@@ -15,6 +15,7 @@ from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import UNRELIABLE, disturbed_times, ratio_text, seconds_text
 from lowerscope.core.model.recipe import applies_schedules
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import TunedFunction, TunedState, TuneState
 
 # --- Texts of a tuning: rows, a function's curve, times, and the remaining work ---
@@ -139,50 +140,50 @@ class TunePage(QWidget):
         self._tuning = tuning
         # The function selected by the user; empty to follow the one being tuned.
         self._chosen = ""
-        self.tune = QPushButton(self.tr("Tune…"))
-        self.tune.setToolTip(self.tr("Choose the functions and the number of trials"))
-        self.pause = QPushButton(self.tr("Pause"))
-        self.pause.setToolTip(self.tr("Measure no more candidates until it is resumed"))
-        self.stop = QPushButton(self.tr("Stop"))
-        self.stop.setToolTip(self.tr("End it; what was found is kept"))
-        self.more = QPushButton(self.tr("Go on"))
+        self.tune = QPushButton(_("Tune…"))
+        self.tune.setToolTip(_("Choose the functions and the number of trials"))
+        self.pause = QPushButton(_("Pause"))
+        self.pause.setToolTip(_("Measure no more candidates until it is resumed"))
+        self.stop = QPushButton(_("Stop"))
+        self.stop.setToolTip(_("End it; what was found is kept"))
+        self.more = QPushButton(_("Go on"))
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "quiet")
-        self.in_model = QCheckBox(self.tr("Apply to the model"))
+        self.in_model = QCheckBox(_("Apply to the model"))
         self.in_model.setToolTip(
-            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+            _("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
         )
         self.progress = ProgressLine()
         self.table = Table(
-            self.tr("Functions that are tuned"),
+            _("Functions that are tuned"),
             (
-                Column(self.tr("function"), width=104),
-                Column(self.tr("state"), width=76),
-                Column(self.tr("trials"), numeric=True, width=68),
+                Column(_("function"), width=104),
+                Column(_("state"), width=76),
+                Column(_("trials"), numeric=True, width=68),
                 Column(
-                    self.tr("failed"),
+                    _("failed"),
                     numeric=True,
                     width=50,
-                    tooltip=self.tr("Refused, crashed, too slow, or computed something else"),
+                    tooltip=_("Refused, crashed, too slow, or computed something else"),
                 ),
                 Column(
-                    self.tr("best"),
+                    _("best"),
                     numeric=True,
                     width=68,
-                    tooltip=self.tr("One call of the best that was found"),
+                    tooltip=_("One call of the best that was found"),
                 ),
                 Column(
-                    self.tr("by torch"),
+                    _("by torch"),
                     numeric=True,
                     width=64,
-                    tooltip=self.tr("The best by torch's time: below 1, TVM is faster"),
+                    tooltip=_("The best by torch's time: below 1, TVM is faster"),
                 ),
-                Column(self.tr("rules"), numeric=True, width=76),
-                Column(self.tr("torch"), numeric=True, width=76),
-                Column(self.tr("note"), stretch=True, width=110),
+                Column(_("rules"), numeric=True, width=76),
+                Column(_("torch"), numeric=True, width=76),
+                Column(_("note"), stretch=True, width=110),
             ),
         )
-        self.curve = BestCurve(self.tr("Best time over the trials"), seconds_text)
+        self.curve = BestCurve(_("Best time over the trials"), seconds_text)
         self.said = Label()
         self.said.setWordWrap(True)
         self.said.setContentsMargins(12, 4, 12, 6)
@@ -251,11 +252,11 @@ class TunePage(QWidget):
         state, recipe = tuning.state, self._document.wanted
         self.tune.setEnabled(self._document.recipe is not None and not tuning.under_way)
         paused = phase in ("paused", "pausing")
-        self.pause.setText(self.tr("Resume") if paused else self.tr("Pause"))
+        self.pause.setText(_("Resume") if paused else _("Pause"))
         self.pause.setEnabled(paused or phase == "tuning")
         self.stop.setEnabled(tuning.under_way and phase != "stopping")
-        more = self.tr("{0} more trials").format(tuning.trials)
-        self.more.setText(more if tuning.can_go_on else self.tr("Go on"))
+        more = _("{trials} more trials", trials=tuning.trials)
+        self.more.setText(more if tuning.can_go_on else _("Go on"))
         self.more.setEnabled(tuning.can_go_on)
         self.in_model.setChecked(recipe is not None and applies_schedules(recipe))
         self.in_model.setEnabled(self._document.recipe is not None)
@@ -285,10 +286,10 @@ class TunePage(QWidget):
     def _nothing(self) -> tuple[str, str]:
         """Return the hint of the empty table."""
         if self._tuning.under_way:
-            return self.tr("Tuning…"), self.tr("The functions come first; Stop ends it.")
+            return _("Tuning…"), _("The functions come first; Stop ends it.")
         return (
-            self.tr("Nothing tuned yet"),
-            self.tr(
+            _("Nothing tuned yet"),
+            _(
                 "Tune… tries many schedules of a function on this machine, and keeps the fastest "
                 "that computes the same. It takes a minute or more."
             ),
@@ -311,10 +312,8 @@ class TunePage(QWidget):
             self.curve.set_empty("")
             return
         self.table.set_selection((function.name,))
-        self.curve.setAccessibleName(
-            self.tr("Best time of {0} over the trials").format(function.name)
-        )
-        self.curve.set_empty(self.tr("{0}: no candidate measured yet").format(function.name))
+        self.curve.setAccessibleName(_("Best time of {name} over the trials", name=function.name))
+        self.curve.set_empty(_("{name}: no candidate measured yet", name=function.name))
         until = max(function.planned, function.trials)
         self.curve.set_curve(points_of(function), levels_of(function), function.trials, until)
 
