@@ -92,7 +92,7 @@ class RunSteps(QObject):
         if record is None or record.calls:
             return ""
         if record.ran_on:
-            return _(NOT_THERE)
+            return NOT_THERE
         return next(
             (each.reason for each in record.nodes if each.reason),
             _("its calls cannot be told apart, or there is none"),

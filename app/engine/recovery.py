@@ -100,7 +100,7 @@ class Recovering(QObject):
         return None if self._deaths[self._last] < TWICE else part_of(recipe, self._last[1])
 
     def _say_off(self, part: Part) -> None:
-        role, _unused = self._last
+        role, _recipe = self._last
         del self._deaths[self._last]
         if part.kind == "step":
             what = _("step {place}, {name}", place=part.place + 1, name=part.name)

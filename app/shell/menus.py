@@ -281,48 +281,48 @@ def _reason(document: Document, key: str) -> str:
     """Return why a command is disabled; empty if its name says it."""
     if not document.is_open():
         return _("open a model first (Ctrl+O)")
-    return next((_(words) for words, keys in REASONS.items() if key in keys), "")
+    return next((words for words, keys in REASONS.items() if key in keys), "")
 
 
 REASONS: dict[str, tuple[str, ...]] = {
-    "select a node first": (
+    _("select a node first"): (
         *("selection-high-level", "selection-te", "selection-library", "selection-reset"),
         *("open-rule", "write-rule"),
     ),
-    "it is for PyTorch models": (
+    _("it is for PyTorch models"): (
         *("high-level", "te", "library", "auto", "fx", "export", "next-node", "previous-node"),
         *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
     ),
-    "run first (F5), then select a node": ("compare-values",),
-    "no node is known to differ; compare node by node first (Ctrl+N)": (
+    _("run first (F5), then select a node"): ("compare-values",),
+    _("no node is known to differ; compare node by node first (Ctrl+N)"): (
         *("first-difference", "next-difference", "previous-difference"),
     ),
-    "nothing has been changed": ("undo",),
-    "nothing has been undone": ("redo",),
-    "there is no such step": ("next-step", "previous-step", "first-step", "last-step", "play"),
-    "go to a step first (mode Step)": ("pin-step", "export-step", "copy-link"),
-    "no difference is shown; go to a step first (mode Step)": ("next-change", "previous-change"),
-    "pin a step first": ("compare-pinned", "swap-sides", "unpin"),
-    "select a step of the pipeline first (mode Step)": (
+    _("nothing has been changed"): ("undo",),
+    _("nothing has been undone"): ("redo",),
+    _("there is no such step"): ("next-step", "previous-step", "first-step", "last-step", "play"),
+    _("go to a step first (mode Step)"): ("pin-step", "export-step", "copy-link"),
+    _("no difference is shown; go to a step first (mode Step)"): ("next-change", "previous-change"),
+    _("pin a step first"): ("compare-pinned", "swap-sides", "unpin"),
+    _("select a step of the pipeline first (mode Step)"): (
         *("step-options", "switch-step", "duplicate-step", "delete-step"),
         *("move-step-up", "move-step-down"),
     ),
-    "select a TensorIR function first": (
+    _("select a TensorIR function first"): (
         *("workbench", "schedule-moves", "by-rule", "tune", "apply-to-model", "new-variant"),
         *("copy-schedule", "save-schedule", "load-schedule", "export-function"),
     ),
-    "select a step of the schedule first (mode Schedule)": (
+    _("select a step of the schedule first (mode Schedule)"): (
         *("edit-primitive", "switch-primitive", "insert-primitive", "primitive-up"),
         *("primitive-down", "delete-primitive"),
     ),
-    "nothing is tuned": ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more"),
-    "a run is in progress": ("run", "run-variants"),
-    "nothing is in progress": ("stop",),
-    "run first (F5)": ("measure-again", "variants", "export-report", "colours-time"),
-    "there is no breakpoint": ("next-break", "previous-break", "clear-breaks"),
-    "select a node or a line first": ("toggle-break", "play-until"),
-    "another mode has this pane": (*("pane-model", "pane-details", "pane-pipeline"),),
-    "go back to the model first (File)": (
+    _("nothing is tuned"): ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more"),
+    _("a run is in progress"): ("run", "run-variants"),
+    _("nothing is in progress"): ("stop",),
+    _("run first (F5)"): ("measure-again", "variants", "export-report", "colours-time"),
+    _("there is no breakpoint"): ("next-break", "previous-break", "clear-breaks"),
+    _("select a node or a line first"): ("toggle-break", "play-until"),
+    _("another mode has this pane"): (*("pane-model", "pane-details", "pane-pipeline"),),
+    _("go back to the model first (File)"): (
         *("maximise-pane", "pane-window", "drawer", "reset-layout"),
     ),
 }

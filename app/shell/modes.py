@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.split import Split
+from lowerscope.core.model.texts import _
 
 
 @dataclass(frozen=True)
@@ -33,28 +34,28 @@ NARROW = 1400
 MODES = (
     Mode(
         "explore",
-        "Explore",
-        "What became what: one node from its Python line to FX, Relax and TensorIR",
+        _("Explore"),
+        _("What became what: one node from its Python line to FX, Relax and TensorIR"),
         (("model", 210), ("fx", 240), ("relax", 352), ("tensorir", 378), ("details", 260)),
         ("model", "details"),
     ),
     Mode(
         "step",
-        "Step",
-        "What each step of the translation, the passes, the build and the run did",
+        _("Step"),
+        _("What each step of the translation, the passes, the build and the run did"),
         (("pipeline", 300), ("changes", 1140)),
         ("pipeline",),
     ),
     Mode(
         "schedule",
-        "Schedule",
-        "One function made fast, by hand, by rule or by tuning",
+        _("Schedule"),
+        _("One function made fast, by hand, by rule or by tuning"),
         (("schedule", 1440),),
     ),
     Mode(
         "run",
-        "Run",
-        "Whether it is right, how fast it is, and if not, where",
+        _("Run"),
+        _("Whether it is right, how fast it is, and if not, where"),
         (("outcome", 1440),),
     ),
 )

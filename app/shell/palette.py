@@ -285,11 +285,11 @@ class Palette(Finder):
         self.hint.setText(
             markup(
                 _(
-                    "<b>&gt;</b> commands{0}<b>@</b> nodes{0}<b>#</b> functions{0}<b>%</b> passes"
-                    "{0}<b>~</b> samples and recent files{0}<b>:</b> lines in view, <b>:120</b> by"
-                    " number"
-                ),
-                "\N{NO-BREAK SPACE}" * 5,
+                    "<b>&gt;</b> commands{gap}<b>@</b> nodes{gap}<b>#</b> functions{gap}<b>%</b> "
+                    "passes{gap}<b>~</b> samples and recent files{gap}<b>:</b> lines in view, "
+                    "<b>:120</b> by number",
+                    gap="\N{NO-BREAK SPACE}" * 5,
+                )
             )
         )
         self.line.textChanged.connect(self._filter)

@@ -64,7 +64,7 @@ class PaneCommands(QObject):
             *(
                 Command(
                     f"mode-{mode.key}",
-                    _(mode.title),
+                    mode.title,
                     partial(self._set_mode, mode.key),
                     f"Ctrl+{number}",
                     checked=partial(self._is_mode, mode.key),

@@ -44,7 +44,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import STRATEGIES, Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import ModelRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",
@@ -102,7 +102,7 @@ class ToolBar(QWidget):
         self.modes = BarTabs(
             _("Mode"),
             [
-                Segment(mode.key, _(mode.title), f"{_(mode.tooltip)} (Ctrl+{number})")
+                Segment(mode.key, mode.title, f"{mode.tooltip} (Ctrl+{number})")
                 for number, mode in enumerate(MODES, start=1)
             ],
         )
@@ -292,14 +292,15 @@ class ToolBar(QWidget):
     def _show_overrides(self, recipe: Recipe) -> None:
         count = len(recipe.overrides)
         self.overrides.setVisible(count > 0)
-        one, more = _("1 override"), _("{count} overrides", count=count)
-        self.overrides.setText(one if count == 1 else more)
+        self.overrides.setText(_n("{count} override", "{count} overrides", count))
         menu = self.overrides.menu()
         menu.clear()
         for override in recipe.overrides:
-            name = override.pattern.removeprefix("fx:")
-            words = "{0}: {1}" if override.on else _("{0}: {1} (switched off)")
-            line = menu.addAction(words.format(literal(name), STRATEGY_NAMES[override.strategy]))
+            name = literal(override.pattern.removeprefix("fx:"))
+            words = f"{name}: {STRATEGY_NAMES[override.strategy]}"
+            line = menu.addAction(
+                words if override.on else _("{override} (switched off)", override=words)
+            )
             line.setCheckable(True)
             line.setChecked(override.on)
             line.setData(override)

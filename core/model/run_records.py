@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
 
 FEW = 8
 """Number of measurements below which quartiles mean little: the spread is the full range."""
@@ -258,7 +259,7 @@ FAILING: tuple[OutputVerdict, ...] = ("differ", "inconclusive")
 KEEP = 1_000_000_000
 """Default limit on the cached values of a run, in bytes."""
 
-NOT_THERE = "Values and times of single nodes are there for runs on this machine only."
+NOT_THERE = _("Values and times of single nodes are there for runs on this machine only.")
 """Message on values of a run on another machine."""
 
 RunPart = Literal["all", "verdict", "times"]

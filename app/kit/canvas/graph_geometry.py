@@ -445,7 +445,7 @@ def label_points(edge: Edge) -> list[QPointF]:
     parts = [(abs(y1 - y0), x0, y0, x1, y1) for (x0, y0), (x1, y1) in pairwise(edge.points)]
     parts.sort(key=lambda part: (part[1] == part[3], part[0]), reverse=True)
     places = []
-    for _unused, x0, y0, x1, y1 in parts[:3]:
+    for _height, x0, y0, x1, y1 in parts[:3]:
         for share in (0.45, 0.3, 0.65):
             # With vertical ends, the curve is an S, whose middle is that of the straight line.
             bend = share * share * (3 - 2 * share)

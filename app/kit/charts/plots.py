@@ -200,11 +200,9 @@ class BestCurve(Chart):
     def _whole(self) -> str:
         if not self._points:
             return ""
-        text = _("{0} after {1} of {2} trials")
-        (_unused, best), *levels = self._labels()
-        return "; ".join(
-            (text.format(best, self._at, self._until), *(each for _unused, each in levels))
-        )
+        best, *levels = (text for _value, text in self._labels())
+        text = _("{best} after {at} of {until} trials", best=best, at=self._at, until=self._until)
+        return "; ".join((text, *levels))
 
     def _value(self, point: CurvePoint) -> Value:
         text = _(
@@ -233,13 +231,13 @@ class BestCurve(Chart):
         colours, metrics = theme.current(), self._metrics
         labels = self._labels()
         places = [(each.x, each.y) for each in self._values]
-        values = [places[0][1], *(value for value, _unused in labels)]
+        values = [places[0][1], *(value for value, _text in labels)]
         spare = max(0.05, 0.08 * (max(values) - min(values)))
         low, high = min(values) - spare, max(values) + spare
         ticks = _ticks(low, high, self.height() / _TICK_ROOM)
         right = (
             min(
-                max(metrics.horizontalAdvance(text) for _unused, text in labels),
+                max(metrics.horizontalAdvance(text) for _value, text in labels),
                 _MOST_LABELS * self.width(),
             )
             + 22
@@ -254,7 +252,7 @@ class BestCurve(Chart):
         # pyqtgraph omits the labels at the ends of an axis.
         start = self._to_widget(0, low) + QPointF(0, 5)
         self._write(_("0 trials"), start, colours.quiet, (0.5, 0))
-        for number, (value, _unused) in enumerate(labels[1:]):
+        for number, (value, _text) in enumerate(labels[1:]):
             pen = pg.mkPen(colours.quiet, width=1.3, style=_DASHES[number % len(_DASHES)])
             self._plot.addItem(pg.InfiniteLine(value, angle=0, pen=pen))
         x, y = map(list, zip(*places, (max(self._at, places[-1][0]), places[-1][1]), strict=True))
@@ -656,9 +654,9 @@ class Roofline(Chart):
         colours, line = theme.current(), self._metrics.height()
         places = [(each.x, each.y) for each in self._values]
         # The name of a roof is along its slope, at the left of its corner.
-        left, right = min(x for x, _unused in places) - 1.6, max(x for x, _unused in places) + 0.9
+        left, right = min(x for x, _y in places) - 1.6, max(x for x, _y in places) + 0.9
         peak = math.log10(self._roofs.gflops)
-        low, high = min(peak - math.log10(30), *(y for _unused, y in places)) - 0.35, peak + 0.25
+        low, high = min(peak - math.log10(30), *(y for _x, y in places)) - 0.35, peak + 0.25
         self._axis("left", 28, _power_text, _decades(low, high), grid=True)
         self._axis("bottom", line + 6, _power_text, _decades(left, right), grid=True)
         area = QRectF(left, low, right - left, high - low)

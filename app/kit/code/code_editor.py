@@ -594,7 +594,7 @@ class CodeText(PlainTextEdit):
 
     def line_at(self, y: float) -> int:
         """Return the line at a height in the viewport, or -1."""
-        for number, _unused, rect in self.visible(self.viewport().rect()):
+        for number, _block, rect in self.visible(self.viewport().rect()):
             if rect.top() <= y < rect.bottom():
                 return number
         return -1
@@ -646,7 +646,7 @@ class CodeText(PlainTextEdit):
         row = self.firstVisibleBlock().blockNumber()
         blocks = []
         block = self.firstVisibleBlock()
-        for _unused in range(self.viewport().height() // code_line() + 2):
+        for _line in range(self.viewport().height() // code_line() + 2):
             if not block.isValid():
                 break
             blocks.append((self._shown.rows.line_of(row), block))

@@ -40,7 +40,7 @@ def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
     if colouring == "error" and any(each.matches is not None for each in record.nodes):
         return ""
     if record.ran_on:
-        return _(NOT_THERE)
+        return NOT_THERE
     if record.quick and not record.nodes:
         return _("A quick run of a slow model compares no nodes: Run (F5) does")
     if not record.nodes:

@@ -52,8 +52,8 @@ def _figures(scores: Sequence[float]) -> str:
 def verdict_state(record: RunRecord) -> tuple[str, str, str]:
     """Return role, words and figure of the verdict on a run, as a `Pill` shows them."""
     role, words = {
-        "match": ("right", _("matches {0}")),
-        "differ": ("wrong", _("differs from {0}")),
+        "match": ("right", _("matches {reference}", reference=record.reference)),
+        "differ": ("wrong", _("differs from {reference}", reference=record.reference)),
         "inconclusive": ("unsure", _("inconclusive")),
         "not-comparable": ("neutral", _("not comparable")),
         "no-reference": ("neutral", _("ran, no reference")),
@@ -62,4 +62,4 @@ def verdict_state(record: RunRecord) -> tuple[str, str, str]:
     if record.verdict in ("match", "differ"):
         figures.append(error_text(record.max_abs_error))
     figures.append(not_finite_text(record.not_finite_count))
-    return role, words.format(record.reference), " · ".join(filter(None, figures))
+    return role, words, " · ".join(filter(None, figures))

@@ -29,7 +29,7 @@ class WholeText(QObject):
 
     def choose_file(self, title: str, name: str, text: Callable[[], Iterator[bytes]]) -> None:
         """Select a file in a dialog, and write a text to it."""
-        path, _unused = QFileDialog.getSaveFileName(
+        path, _filter = QFileDialog.getSaveFileName(
             self._widget, title, name, _("Text files (*.txt *.log)")
         )
         if path:

@@ -241,7 +241,7 @@ def _changed(before: str, after: str) -> list[int]:
     """Return the lines, from 1, that are new in comparison with the text before."""
     lines = after.split("\n")
     changed = set(range(1, len(lines) + 1))
-    for _unused, first, length in matching_lines(before.split("\n"), lines):
+    for _before, first, length in matching_lines(before.split("\n"), lines):
         changed.difference_update(range(first + 1, first + length + 1))
     return sorted(changed)
 

@@ -95,7 +95,7 @@ class ValuesPanel(QWidget):
     def _choose_file(self) -> None:
         name = self._entity.partition(":")[2]
         title = _("Save the values of {name}", name=name)
-        path, _unused = QFileDialog.getSaveFileName(
+        path, _filter = QFileDialog.getSaveFileName(
             self, title, f"{name}.npy", _("NumPy arrays (*.npy)")
         )
         if path:

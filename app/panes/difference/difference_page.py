@@ -432,7 +432,7 @@ def _moved_text(function: FunctionDifference, sources: Counter[str]) -> str:
     """Return ``↪3 lines from main``."""
     parts = []
     if sources:
-        names = [name for name, _unused in sources.most_common(3)]
+        names = [name for name, _count in sources.most_common(3)]
         more = f" +{len(sources) - 3}" if len(sources) > 3 else ""
         lines = _n("1 line", "{count} lines", function.moved_in)
         words = _("↪ {lines} moved from {names}", lines=lines, names=", ".join(names) + more)

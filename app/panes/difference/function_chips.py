@@ -97,7 +97,7 @@ class FunctionChips(QWidget):
     def _width(self, chip: Chip) -> float:
         width = 2 * _PAD + TextMetrics(ui_font(12)).horizontalAdvance(chip.mark) + 12
         width += TextMetrics(code_font()).horizontalAdvance(chip.name)
-        for text, _unused in chip.counts:
+        for text, _role in chip.counts:
             width += 6 + TextMetrics(ui_font(11.5, tabular=True)).horizontalAdvance(text)
         return round(width)
 

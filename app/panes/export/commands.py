@@ -21,7 +21,7 @@ from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRec
 from lowerscope.core.model.module_steps import DifferenceRecord, Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import WindowLayout
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
@@ -165,22 +165,27 @@ class ExportCommands(QObject):
         elif len(record.paths) == 1:
             document.notify(_("Exported {path}", path=record.paths[0]), "info")
         else:
-            text = _("Exported {0} files to {1}")
-            folder = "" if self._order is None else self._order.folder
-            document.notify(text.format(len(record.paths), folder), "info")
+            text = _n(
+                "Exported {count} file to {folder}",
+                "Exported {count} files to {folder}",
+                len(record.paths),
+                folder="" if self._order is None else self._order.folder,
+            )
+            document.notify(text, "info")
 
     def _refuse(self, problem: Problem) -> None:
         document, order = self._document, self._order
         document.say("", of="export")
         if problem.code == EXISTS and order is not None:
             names = ", ".join(problem.choices[:3])
-            text = _("{0} is there already. Overwrite it?")
-            if len(problem.choices) > 1:
-                text = _("{0} are there already. Overwrite them?")
-                names = f"{names} …" if len(problem.choices) > 3 else names
-            question = Question(
-                _("Export"), text.format(names), _("Overwrite"), parent=self._host.widget
+            names = f"{names} …" if len(problem.choices) > 3 else names
+            text = _n(
+                "{names} is there already. Overwrite it?",
+                "{names} are there already. Overwrite them?",
+                len(problem.choices),
+                names=names,
             )
+            question = Question(_("Export"), text, _("Overwrite"), parent=self._host.widget)
             self._order = replace(order, replacing=problem.choices)
             question.accepted.connect(self._overwrite)
             question.open()
@@ -206,7 +211,7 @@ class ExportCommands(QObject):
             text = _("No difference is shown: choose Compare, or a step")
             self._document.notify(text, "info")
             return
-        path, _unused = QFileDialog.getSaveFileName(
+        path, _filter = QFileDialog.getSaveFileName(
             self._host.widget,
             _("Save the difference"),
             "difference.patch",

@@ -161,7 +161,7 @@ def takes_parameters(document: Document) -> bool:
 def choose_parameters(host: Host, document: Document) -> None:
     """Select a file in a dialog, and load the model's parameters from it."""
     kinds = " ".join(f"*{suffix}" for suffix in WEIGHTS)
-    path, _unused = QFileDialog.getOpenFileName(
+    path, _filter = QFileDialog.getOpenFileName(
         host.widget,
         _("Load parameters"),
         _folder(document),

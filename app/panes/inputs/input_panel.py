@@ -450,7 +450,7 @@ class InputPanel(QWidget):
 
     def _choose_file(self) -> None:
         title = _("Value of {name}", name=self.name)
-        path, _unused = QFileDialog.getOpenFileName(self, title, "", f"{_('Values')} ({FILES})")
+        path, _filter = QFileDialog.getOpenFileName(self, title, "", f"{_('Values')} ({FILES})")
         if path:
             self._inputs.take_file(self.name, path)
 

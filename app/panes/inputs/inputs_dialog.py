@@ -187,9 +187,9 @@ class InputsDialog(Dialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(8)
         grid.setVerticalSpacing(8)
-        titles = ("input", "shape", "dtype", "integers from", "up to", "file")
+        titles = (_("input"), _("shape"), _("dtype"), _("integers from"), _("up to"), _("file"))
         for column, title in enumerate(titles):
-            label = Label(_(title), role="quiet")
+            label = Label(title, role="quiet")
             grid.addWidget(label, 0, column)
         by_name = {record.name: record for record in known}
         said = {spec.name: spec for spec in specs if spec.name}
@@ -290,13 +290,13 @@ class InputsDialog(Dialog):
         label = Label(name, role="title")
         grid.addWidget(label, index, 0)
         fields = (
-            (shape, _("Shape of {0}")),
-            (dtype, _("Dtype of {0}")),
-            (low, _("Smallest integer of {0}")),
-            (high, _("End of the integers of {0}")),
+            (shape, _("Shape of {name}", name=name)),
+            (dtype, _("Dtype of {name}", name=name)),
+            (low, _("Smallest integer of {name}", name=name)),
+            (high, _("End of the integers of {name}", name=name)),
         )
         for column, (field, title) in enumerate(fields, start=1):
-            field.setAccessibleName(title.format(name))
+            field.setAccessibleName(title)
             grid.addWidget(field, index, column)
         grid.addLayout(self._file_field(row), index, 5)
         self._rows.append(row)
@@ -312,7 +312,7 @@ class InputsDialog(Dialog):
     def _browse(self) -> None:
         row = self.row(self.sender().property("input"))
         title = _("Values of {name}", name=row.name)
-        path, _unused = QFileDialog.getOpenFileName(
+        path, _filter = QFileDialog.getOpenFileName(
             self, title, row.file.text(), f"Values ({FILES})"
         )
         if path:

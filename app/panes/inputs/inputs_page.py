@@ -109,7 +109,7 @@ class SetPanel(QWidget):
 
     def choose_file(self) -> None:
         """Select a file of samples in a dialog, and run them."""
-        path, _unused = QFileDialog.getOpenFileName(
+        path, _filter = QFileDialog.getOpenFileName(
             self, _("A set of inputs"), "", _("Arrays (*.npz *.npy)")
         )
         if path:

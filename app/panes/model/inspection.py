@@ -208,7 +208,7 @@ class _Inspected:
 
     def _of_place(self) -> Iterator[tuple[str, list[Fact]]]:
         """Yield the facts about a block, a loop or a buffer of a TensorIR function."""
-        owner, _unused, part = self._entity.removeprefix("tir:").partition("/")
+        owner, _slash, part = self._entity.removeprefix("tir:").partition("/")
         block, slash, loop = part.partition("/")
         facts = [Fact(_("block"), block)]
         if slash:
@@ -239,7 +239,7 @@ class _Inspected:
             yield Fact(_("why"), "" if found.matches else found.reason)
         for label, text in run_facts(self._run, (self._entity,)):
             if label == "time":
-                time, _unused, note = text.partition(" · ")
+                time, _dot, note = text.partition(" · ")
                 yield Fact("TVM", time, note)
             elif label != "error" or found is None or found.matches is None:
                 yield Fact(label, text)

@@ -273,7 +273,7 @@ class Extensions(QObject):
             "library": _("Add a library file"),
             "passes": _("Add a file of passes"),
         }
-        path, _unused = QFileDialog.getOpenFileName(
+        path, _filter = QFileDialog.getOpenFileName(
             self._window, titles[kind], self._start(), _("Python files (*.py)")
         )
         if path:
@@ -306,7 +306,7 @@ class Extensions(QObject):
             return
         title = _("Write a rule for {name}: a new file, or one to add it to", name=node.name)
         start = next((each.path for each in self._rule_files()), self._start() + "my_rules.py")
-        path, _unused = QFileDialog.getSaveFileName(
+        path, _filter = QFileDialog.getSaveFileName(
             self._window,
             title,
             start,

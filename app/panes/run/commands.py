@@ -256,7 +256,7 @@ def export_report(host: Host, document: Document, runs: RunVariants) -> None:
     if not variants:
         return
     name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
-    path, _unused = QFileDialog.getSaveFileName(
+    path, _filter = QFileDialog.getSaveFileName(
         host.widget, _("Export a report"), f"{name}.html", _("Reports (*.html)")
     )
     if not path:

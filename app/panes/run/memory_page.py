@@ -77,7 +77,7 @@ class MemoryPage(SeenPage):
         if record is None:
             return
         if record.ran_on:
-            self.table.set_empty(_("It ran on {ran_on}", ran_on=record.ran_on), _(NOT_THERE))
+            self.table.set_empty(_("It ran on {ran_on}", ran_on=record.ran_on), NOT_THERE)
         else:
             self.table.set_empty(_("No memory is allocated"), record.memory.reason)
         self.table.set_rows(tuple(memory_rows(record.memory, record)))

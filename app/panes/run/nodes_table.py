@@ -299,7 +299,7 @@ class NodesTable(QWidget):
         if self._rows:
             return _("No such node"), _("The filter leaves none.")
         if record.ran_on:
-            return _("It ran on {ran_on}", ran_on=record.ran_on), _(NOT_THERE)
+            return _("It ran on {ran_on}", ran_on=record.ran_on), NOT_THERE
         title = _("No nodes to compare")
         if record.quick and not record.nodes:
             hint = _("The run was a quick one, of a slow model. Run (F5) compares its nodes.")

@@ -144,8 +144,14 @@ class TolerancesDialog(Dialog):
                 dtype=dtype,
                 epsilon=_rounded(epsilon),
             )
-        return _("0 may be off by {0}, 1 by {1}, 100 by {2}").format(
-            *(_rounded(tolerance.atol + tolerance.rtol * size) for size in (0, 1, 100))
+        zero, one, hundred = (
+            _rounded(tolerance.atol + tolerance.rtol * size) for size in (0, 1, 100)
+        )
+        return _(
+            "0 may be off by {zero}, 1 by {one}, 100 by {hundred}",
+            zero=zero,
+            one=one,
+            hundred=hundred,
         )
 
     def _take(self) -> None:

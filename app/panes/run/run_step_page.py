@@ -209,8 +209,9 @@ class RunStepPage(QWidget):
         if number is None or self._step is None or call is None:
             return
         tensor = self._step.tensors[number]
-        words = _("{0}, read by {1}")
+        name, called = tensor_name(tensor), f"{self._step.call + 1} {call.function}"
         if tensor.place.side == "written":
-            words = _("{0}, written by {1}")
-        called = f"{self._step.call + 1} {call.function}"
-        self.tensor_wanted.emit(tensor.place, words.format(tensor_name(tensor), called))
+            words = _("{tensor}, written by {call}", tensor=name, call=called)
+        else:
+            words = _("{tensor}, read by {call}", tensor=name, call=called)
+        self.tensor_wanted.emit(tensor.place, words)

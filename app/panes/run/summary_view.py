@@ -128,8 +128,10 @@ class FirstDifference(Section):
         starts = [each.id for each in fx_runs(record) if starts_here(each)]
         operators = {node.operator for each in starts if (node := self._node(each)) is not None}
         if len(starts) > 1 and len(operators) == 1:
-            text = _("All {0} nodes that start a difference are {1}.").format(
-                len(starts), *operators
+            text = _(
+                "All {count} nodes that start a difference are {operator}.",
+                count=len(starts),
+                operator=operators.pop(),
             )
             found.append(text)
         return found
@@ -332,8 +334,8 @@ class SummaryView(QScrollArea):
         functions = _n("1 function", "{count} functions", count)
         facts.append((_("build"), f"{duration_text(record.build_ms)} · {functions}"))
         if record.kept_budget:
-            kept = bytes_text(record.kept_bytes), bytes_text(record.kept_budget)
-            facts.append((_("values"), _("{0} of {1} kept").format(*kept)))
+            kept, budget = bytes_text(record.kept_bytes), bytes_text(record.kept_budget)
+            facts.append((_("values"), _("{kept} of {budget} kept", kept=kept, budget=budget)))
         return facts
 
     def _details(self, record: RunRecord) -> Markup:
@@ -341,7 +343,7 @@ class SummaryView(QScrollArea):
         if record.ran_on:
             there = _("ran on {ran_on}; torch here", ran_on=record.ran_on)
             parts.append(markup('<span style="font-weight:600">{0}</span>', there))
-            parts.append(_(NOT_THERE))
+            parts.append(NOT_THERE)
         if record.max_abs_error is not None:
             tolerance = tolerance_text(record.atol, record.rtol, record.reference)
             words = _("tolerance {tolerance}", tolerance=tolerance)

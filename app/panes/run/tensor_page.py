@@ -417,7 +417,7 @@ class TensorMatrix(QWidget):
 
 
 WAIT_MS = 200
-LOOKING = "Looking at values"
+LOOKING = _("Looking at values")
 LEAST = 320
 """Least width."""
 
@@ -557,7 +557,7 @@ class TensorPage(QWidget):
         if record is None:
             return
         name = f"{self._name()}-{side}.npy"
-        path, _unused = QFileDialog.getSaveFileName(
+        path, _filter = QFileDialog.getSaveFileName(
             self, _("Save {name}", name=name), name, _("NumPy arrays (*.npy)")
         )
         if path:
@@ -722,7 +722,7 @@ class TensorPage(QWidget):
         self._document.say("", of="values")
 
     def _say_busy(self) -> None:
-        self._document.say(_(LOOKING), of="values")
+        self._document.say(LOOKING, of="values")
 
     def _try_again(self) -> None:
         self._watch.refresh()

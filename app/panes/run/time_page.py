@@ -220,7 +220,7 @@ class TimePage(SeenPage):
         self.summary.set_whole("")
         if record is not None and record.ran_on:
             there = _("It ran on {ran_on}", ran_on=record.ran_on)
-            self.table.set_empty(there, _(NOT_THERE))
+            self.table.set_empty(there, NOT_THERE)
         elif record is not None:
             self.summary.set_whole(self._summary(record))
             self.table.set_empty(

@@ -118,11 +118,11 @@ def _how(times: RunTimes) -> Iterator[str]:
 
 def threads_text(times: RunTimes) -> str:
     """Return the number of threads of each side."""
-    counts = {side.threads for side in times.sides}
-    if len(counts) == 1 and None not in counts:
-        count = counts.pop()
-        each = _(" each") if len(times.sides) > 1 else ""
-        return (_n("1 thread", "{count} threads", count)) + each
+    first, *others = [side.threads for side in times.sides] or [None]
+    if first is not None and not others:
+        return _n("{count} thread", "{count} threads", first)
+    if first is not None and set(others) == {first}:
+        return _n("{count} thread each", "{count} threads each", first)
     known = [side for side in times.sides if side.threads is not None]
     return ", ".join(
         _("{side} with {threads} threads", side=each.side, threads=each.threads) for each in known

@@ -95,7 +95,7 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
     if record is None:
         assert failed is not None
         none = Cell("–", "quiet")
-        return Row(run.id, (first, name, none, failed, *(none for _unused in range(6))))
+        return Row(run.id, (first, name, none, failed, *(none for _column in range(6))))
     return Row(
         run.id,
         (
@@ -277,16 +277,14 @@ class VariantFunctions(QWidget):
         if not (is_reliable(before.times) and is_reliable(after.times)):
             said = UNRELIABLE
         if can_be_told(old, new):
-            is_new = after.tvm_ms < before.tvm_ms
-            said = _("B is {0} as fast") if is_new else _("A is {0} as fast")
-        ratio = ratio_text(slower / quicker)
+            times = ratio_text(slower / quicker)
+            said = (
+                _("B is {times} as fast", times=times)
+                if after.tvm_ms < before.tvm_ms
+                else _("A is {times} as fast", times=times)
+            )
         # The result comes first, since names are long.
-        return _(
-            "{format}: A {name}, B {name2}",
-            name=old.name,
-            name2=new.name,
-            format=said.format(ratio),
-        )
+        return _("{said}: A {old}, B {new}", said=said, old=old.name, new=new.name)
 
     def set_sides(self, sides: tuple[Variant, Variant] | None) -> None:
         """Set the variants to compare, both of which have run; or none."""

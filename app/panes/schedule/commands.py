@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 
 
-FILES = "Schedules (*.json)"
+FILES = _("Schedules (*.json)")
 
 
 class ScheduleCommands(QObject):
@@ -283,8 +283,8 @@ class ScheduleCommands(QObject):
         schedule, name = scheduling.schedule, f"{scheduling.function}.json"
         if schedule is None:
             return
-        path, _unused = QFileDialog.getSaveFileName(
-            self._host.widget, _("Save the schedule"), name, _(FILES)
+        path, _filter = QFileDialog.getSaveFileName(
+            self._host.widget, _("Save the schedule"), name, FILES
         )
         if not path:
             return
@@ -298,8 +298,8 @@ class ScheduleCommands(QObject):
 
     def load(self) -> None:
         """Select a file in a dialog, and load its schedule as another variant."""
-        path, _unused = QFileDialog.getOpenFileName(
-            self._host.widget, _("Load a schedule"), "", _(FILES)
+        path, _filter = QFileDialog.getOpenFileName(
+            self._host.widget, _("Load a schedule"), "", FILES
         )
         if not path:
             return

@@ -100,9 +100,10 @@ def standing(measured: Measured, before: Measured | None) -> list[str]:
 
 def _compared(measured: Measured, other: float, disturbed: bool, name: str) -> str:
     ratio = other / measured.milliseconds
-    words = _("{0} faster than {1}") if ratio >= 1 else _("{0} slower than {1}")
-    about = measured.disturbed or disturbed
-    return words.format(ratio_text(max(ratio, 1 / ratio), about=about), name)
+    times = ratio_text(max(ratio, 1 / ratio), about=measured.disturbed or disturbed)
+    if ratio >= 1:
+        return _("{times} faster than {name}", times=times, name=name)
+    return _("{times} slower than {name}", times=times, name=name)
 
 
 def faster_text(before: Measured, after: Measured) -> str:
@@ -315,7 +316,7 @@ class VariantTable(SeenPage):
         elif key.startswith("variant:"):
             self._variants.choose(key.removeprefix("variant:"))
         elif key == BEST and self._measurements.best is not None:
-            best, _unused = self._measurements.best
+            best = self._measurements.best[0]
             self._variants.add_with(_("best"), best.primitives)
 
     # Content
@@ -356,7 +357,7 @@ class VariantTable(SeenPage):
             of = here if self._is_shown(each) else here.after(each.primitives)
             sides.append((f"variant:{each.variant}", name, of))
         best = self._measurements.best
-        if best is not None and best[0] not in [of for _unused, _unused, of in sides]:
+        if best is not None and best[0] not in [side[2] for side in sides]:
             sides.append((BEST, _("best so far"), best[0]))
         return sides
 

@@ -54,12 +54,14 @@ class LeftOver(QObject):
 
     def _words(self) -> str:
         names = ", ".join(dict.fromkeys(each.function for each in self.all))
-        if len(self.all) == 1:
-            text = _("A schedule fits no function any more: that of {0}.")
-        else:
-            text = _("{1} schedules fit no function any more: those of {0}.")
+        text = _n(
+            "{count} schedule fits no function any more: that of {names}.",
+            "{count} schedules fit no function any more: those of {names}.",
+            len(self.all),
+            names=names,
+        )
         where = _("See Orphaned schedules in the mode Schedule.")
-        return f"{text.format(names, len(self.all))} {where}"
+        return f"{text} {where}"
 
     def title(self, schedule: Schedule) -> str:
         """Return the name of a schedule and its number of steps."""
@@ -84,8 +86,15 @@ class LeftOver(QObject):
     def notes(self) -> tuple[str, ...]:
         """A note on each, for the user, in one line."""
         todo = _("see Orphaned schedules in the mode Schedule")
-        words = _("The schedule {0} is not applied. {1}; {2}")
-        return tuple(words.format(self.title(each), self.reason(each), todo) for each in self.all)
+        return tuple(
+            _(
+                "The schedule {title} is not applied. {reason}; {todo}",
+                title=self.title(each),
+                reason=self.reason(each),
+                todo=todo,
+            )
+            for each in self.all
+        )
 
     def remove(self, schedule: Schedule) -> None:
         """Remove a schedule from the recipe."""

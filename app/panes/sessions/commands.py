@@ -54,7 +54,7 @@ def save_as(host: Host, document: Document, sessions: Sessions) -> None:
     if snapshot is None:
         return
     name = str(sessions.path or f"{snapshot.model.title}{SUFFIX}")
-    path, _unused = QFileDialog.getSaveFileName(
+    path, _filter = QFileDialog.getSaveFileName(
         host.widget, _("Save the session"), name, _("Sessions (*{suffix})", suffix=SUFFIX)
     )
     if path:
@@ -84,6 +84,6 @@ def title(document: Document, sessions: Sessions) -> str:
     snapshot, path = document.snapshot, sessions.path
     parts = [] if snapshot is None else [snapshot.model.title]
     if path is not None:
-        words = "{0} [read-only]" if sessions.read_only else "{0}"
-        parts.append(_(words).format(Path(path).stem))
+        name = Path(path).stem
+        parts.append(_("{name} [read-only]", name=name) if sessions.read_only else name)
     return " – ".join([*parts, "Lowerscope"])

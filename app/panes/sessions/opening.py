@@ -65,7 +65,7 @@ class Opening(QObject):
 
     def choose_file(self) -> str:
         """Select a file to open in a dialog; return its path, empty if cancelled."""
-        path, _unused = QFileDialog.getOpenFileName(
+        path, _filter = QFileDialog.getOpenFileName(
             self._window,
             _("Open a model or a session"),
             self._folder,

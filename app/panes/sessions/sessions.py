@@ -257,11 +257,17 @@ class Sessions(QObject):
         if place is not None and not (recipe is not None and is_in_memory(recipe)):
             self._settings.set_last_session(str(place.path))
         if place is not None and place.hindrance:
-            text = _("{0} is in a folder that cannot be written: nothing is saved here. {1}")
-            if place.hindrance == "window":
-                text = _("Another window has {0} open: nothing is saved here. {1}")
+            name = place.path.name
+            text = (
+                _("Another window has {name} open: nothing is saved here.", name=name)
+                if place.hindrance == "window"
+                else _(
+                    "{name} is in a folder that cannot be written: nothing is saved here.",
+                    name=name,
+                )
+            )
             todo = _("File → Save session as… keeps it in a file of its own.")
-            self._document.notify(text.format(place.path.name, todo), "wrong")
+            self._document.notify(f"{text} {todo}", "wrong")
         self.changed.emit()
 
     def _release(self, place: Place | None) -> None:

@@ -231,15 +231,17 @@ class RunCodeDialog(Dialog):
         several = len(paths) > 1
         self.setWindowTitle(_("Run these files?") if several else _("Run this file?"))
         if several:
-            text = _("Opening runs these files as programs: {0}.")
-            again = _("Since they were opened here, these have changed: {0}.")
+            text = _("Opening runs these files as programs: {names}.", names=_names(paths))
+            again = _(
+                "Since they were opened here, these have changed: {names}.", names=_names(changed)
+            )
             first = _("They have not been opened here before.")
         else:
-            text = _("Opening runs {0} as a program.")
+            text = _("Opening runs {name} as a program.", name=_names(paths))
             again = _("It has changed since it was opened here.")
             first = _("It has not been opened here before.")
-        since = again.format(_names(changed)) if changed else first
-        question = Label(f"{text.format(_names(paths))} {confinement} {since}")
+        since = again if changed else first
+        question = Label(f"{text} {confinement} {since}")
         question.setWordWrap(True)
         # The SHA-256 of the content shown of each file, by its path; ``""`` if it cannot be read.
         self.shown: dict[str, str] = {}
@@ -278,10 +280,11 @@ class RunCodeDialog(Dialog):
 
     def _far(self, path: str, lines: Sequence[int]) -> str:
         """Return a warning about text to the right of the visible part."""
-        text = _("Scroll to the right in {0}, where lines are long: {1}.")
         numbers = ", ".join(map(str, lines[:MOST_LINES]))
-        return text.format(
-            Path(path).name, numbers if len(lines) <= MOST_LINES else f"{numbers}, …"
+        return _(
+            "Scroll to the right in {name}, where lines are long: {lines}.",
+            name=Path(path).name,
+            lines=numbers if len(lines) <= MOST_LINES else f"{numbers}, …",
         )
 
     def _text(self, path: str) -> str:

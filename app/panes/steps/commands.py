@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 COMPARING = ("difference", "pin-step", "compare-pinned", "swap-sides", "unpin", "compare-before")
-FILES = "Pipelines (*.json)"
+FILES = _("Pipelines (*.json)")
 
 
 class PipelineEditing(QObject):
@@ -113,8 +113,8 @@ class PipelineEditing(QObject):
     def save(self) -> None:
         """Select a file in a dialog, and save the pipeline to it."""
         recipe = self._document.wanted
-        path, _unused = QFileDialog.getSaveFileName(
-            self._host.widget, _("Save the pipeline"), "pipeline.json", _(FILES)
+        path, _filter = QFileDialog.getSaveFileName(
+            self._host.widget, _("Save the pipeline"), "pipeline.json", FILES
         )
         if recipe is None or not path:
             return
@@ -129,8 +129,8 @@ class PipelineEditing(QObject):
 
     def load(self) -> None:
         """Select a file in a dialog, and load its pipeline."""
-        path, _unused = QFileDialog.getOpenFileName(
-            self._host.widget, _("Load a pipeline"), "", _(FILES)
+        path, _filter = QFileDialog.getOpenFileName(
+            self._host.widget, _("Load a pipeline"), "", FILES
         )
         if not path:
             return

@@ -287,17 +287,13 @@ class PipelineView(Pane):
             return self._nothing(section) if not lines else ""
         time = sum(line.milliseconds or 0.0 for line in lines if not line.depth)
         text = duration_text(time) if time else ""
-        if section in ("translate", "run"):
-            one, more = {
-                "translate": (_("1 node"), _("{0} nodes")),
-                "run": (_("1 call"), _("{0} calls")),
-            }[section]
-            count = one if len(made) == 1 else more.format(len(made))
+        if section == "translate":
+            count = _n("{count} node", "{count} nodes", len(made))
+        elif section == "run":
+            count = _n("{count} call", "{count} calls", len(made))
         else:
             changed_steps = sum(bool(line.changed) for line in made)
-            count = _(
-                "{changed_steps} of {count} change", changed_steps=changed_steps, count=len(made)
-            )
+            count = _("{changed} of {count} change", changed=changed_steps, count=len(made))
         return f"{count} · {text}" if text else count
 
     def _nothing(self, section: Section) -> str:

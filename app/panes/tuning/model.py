@@ -123,16 +123,19 @@ class TunedLanding(QObject):
     def _words(self, better: dict[str, float | None], worse: list[str]) -> str:
         """Return one line on the functions that became faster, and on the others."""
         parts = []
-        times = next(iter(better.values()), None)
+        function, times = next(iter(better.items()), ("", None))
         if len(better) == 1 and times is not None:
             text = _(
-                "{0} is {1} as fast as it was: the schedule is in its history, undo takes it back."
-            ).format(*better, ratio_text(times))
+                "{function} is {times} as fast as it was: the schedule is in its history, undo "
+                "takes it back.",
+                function=function,
+                times=ratio_text(times),
+            )
             parts.append(text)
         elif better:
             text = _(
-                "What was found is in the history of {list}: undo takes it back.",
-                list=_names(list(better)),
+                "What was found is in the history of {functions}: undo takes it back.",
+                functions=_names(list(better)),
             )
             parts.append(text)
         if worse:

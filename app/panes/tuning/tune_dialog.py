@@ -131,10 +131,14 @@ class TuneDialog(Dialog):
         trials = self.trials.value()
         seconds = estimated_seconds(trials, functions, self._tuning.state)
         each = trials // max(1, functions)
-        words = _("About {0}: {1} functions, about {2} trials each by their share.")
-        if functions == 1:
-            words = _("About {0}.")
-        self.estimate.setText(words.format(seconds_text(round(seconds)), functions, each))
+        time = seconds_text(round(seconds))
+        words = _(
+            "About {time}: {functions} functions, about {trials} trials each by their share.",
+            time=time,
+            functions=functions,
+            trials=each,
+        )
+        self.estimate.setText(_("About {time}.", time=time) if functions == 1 else words)
         self.estimate.setVisible(there > 0)
         recipe = self._document.wanted
         why = ""
