@@ -52,18 +52,20 @@ class Markup(str):
     __slots__ = ()
 
 
-def markup(pattern: str, *texts: str) -> Markup:
+def markup(pattern: str, *texts: str, **named: str) -> Markup:
     """Return HTML with these texts inserted, escaped unless they are `Markup`.
 
     Args:
-        pattern: The HTML, written by us, with a placeholder ``{0}`` for each text.
+        pattern: The HTML, written by us, with a placeholder ``{0}`` or ``{name}`` for each text.
         *texts: The texts for the placeholders.
+        **named: Those for placeholders with names.
     """
-    return Markup(
-        pattern.format(
-            *(each if isinstance(each, Markup) else each.translate(_ESCAPES) for each in texts)
-        )
-    )
+    escaped = {name: _escaped(text) for name, text in named.items()}
+    return Markup(pattern.format(*map(_escaped, texts), **escaped))
+
+
+def _escaped(text: str) -> str:
+    return text if isinstance(text, Markup) else text.translate(_ESCAPES)
 
 
 def join_markup(between: str, parts: list[str]) -> Markup:

@@ -287,9 +287,9 @@ class Palette(Finder):
                 _(
                     "<b>&gt;</b> commands{gap}<b>@</b> nodes{gap}<b>#</b> functions{gap}<b>%</b> "
                     "passes{gap}<b>~</b> samples and recent files{gap}<b>:</b> lines in view, "
-                    "<b>:120</b> by number",
-                    gap="\N{NO-BREAK SPACE}" * 5,
-                )
+                    "<b>:120</b> by number"
+                ),
+                gap="\N{NO-BREAK SPACE}" * 5,
             )
         )
         self.line.textChanged.connect(self._filter)

@@ -148,7 +148,7 @@ def offences(file: str, source: str) -> list[str]:
             if name == "addRow" and not isinstance(node.args[0], (ast.Name, ast.Call)):
                 # A form would make a label of its own of a text.
                 found.append(name)
-            if name == "addRow" and name_of(getattr(node.args[0], "func", node.args[0])) == "tr":
+            if name == "addRow" and name_of(getattr(node.args[0], "func", node.args[0])) == "_":
                 found.append(name)
     return found
 
@@ -157,7 +157,7 @@ def is_own_markup(tree: ast.Module, pattern: ast.expr, file: str) -> bool:
     """Return whether HTML is written out in the file, and names no file."""
     if file == "plain_text.py":
         return True
-    if isinstance(pattern, ast.Call) and name_of(pattern.func) == "tr":
+    if isinstance(pattern, ast.Call) and name_of(pattern.func) == "_" and not pattern.keywords:
         pattern = pattern.args[0]
     if isinstance(pattern, ast.Name):
         name = pattern.id
@@ -192,10 +192,11 @@ def test_texts_are_shown_by_the_factories_alone() -> None:
         "document.setHtml(text)",
         "label.setTextFormat(Qt.TextFormat.AutoText)",
         "form.addRow('title', field)",
-        "form.addRow(self.tr('title'), field)",
+        "form.addRow(_('title'), field)",
         "label.setText(Markup(text))",
         "label.setText(markup(text))",
         "label.setText(markup(f'<b>{text}</b>'))",
+        "label.setText(markup(_('<b>{text}</b>', text=text)))",
         "pattern = '<b>' + text\nlabel.setText(markup(pattern))",
         "label.setText(markup(\"<img src='{0}'>\", text))",
     ],

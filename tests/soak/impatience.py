@@ -419,7 +419,7 @@ class Impatience:
         wanted = document.wanted
         if wanted is not None and window.tool_bar.lowering.current() != wanted.lowering:
             return f"the tool bar says {window.tool_bar.lowering.current()}"
-        if document.running != (window.tool_bar.run.text() == window.tr("Stop")):
+        if document.running != (window.tool_bar.run.text() == "Stop"):
             return f"the button says {window.tool_bar.run.text()}"
         if not document.is_changing and document.wanted != document.recipe:
             return "another recipe is wanted than is shown, and none is on its way"
