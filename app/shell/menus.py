@@ -383,7 +383,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             "G&raph",
             (
                 "find-node",
-                "graph-card",
                 "",
                 "fit-graph",
                 "zoom-to-selection",
@@ -410,9 +409,10 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         ("Lower &all nodes as", ("high-level", "te", "library", "", "reset-overrides")),
         "",
+        "expand-module",
+        "go-to-source",
         "translation",
         "node-map",
-        "go-to-source",
         (
             "&Code",
             ("compact", "wrap-lines", "show-types", "follow-selection", "", "copy-script"),
