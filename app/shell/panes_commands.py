@@ -157,7 +157,7 @@ class PaneCommands(QObject):
 
     def _is_shown(self, name: str) -> bool:
         panes = self._panes()
-        return panes is not None and self._belongs(name) and name not in panes.area.closed
+        return panes is not None and self._belongs(name) and panes.area.shows(name)
 
     def _has_drawer(self) -> bool:
         panes = self._panes()

@@ -178,6 +178,9 @@ _FOOTER = 36
 _MINIMAP_SHARE = 0.4
 _LEAST_BESIDE_MINIMAP = 480
 
+_LEAST_WITH_SCALE = 320
+"""Least width of a graph whose zoom control says the scale."""
+
 
 class CanvasDrawing(PanningArea):
     """A drawing of a graph that has a layout."""
@@ -454,6 +457,7 @@ class CanvasDrawing(PanningArea):
 
     def _place_overlays(self) -> None:
         """Place the footer and the overview, outside of the viewport: they cover no node."""
+        self.zoom_control.scale.setVisible(self.width() >= _LEAST_WITH_SCALE)
         zoom, overview = self.zoom_control.sizeHint(), self.minimap.sizeHint()
         width = self.width() - zoom.width() - 3 * _GAP
         height = LEGEND_LINE * self.legend.lines(width)
