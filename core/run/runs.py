@@ -259,7 +259,7 @@ def measure_again(
     with stages.running():
         for sizes in runs_of(recipe):
             values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
-            _, reference = reference_of(stages.loaded, values, recipe.seed)
+            _other, reference = reference_of(stages.loaded, values, recipe.seed)
             execution = Execution(stages.built.executable, "main", stages.arguments(values))
             times += measure_by_turns(
                 (stages,), recipe, sizes, (execution,), reference, recipe.measuring, progress
