@@ -20,7 +20,7 @@ from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.module_steps import PassRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.run_records import MemoryRecord, Storage, StoredTensor
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.recording import (
     FunctionChanges,
     PassRun,
@@ -167,15 +167,18 @@ def is_registered(name: str) -> bool:
 def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Format missing functions: ``env.relu is not registered; called by lv1 in main``."""
     return "; ".join(
-        f"{name} is not registered; called by {', '.join(callers)}"
+        _("{name} is not registered; called by {callers}", name=name, callers=", ".join(callers))
         for name, callers in missing.items()
     )
 
 
 def load_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Return the remedy for missing functions."""
-    them = "it" if len(missing) == 1 else "them"
-    return f"load the file that registers {them} with --library"
+    return _n(
+        "load the file that registers it with --library",
+        "load the file that registers them with --library",
+        len(missing),
+    )
 
 
 def check_registered(module: tvm.IRModule, known: Collection[str] = ()) -> None:

@@ -282,15 +282,15 @@ FEATURES = {
 
 CATALOGUE = {
     "llvm": _("any processor of this kind"),
-    NATIVE: "this machine, with all that it has",
+    NATIVE: _("this machine, with all that it has"),
     '{"kind": "llvm", "mcpu": "x86-64-v3"}': _("x86 of the last ten years"),
-    '{"kind": "llvm", "mcpu": "skylake-avx512"}': "x86 servers with AVX-512",
-    '{"kind": "llvm", "mcpu": "sapphirerapids"}': "x86 servers with VNNI, BF16 and AMX",
+    '{"kind": "llvm", "mcpu": "skylake-avx512"}': _("x86 servers with AVX-512"),
+    '{"kind": "llvm", "mcpu": "sapphirerapids"}': _("x86 servers with VNNI, BF16 and AMX"),
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}': _("Raspberry Pi 4"),
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}': _("Raspberry Pi 5"),
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-n1"}': "ARM servers",
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-v1"}': (
-        "ARM servers with SVE"
+        _("ARM servers with SVE")
     ),
 }
 """Targets to choose from, with their purposes; any other can be typed."""

@@ -108,7 +108,7 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
         raise _refused(
             _(
                 "the system makes none ({reason})",
-                reason=reason[-1] if reason else "it does not say why",
+                reason=reason[-1] if reason else _("it does not say why"),
             )
         )
     # The command in the sandbox handles an interrupt itself, and reports the outcome.
@@ -120,7 +120,7 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
         output.copy_out(lambda _unused: options.command != "export" or options.force)
         others = output.others()
         for name in others[:_MOST_NAMES]:
-            console.say(f"note: not taken from the sandbox: {name}")
+            console.say(_("note: not taken from the sandbox: {name}", name=name))
         if len(others) > _MOST_NAMES:
             console.say(
                 _("note: not taken either: {count:,} more files", count=len(others) - _MOST_NAMES)

@@ -99,7 +99,7 @@ def add_export_options(parser: OneLineParser) -> None:
     parser.text(
         "--part",
         "NAME",
-        "of graphs: what is inside of a module, or a node with those that it is tied to",
+        _("of graphs: what is inside of a module, or a node with those that it is tied to"),
     )
     parser.flag("--force", _("overwrite files that are there"))
     add_recipe_options(parser)
@@ -296,7 +296,7 @@ def _parser() -> argparse.ArgumentParser:
         ("samples", _("list the bundled samples"), lambda _parser: None),
         ("targets", _("list targets, and what each of them changes"), _add_targets_options),
         ("show", _("print a stage"), add_show_options),
-        ("run", "compile, run, and compare with torch", add_run_options),
+        ("run", _("compile, run, and compare with torch"), add_run_options),
         ("compare", _("run variants of a source, and compare them"), add_compare_options),
         ("export", _("write what there is of a source as files"), add_export_options),
         ("rule", _("write a lowering rule for a node, to start from"), _add_rule_options),
@@ -382,7 +382,7 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
     paths = write_course(Path(options.output), force=options.force)
-    page = f"The page that goes with them: {HELP / 'course.md'}"
+    page = _("The page that goes with them: {help}", help=HELP / "course.md")
     return MATCH, "\n".join((*map(str, paths), page))
 
 

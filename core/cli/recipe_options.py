@@ -238,8 +238,12 @@ def add_recipe_options(
     add_remote_options(parser)
     parser.number(
         "--repeats",
-        "calls of each side that are timed, by turns (default: as many as a second allows, "
-        f"from {LEAST} to {REPEATS})",
+        _(
+            "calls of each side that are timed, by turns (default: as many as a second allows, "
+            "from {least} to {repeats})",
+            least=LEAST,
+            repeats=REPEATS,
+        ),
         metavar="N",
     )
     warm_up = Measuring().warm_up
@@ -266,7 +270,7 @@ def add_remote_options(parser: OneLineParser) -> None:
         "HOST:PORT",
         _("run on another machine: the address of TVM's RPC tracker; choose its --target"),
     )
-    parser.text("--key", "KEY", "with --tracker: the key of its servers")
+    parser.text("--key", "KEY", _("with --tracker: the key of its servers"))
     parser.text(
         "--remote-timeout",
         "SECONDS",

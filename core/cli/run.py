@@ -65,14 +65,20 @@ def add_run_options(parser: OneLineParser) -> None:
     parser.flag("--json", _("print the record as JSON"))
     parser.flag(
         "--per-node",
-        "a table of the FX nodes: error in the run, error alone on torch's inputs, and the times "
-        "of both sides; with --json as nodes",
+        _(
+            "a table of the FX nodes: error in the run, error alone on torch's inputs, and the "
+            "times "
+            "of both sides; with --json as nodes"
+        ),
     )
     parser.text(
         "--inputs-set",
         "PATH",
-        "run each sample of a folder of pictures or .npy files, or of an .npz with samples first "
-        "(and labels as y, for the accuracy): how far both sides agree over all",
+        _(
+            "run each sample of a folder of pictures or .npy files, or of an .npz with samples "
+            "first "
+            "(and labels as y, for the accuracy): how far both sides agree over all"
+        ),
     )
     add_nonfinite_option(parser)
     parser.add_argument(
@@ -91,7 +97,7 @@ def add_nonfinite_option(parser: OneLineParser) -> None:
     """Add ``--allow-nonfinite``."""
     parser.flag(
         "--allow-nonfinite",
-        "exit with 0 where a verdict is inconclusive: no value is finite on both sides",
+        _("exit with 0 where a verdict is inconclusive: no value is finite on both sides"),
     )
 
 
@@ -150,7 +156,7 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     about = "; ".join(each for each in (node.rule, place) if each)
     far = _("largest error {max_abs_error} absolute", max_abs_error=error_text(found.max_abs_error))
     made = record.first_made
-    from_above = "  alone, on torch's inputs, it matches: the error came from a node above it"
+    from_above = _("  alone, on torch's inputs, it matches: the error came from a node above it")
     lines = [
         _(
             "First difference: {name} ({about}): {reason}, {far}",
@@ -179,7 +185,10 @@ def _node_row(node: NodeReport) -> tuple[str, ...]:
         more = f": {node.own_reason}" if node.own_reason else ""
         status += f"; alone {node.own_status}{more}"
     if node.own_with:
-        status += f"; run with {', '.join(each.removeprefix('fx:') for each in node.own_with)}"
+        status += _(
+            "; run with {value}",
+            value=", ".join(each.removeprefix("fx:") for each in node.own_with),
+        )
     return (
         node.fx.removeprefix("fx:"),
         node.strategy,
@@ -242,7 +251,11 @@ def _set_lines(record: AgreementRecord) -> Iterator[str]:
             )
         )
     if record.classed:
-        yield f"  the same class as {side}: {share_of_text(record.same_class, record.classed)}"
+        yield _(
+            "  the same class as {side}: {same_class}",
+            side=side,
+            same_class=share_of_text(record.same_class, record.classed),
+        )
     if record.labelled:
         yield (
             _(

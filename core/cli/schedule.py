@@ -70,7 +70,10 @@ def add_schedule_options(parser: OneLineParser) -> None:
     parser.text(
         "--function",
         "NAME",
-        "a TensorIR function; with --rules or --apply tuned all of the model, where it is left out",
+        _(
+            "a TensorIR function; with --rules or --apply tuned all of the model, where it is "
+            "left out"
+        ),
     )
     parser.text(
         "--apply",
@@ -85,8 +88,11 @@ def add_schedule_options(parser: OneLineParser) -> None:
     parser.flag("--show", _("print the function as it is then, and nothing else"))
     parser.flag(
         "--check",
-        "run it and the unscheduled one on the same values; exit with 1 if they differ, or have no "
-        "finite value",
+        _(
+            "run it and the unscheduled one on the same values; exit with 1 if they differ, or "
+            "have no "
+            "finite value"
+        ),
     )
     add_nonfinite_option(parser)
     parser.flag("--json", _("print records as JSON"))
@@ -319,4 +325,9 @@ def _verdict(checked: Checked) -> str:
             error=error,
             more=more,
         )
-    return f"Differs from the unscheduled function{at}: {checked.reason}{error}"
+    return _(
+        "Differs from the unscheduled function{at}: {reason}{error}",
+        at=at,
+        reason=checked.reason,
+        error=error,
+    )

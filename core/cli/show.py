@@ -24,7 +24,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import PassType
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline
@@ -54,15 +54,15 @@ def add_show_options(parser: OneLineParser) -> None:
     parser.text(
         "--node",
         "NAME",
-        "with the stage translation: how this node was translated, with its rules' source",
+        _("with the stage translation: how this node was translated, with its rules' source"),
     )
-    parser.flag("--show-meta", "with the values of constants; for the stages relax and tensorir")
+    parser.flag("--show-meta", _("with the values of constants; for the stages relax and tensorir"))
     parser.text(
         "--constant",
         "NAME",
         _("range, histogram and first values of a parameter, a constant or an input"),
     )
-    parser.text("--save", "FILE.npy", "with --constant: write its values as well")
+    parser.text("--save", "FILE.npy", _("with --constant: write its values as well"))
     parser.flag("--json", _("print records as JSON"))
     add_recipe_options(parser)
 
@@ -148,9 +148,10 @@ def add_passes_options(parser: OneLineParser) -> None:
         _("print the module after step N, or N.M inside of it; 0 is before the first"),
         default=None,
     )
-    parser.text("--function", "NAME", "with --step: only this function")
+    parser.text("--function", "NAME", _("with --step: only this function"))
     parser.flag(
-        "--diff", "with --step: print what the step changed, function by function, as diff -u does"
+        "--diff",
+        _("with --step: print what the step changed, function by function, as diff -u does"),
     )
     parser.flag(
         "--build", _("the passes of TVM's own build, after those of the pipeline: it compiles")
@@ -317,11 +318,11 @@ def _outcome(record: PassRecord) -> str:
         return _("{time}  no change", time=time)
     named = ", ".join(record.changed[:_NAMES])
     more = ", …" if count > _NAMES else ""
-    return _(
-        "{time}  {count} function{value} changed: {named}{more}",
+    return _n(
+        "{time}  {count} function changed: {named}{more}",
+        "{time}  {count} functions changed: {named}{more}",
+        count,
         time=time,
-        count=count,
-        value="s" if count > 1 else "",
         named=named,
         more=more,
     )

@@ -228,4 +228,9 @@ def _verdict_line(record: RunRecord) -> str:
             reference=record.reference,
             errors=errors,
         )
-    return f"Differs from {record.reference}: {record.reason}; {errors}"
+    return _(
+        "Differs from {reference}: {reason}; {errors}",
+        reference=record.reference,
+        reason=record.reason,
+        errors=errors,
+    )

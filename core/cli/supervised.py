@@ -161,7 +161,11 @@ class _Supervised:
         else:
             where = self._outcome.left_at.decode(errors="replace") or where
             by = _("by os._exit") if self._outcome.left_at else _("before the command is done")
-            what = f"the code ends its process {by}, with exit code {os.WEXITSTATUS(status)}"
+            what = _(
+                "the code ends its process {by}, with exit code {wexitstatus}",
+                by=by,
+                wexitstatus=os.WEXITSTATUS(status),
+            )
         console.say(LowerscopeError(what, where=where, todo=todo).problem.line())
 
 

@@ -80,8 +80,11 @@ def add_tune_options(parser: OneLineParser) -> None:
     trials = TuneOptions().trials
     parser.number(
         "--trials",
-        "candidates that are measured, of all functions together, with those that were before "
-        f"(default {trials}); 0 for what the database has",
+        _(
+            "candidates that are measured, of all functions together, with those that were "
+            "before (default {trials}); 0 for what the database has",
+            trials=trials,
+        ),
         trials,
         "N",
     )
@@ -177,7 +180,7 @@ def _table(functions: Sequence[TunedFunction]) -> list[str]:
 
 
 def _row(each: TunedFunction) -> tuple[str, ...]:
-    words = ["from the database"] if each.from_database else []
+    words = [_("from the database")] if each.from_database else []
     words += [each.state] if each.state in ("stopped", "failed") else []
     words += [f"{each.failed} failed"] if each.failed else []
     words += [each.note] if each.note else []
@@ -203,7 +206,7 @@ def _end(tuned: Tuned) -> Iterator[str]:
         yield f"{UNRELIABLE[0].upper()}{UNRELIABLE[1:]}, with --fresh"
     if tuned.database:
         yield _("Kept in {database}", database=tuned.database)
-    yield "Use it with --schedule tuned, such as in: lowerscope run SOURCE --schedule tuned …"
+    yield _("Use it with --schedule tuned, such as in: lowerscope run SOURCE --schedule tuned …")
 
 
 def _sums(functions: Sequence[TunedFunction]) -> Iterator[str]:

@@ -362,11 +362,9 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
     if missing or not names:
         there = ", ".join(dict.fromkeys((*applied, *kept)))
         raise LowerscopeError(
-            _(
-                "{which} has {value} schedule",
-                which=which or "no function",
-                value="no" if which else "a",
-            ),
+            _("{function} has no schedule", function=which)
+            if which
+            else _("no function has a schedule"),
             where=f"schedule:{which}" if which else "schedule",
             todo=_("There are those of {there}", there=there)
             if there

@@ -31,7 +31,7 @@ from lowerscope.core.model.schedule import (
     Schedule,
 )
 from lowerscope.core.model.snapshot import Preset
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 def file_text(value: Any) -> str:
@@ -234,7 +234,7 @@ def pipeline_title(recipe: Recipe) -> str:
     if preset is not None:
         return preset.title
     count = sum(step.on for step in recipe.steps)
-    return _("{count} step{value} of your own", count=count, value="" if count == 1 else "s")
+    return _n("{count} step of your own", "{count} steps of your own", count)
 
 
 def find_pipeline(text: str) -> Preset:
@@ -403,24 +403,24 @@ def _pipeline(recipe: Recipe) -> str:
     added = [step.name for step in steps[len(preset.steps) :] if step.on]
     if len(added) > 2:
         count = sum(step.on for step in steps)
-        return _("{count} steps of your own", count=count)
+        return _n("{count} step of your own", "{count} steps of your own", count)
     return " + ".join((_PIPELINES[preset.name], *added))
 
 
 def _schedules(recipe: Recipe) -> str:
     on = [each for each in recipe.schedules if each.on] if applies_schedules(recipe) else []
-    by = {APPLY_RULES: _("by rules"), APPLY_TUNED: "tuned"}
+    by = {APPLY_RULES: _("by rules"), APPLY_TUNED: _("tuned")}
     steps = [by[step.name] for step in recipe.steps if step.on and step.name in by]
     if len(on) > 2:
-        named = [f"{len(on)} schedules"]
+        named = [_n("{count} schedule", "{count} schedules", len(on))]
     else:
-        named = [f"{each.function} {each.variant or 'scheduled'}" for each in on]
+        named = [f"{each.function} {each.variant or _('scheduled')}" for each in on]
     return ", ".join([*named, *steps])
 
 
 def _threads(recipe: Recipe) -> str:
     count = recipe.threads
-    return _("all threads") if not count else f"{count} thread{'s' if count > 1 else ''}"
+    return _n("{count} thread", "{count} threads", count) if count else _("all threads")
 
 
 def _parameters(recipe: Recipe) -> str:

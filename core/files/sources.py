@@ -214,7 +214,7 @@ def folder_source(path: Path) -> LowerscopeError:
             "AutoModel.from_pretrained of this folder"
         )
     else:
-        todo = "Open a Python file with a model, or a .pt2"
+        todo = _("Open a Python file with a model, or a .pt2")
     return LowerscopeError(_("this is a folder, not a file"), where=str(path), todo=todo)
 
 
@@ -222,19 +222,20 @@ def unknown_kind(path: Path) -> LowerscopeError:
     """Return the error for a file that is neither Python nor an exported program."""
     suffix = path.suffix.lower()
     what = _("{suffix} is neither .py nor .pt2", suffix=suffix or "a file without an ending")
-    todo = "Open a Python file with a model, or a program saved by torch.export.save"
+    todo = _("Open a Python file with a model, or a program saved by torch.export.save")
     if suffix in WEIGHTS:
         what = _("a {suffix} file is read for weights, and is not opened as a model", suffix=suffix)
-        todo = (
-            f"Open the model's Python file with --params {path.name}, or in the window with "
-            "Lowering → Load parameters"
+        todo = _(
+            "Open the model's Python file with --params {name}, or in the window with Lowering "
+            "→ Load parameters",
+            name=path.name,
         )
     elif suffix in _OTHERS:
         what = _("{others} is not opened", others=_OTHERS[suffix])
-        todo = "Open the PyTorch model, as a Python file or as .pt2 from torch.export.save"
+        todo = _("Open the PyTorch model, as a Python file or as .pt2 from torch.export.save")
     elif suffix == ".ipynb":
         what = _("a notebook is not opened")
-        todo = "Call explore(model, inputs) in it: from lowerscope.core import explore"
+        todo = _("Call explore(model, inputs) in it: from lowerscope.core import explore")
     return LowerscopeError(what, where=str(path), todo=todo)
 
 
@@ -418,9 +419,9 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
             "Write the number of one, up to {largest}", largest=LARGEST
         )
     if spec.seed is not None and not 0 <= spec.seed < SEEDS:
-        return _(
-            "the seed {seed} is out of range", seed=spec.seed
-        ), f"Give one from 0 to {SEEDS - 1}"
+        return _("the seed {seed} is out of range", seed=spec.seed), _(
+            "Give one from 0 to {seeds}", seeds=SEEDS - 1
+        )
     if spec.low is None and spec.high is None:
         return None
     if given:
@@ -435,7 +436,7 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
     if low >= high or low < least or high > most + 1:
         return (
             _("[{low},{high}) is not a range of {dtype}", low=low, high=high, dtype=spec.dtype),
-            f"Give one from {least} up, with the first number below the second",
+            _("Give one from {least} up, with the first number below the second", least=least),
         )
     return None
 

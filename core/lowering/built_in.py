@@ -205,7 +205,7 @@ def advice_on(uncovered: Sequence[Uncovered], tracer: str) -> str:
     other = _(", or try --tracer export") if tracer == "fx" else ""
     if of_data:
         return _("keep it a tensor, without .item(), .tolist() and the like{other}", other=other)
-    return f"write it with other operators{other}"
+    return _("write it with other operators{other}", other=other)
 
 
 ONLY_TENSORS = _("of data, and only tensors can be computed")

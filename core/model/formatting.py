@@ -18,7 +18,7 @@ from lowerscope.core.model.run_records import (
     is_short_of_processors,
     times_as_fast,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.tuning_records import TunedFunction, TunedTime
 
 NONE = "–"
@@ -101,11 +101,6 @@ def figure_text(value: float | None) -> str:
     if value is None:
         return NONE
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 block``, ``1,024 blocks``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def shape_text(shape: Iterable[object] | None, scalar: str = "scalar") -> str:
@@ -208,17 +203,23 @@ def compiled_text(times: RunTimes) -> str:
 def method_text(times: RunTimes) -> str:
     """Return the method of the measurement: the number of calls, and of threads."""
     ours = times.sides[0]
-    calls = "1 call" if ours.repeats == 1 else f"{ours.repeats} calls"
-    spread = "quarters" if ours.repeats >= FEW else "extremes"
-    together = len({each.machine for each in times.sides}) == 1
-    by_turns = _(", by turns") if len(times.sides) > 1 and together else ""
-    found = _(
-        "median and {spread} of {calls} after {warm_up}{by_turns}",
-        spread=spread,
-        calls=calls,
-        warm_up=times.warm_up,
-        by_turns=by_turns,
+    found = (
+        _n(
+            "median and quarters of {count} call after {warm_up}",
+            "median and quarters of {count} calls after {warm_up}",
+            ours.repeats,
+            warm_up=times.warm_up,
+        )
+        if ours.repeats >= FEW
+        else _n(
+            "median and extremes of {count} call after {warm_up}",
+            "median and extremes of {count} calls after {warm_up}",
+            ours.repeats,
+            warm_up=times.warm_up,
+        )
     )
+    if len(times.sides) > 1 and len({each.machine for each in times.sides}) == 1:
+        found = _("{method}, by turns", method=found)
     return f"{found}; {_threads_text(times)}"
 
 

@@ -17,7 +17,7 @@ import msgspec
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 _LONGEST = 24
 """Maximum characters of a target that has no shorter name."""
@@ -57,7 +57,7 @@ def target_line(record: TargetRecord) -> str:
     parts = [
         f"{record.architecture} {record.cpu}",
         _("vectors of {record}", record=vector_text(record)),
-        f"{record.threads} {'thread' if record.threads == 1 else 'threads'}",
+        _n("{count} thread", "{count} threads", record.threads),
         ", ".join(record.features) or _("no more features"),
         record.hindrance or _("runs here"),
     ]
@@ -187,9 +187,13 @@ def tracker_address(text: str) -> tuple[str, int]:
 
 def key_text(known: ServerKey) -> str:
     """Return a key of a tracker in words: ``rasp4: 2 servers, 1 free``."""
-    servers = "1 server" if known.servers == 1 else f"{known.servers} servers"
-    waiting = _(", {waiting} waiting for one", waiting=known.waiting) if known.waiting else ""
-    return f"{known.key}: {servers}, {known.free} free{waiting}"
+    parts = [
+        _n("{count} server", "{count} servers", known.servers),
+        _("{count} free", count=known.free),
+    ]
+    if known.waiting:
+        parts.append(_("{count} waiting for one", count=known.waiting))
+    return f"{known.key}: {', '.join(parts)}"
 
 
 def machine_text(state: RemoteState) -> str:

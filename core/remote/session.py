@@ -179,7 +179,7 @@ class Tracker:
                     code=BUSY,
                 )
             if not told:
-                progress.report(f"Waiting for a server with the key {key}")
+                progress.report(_("Waiting for a server with the key {key}", key=key))
                 told = True
         code, value = self._receive(tuple[int, msgspec.Raw])
         if code != base.TrackerCode.SUCCESS:

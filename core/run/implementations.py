@@ -180,7 +180,7 @@ def _reference_sides(
         others.append(_torch_side(reference, known))
     compiled = CompiledTorch(None)
     if measuring.torch_compile and loaded.model is not None and sizes == runs_of(recipe)[0]:
-        progress.report("Compiling with torch.compile")
+        progress.report(_("Compiling with torch.compile"))
         values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
         compiled = compile_torch(loaded.model, values, recipe.seed, loaded.calling)
         if compiled.reference is not None:

@@ -365,9 +365,9 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
         "; or let it write temporary files below {temporary}", temporary=policy().files.temporary
     )
     if refused == _PROGRAMS:
-        todo += "; or do without (a DataLoader: with num_workers=0)"
+        todo += _("; or do without (a DataLoader: with num_workers=0)")
     elif refused == _NETWORK:
-        todo += "; or give it what it wants from the network as a file"
+        todo += _("; or give it what it wants from the network as a file")
     else:
         todo += temporary
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)

@@ -14,7 +14,7 @@ from tvm import tirx
 from lowerscope.core.ir.tensorir import ARITHMETIC, known, mentions
 from lowerscope.core.model.schedule import Argument
 from lowerscope.core.model.schedule_records import Field
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule import index_maps
 from lowerscope.core.schedule.index_maps import (
     MAX_CHECKED,
@@ -98,21 +98,28 @@ def buffer_of_block(call: Call) -> None:
 
 def _region(call: Call) -> Any:
     block = call.block
-    for name, regions, does in (
-        ("read_buffer_index", block.reads, "reads"),
-        ("write_buffer_index", block.writes, "writes"),
-        ("buffer_index", block.writes, "writes"),
+    for name, regions in (
+        ("read_buffer_index", block.reads),
+        ("write_buffer_index", block.writes),
+        ("buffer_index", block.writes),
     ):
         if name in call.values:
             index = call.values[name]
             if index >= len(regions):
-                count = f"{len(regions)} buffer" + ("" if len(regions) == 1 else "s")
                 raise StepFailed(
-                    _(
-                        "{name_hint} {does} {count}, and not one {index}",
-                        name_hint=block.name_hint,
-                        does=does,
-                        count=count,
+                    _n(
+                        "{block} reads {count} buffer, and not one {index}",
+                        "{block} reads {count} buffers, and not one {index}",
+                        len(regions),
+                        block=block.name_hint,
+                        index=index + 1,
+                    )
+                    if name == "read_buffer_index"
+                    else _n(
+                        "{block} writes {count} buffer, and not one {index}",
+                        "{block} writes {count} buffers, and not one {index}",
+                        len(regions),
+                        block=block.name_hint,
                         index=index + 1,
                     )
                 )

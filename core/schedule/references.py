@@ -14,7 +14,7 @@ from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.model.schedule import At, Made, Reference
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 Output = Any
@@ -156,18 +156,17 @@ def resolve(
         before = _("the step that made this is not among those before it")
         raise StepFailed((absent or {}).get(reference.step, before))
     if not 0 <= reference.output < len(made):
-        count = f"{len(made)} result" + ("" if len(made) == 1 else "s")
         raise StepFailed(
-            _(
-                "step {step} has {count}, and not one {output}",
+            _n(
+                "step {step} has {count} result, and not one {output}",
+                "step {step} has {count} results, and not one {output}",
+                len(made),
                 step=reference.step,
-                count=count,
                 output=reference.output + 1,
             )
         )
     output = made[reference.output]
     if isinstance(output, LoopRV | SBlockRV) and stmt_of(sch, output) is None:
-        what = "loop" if isinstance(output, LoopRV) else "block"
         if _is_no_place(sch, output):
             raise StepFailed(
                 _(
@@ -177,8 +176,12 @@ def resolve(
             )
         raise StepFailed(
             _(
-                "the {what} that step {step} made is no more: a later step has changed it",
-                what=what,
+                "the loop that step {step} made is no more: a later step has changed it",
+                step=reference.step,
+            )
+            if isinstance(output, LoopRV)
+            else _(
+                "the block that step {step} made is no more: a later step has changed it",
                 step=reference.step,
             )
         )
@@ -309,12 +312,12 @@ def _at(sch: Schedule, at: At) -> Output:
         return block
     loops = sch.get_loops(block)
     if not 0 <= at.loop < len(loops):
-        count = f"{len(loops)} loop" + ("" if len(loops) == 1 else "s")
         raise StepFailed(
-            _(
-                "around {block} are {count}, and not one {loop}",
+            _n(
+                "around {block} is {count} loop, and not one {loop}",
+                "around {block} are {count} loops, and not one {loop}",
+                len(loops),
                 block=at.block,
-                count=count,
                 loop=at.loop + 1,
             )
         )

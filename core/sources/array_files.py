@@ -323,7 +323,7 @@ def _read(stream: IO[bytes], size: int) -> Array:
 def _objects(stream: IO[bytes]) -> UnreadableArrays:
     """Return the error for an array of objects, with the imports that unpickling it would make."""
     found = import_text(imports_of(stream.read(most_bytes())))
-    reason = f", and would import {found}" if found else ""
+    reason = _(", and would import {found}", found=found) if found else ""
     return UnreadableArrays(
         _("it holds objects of Python{reason}: only numbers are read", reason=reason)
     )

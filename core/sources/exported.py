@@ -154,7 +154,7 @@ def _refusals(members: list[tuple[str, bytes]]) -> Iterator[str]:
         if name.startswith(_LIBRARIES):
             yield _("a compiled library")
         elif name.startswith(_OBJECTS):
-            yield f"an object of a class of its own ({name!r:.60})"
+            yield _("an object of a class of its own ({name!r:.60})", name=name)
         elif _PARTS.fullmatch(name) is None:
             yield _("the unknown part {name!r:.60}", name=name)
         folder = name[: name.rfind("/") + 1]
@@ -189,7 +189,7 @@ def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
             yield _("an archive that cannot be read")
         return
     yield from (
-        f"an import of {name}"
+        _("an import of {name}", name=name)
         for name in imports_of(content)
         if name not in HARMLESS and not _TORCH_TYPE.fullmatch(name)
     )

@@ -11,7 +11,7 @@ from lowerscope.core.files.sources import FLOATS, check_input
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -311,11 +311,11 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
     by_name = {parameter.name: parameter for parameter in signature.parameters}
     options = " ".join((by_name.get(name) or Parameter(name)).option() for name in missing)
     return LowerscopeError(
-        _(
-            "nothing says what the input{value} {missing} {value2}",
-            value="s" if len(missing) > 1 else "",
-            missing=", ".join(missing),
-            value2="are" if len(missing) > 1 else "is",
+        _n(
+            "nothing says what the input {names} is",
+            "nothing says what the inputs {names} are",
+            len(missing),
+            names=", ".join(missing),
         ),
         where=str(path),
         todo=_(

@@ -35,7 +35,7 @@ from lowerscope.core.files.sources import (
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec, Source
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -518,7 +518,7 @@ BUILDERS = (
 )
 """Names of functions that count as model builders without an annotation."""
 
-LOOKED_FOR = (
+LOOKED_FOR = _(
     "An entry is an nn.Module class or instance, an IRModule, a TensorIR function (PrimFunc), or a "
     "function without required parameters that returns one of these"
 )
@@ -668,7 +668,7 @@ def _named(module: ModuleType, name: str, candidates: Mapping[str, object], path
         what = _("there is no {name}", name=name)
     else:
         kind = (
-            f"the class {name}"
+            _("the class {name}", name=name)
             if isinstance(value, type)
             else f"{name}, {_article(type(value).__name__)},"
         )
@@ -748,10 +748,11 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
     if missing:
         example = ", ".join(f'"{key}": ...' for key in missing)
         raise LowerscopeError(
-            _(
-                "{name} needs the argument{value} {missing}",
+            _n(
+                "{name} needs the argument {missing}",
+                "{name} needs the arguments {missing}",
+                len(missing),
                 name=name,
-                value="s" * (len(missing) > 1),
                 missing=", ".join(missing),
             ),
             where=where,

@@ -553,7 +553,7 @@ def suspects_of_payload(document: object, file: str) -> Iterator[str]:
             case str() if numbered.fullmatch(value):
                 return
             case str() if value.startswith(("custom_obj_", "opaque_obj_")):
-                yield f"an object of a class of its own ({value[:60]})"
+                yield _("an object of a class of its own ({value})", value=value[:60])
             case _:
                 yield _("the file {shown}", shown=_shown(value))
 
@@ -671,7 +671,7 @@ def _numeral(value: object) -> Iterator[str]:
 
 
 def _own_class(value: object) -> Iterator[str]:
-    yield f"an object of a class of its own ({_shown(value)})"
+    yield _("an object of a class of its own ({shown})", shown=_shown(value))
 
 
 def _from_node(value: object) -> bool:

@@ -812,7 +812,9 @@ def _message(error: BaseException) -> str:
         return name
     more = ""
     if len(lines) > _MOST_LINES:
-        more = f" (the first of {len(lines):,} lines; run the file with Python to see all)"
+        more = _(
+            " (the first of {count:,} lines; run the file with Python to see all)", count=len(lines)
+        )
     return f"{name}: {lines[0].removeprefix('error:').strip()}{more}"
 
 
@@ -820,7 +822,7 @@ def _advice(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return 'Move what a script does under `if __name__ == "__main__":`'
     if isinstance(error, ImportError) and "relative import" in str(error):
-        return "Import what lies beside the file by its own name: `from layers import Block`"
+        return _("Import what lies beside the file by its own name: `from layers import Block`")
     if isinstance(error, ModuleNotFoundError) and error.name:
         missing = error.name.partition(".")[0]
         return _(

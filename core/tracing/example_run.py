@@ -197,7 +197,9 @@ class _Recorder(fx.Interpreter):
         raise LowerscopeError(
             _("{name} changes a tensor in place, and {reason}", name=node.name, reason=reason),
             where=where_of(line),
-            todo=_("write it without the in-place change{value}", value="" if lost else _OR_EXPORT),
+            todo=_("write it without the in-place change")
+            if lost
+            else _("write it without the in-place change, or try --tracer export"),
             code="" if lost else "try-export",
         )
 

@@ -192,7 +192,7 @@ def _refuse_changes(
             raise LowerscopeError(
                 _(
                     "torch.fx cannot trace the model: it changes its {get} in place",
-                    get=names.get(id(tensor), "own tensor"),
+                    get=names.get(id(tensor), _("own tensor")),
                 ),
                 where=where_of(changed.get(memory)),
                 todo=_("try --tracer export"),

@@ -16,7 +16,7 @@ from torch import fx
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import CallSpec, by_position, is_plain, leaves
 from lowerscope.core.tracing import exporting, symbolic
@@ -66,12 +66,12 @@ def check_call(model: torch.nn.Module, calling: CallSpec) -> None:
         names = ", ".join(signature.parameters)
         count = len(calling.args) + len(calling.kwargs)
         raise LowerscopeError(
-            _(
-                "{name} takes ({names}) and was given {count} input{value}",
+            _n(
+                "{name} takes ({names}) and was given {count} input",
+                "{name} takes ({names}) and was given {count} inputs",
+                count,
                 name=type(model).__name__,
                 names=names,
-                count=count,
-                value="" if count == 1 else "s",
             ),
             where=where_of(forward_line(model)),
             todo=_("give one input for each, for example --input x=1,784:float32"),

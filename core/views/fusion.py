@@ -16,7 +16,7 @@ from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WhyFusedQuery, answers
 from lowerscope.core.model.recipe import Override, Recipe, Step
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.why import Cause, Change, FusionAnswer
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import (
@@ -58,8 +58,10 @@ RULES: Mapping[Cause, str] = {
         "{source} is an output of its data-flow block, so it is written to memory anyway, "
         "and FuseOps fuses no output into its users"
     ),
-    "used-elsewhere": "{source} has {count} users ({users}), which never meet in one binding, "
-    "and FuseOps fuses a value only with the binding where all of its uses meet",
+    "used-elsewhere": _(
+        "{source} has {count} users ({users}), which never meet in one binding, "
+        "and FuseOps fuses a value only with the binding where all of its uses meet"
+    ),
     "reduction": _("{source} is a reduction, and FuseOps fuses no reduction into its users"),
     "reduces-twice": _(
         "{source} and {other} each bring a reduction ({kind}, {other_kind}), and a "
@@ -80,7 +82,7 @@ ALLOWED = {
         "and at the end into a reduction, but not into the operands of a product"
     ),
     Kind.INJECTIVE: _("an injective operator into elementwise, broadcast and injective ones only"),
-    Kind.ANCHOR: "a product or a convolution with the elementwise operators that follow it only",
+    Kind.ANCHOR: _("a product or a convolution with the elementwise operators that follow it only"),
 }
 
 
@@ -121,7 +123,11 @@ def _answer(
             )
         if cause is not None:
             # The pass is missing, and would not fuse them either.
-            text = f"{words}; with it, they would not be fused either: {other_answer.text}"
+            text = _(
+                "{words}; with it, they would not be fused either: {text}",
+                words=words,
+                text=other_answer.text,
+            )
             return msgspec.structs.replace(other_answer, text=text)
     return answer
 
@@ -225,7 +231,7 @@ class _Pair:
         if fused is not None:
             name, function = fused
             by = f"{name}: {function}" if function else name
-            what = f"in {function}" if function else _("in one binding")
+            what = _("in {function}", function=function) if function else _("in one binding")
             text = _(
                 "{name} fused {name2} and {name3} {what}",
                 name=name,
@@ -300,15 +306,21 @@ class _Pair:
     def _removed(self, entity: Entity) -> str:
         fates = self._transformed.fates
         fate = next((fates[each] for each in entity.bindings if each in fates), None)
-        what = _("is gone") if fate is None else f"was {fate.text}"
-        return f"{entity.name} {what} before {FUSE_OPS}"
+        if fate is None:
+            return _("{name} is gone before {fuse_ops}", name=entity.name, fuse_ops=FUSE_OPS)
+        return _(
+            "{name} was {fate} before {fuse_ops}",
+            name=entity.name,
+            fate=fate.text,
+            fuse_ops=FUSE_OPS,
+        )
 
     def _apart(
         self, readers: Mapping[str, Sequence[str]], one: Sequence[str], other: Sequence[str]
     ) -> FusionAnswer:
         """Return the answer for entities of which neither reads a value of the other."""
         graph = networkx.DiGraph((source, user) for source in readers for user in readers[source])
-        names = f"{self._one.name} and {self._other.name}"
+        names = _("{one} and {other}", one=self._one.name, other=self._other.name)
         for sources, targets in ((one, other), (other, one)):
             for source in sources:
                 for target in targets:
@@ -317,13 +329,13 @@ class _Pair:
                             continue
                         path = networkx.shortest_path(graph, source, target)
                         count = len(path) - 2
-                        between = f"{count} binding{'s' if count > 1 else ''}"
-                        first = _short(path[1])
-                        text = _(
-                            "{names} are not adjacent: {between} between them, first {first}",
+                        text = _n(
+                            "{names} are not adjacent: {count} binding between them, {first}",
+                            "{names} are not adjacent: {count} bindings between them, "
+                            "first {first}",
+                            count,
                             names=names,
-                            between=between,
-                            first=first,
+                            first=_short(path[1]),
                         )
                         return self._not("not-adjacent", text, *path)
         return self._not(
@@ -476,9 +488,11 @@ def _reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cause, Ve
             most=MOST_FUSED,
         )
     if dominator is not other:
-        text += (
-            f". All uses of {_short(one.bound.id)} meet in {_short(dominator.bound.id)}, so it is "
-            "fused with all on the way there, or with none"
+        text += _(
+            ". All uses of {short} meet in {short2}, so it is fused with all on the way there, "
+            "or with none",
+            short=_short(one.bound.id),
+            short2=_short(dominator.bound.id),
         )
     return cause, where, text
 

@@ -40,7 +40,7 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
 from lowerscope.core.passes.recording import (
     compared_values,
@@ -153,9 +153,15 @@ def _translated(stages: Stages, index: int) -> str:
     lowering = stages.lowered.nodes.get(node.name)
     bindings = () if lowering is None else tuple(lowering.bindings)
     if not bindings:
-        return _("{code} ({op}) became no binding.", code=code(node.name), op=node.op)
-    noun = _("the binding") if len(bindings) == 1 else f"{len(bindings)} bindings:"
-    return f"{code(node.name)} ({node.op}) became {noun} {listed(bindings)}."
+        return _("{node} ({op}) became no binding.", node=code(node.name), op=node.op)
+    return _n(
+        "{node} ({op}) became the binding {names}.",
+        "{node} ({op}) became {count} bindings: {names}.",
+        len(bindings),
+        node=code(node.name),
+        op=node.op,
+        names=listed(bindings),
+    )
 
 
 def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[int, ...]:
@@ -534,11 +540,14 @@ _STARTS: dict[Section, str] = {
     "build": _("before the build"),
 }
 
-_SECTIONS: dict[Section, str] = {
-    "translate": "translation ",
-    "passes": "",
-    "schedule": _("schedule of {function} "),
-    "build": "build ",
+_STEPS: dict[Section, tuple[str, str]] = {
+    "translate": (_("before {step} of the translation"), _("after {step} of the translation")),
+    "passes": (_("before {step}"), _("after {step}")),
+    "schedule": (
+        _("before {step} of the schedule of {function}"),
+        _("after {step} of the schedule of {function}"),
+    ),
+    "build": (_("before {step} of the build"), _("after {step} of the build")),
 }
 
 _SAID = ("source", "lowering", "overrides", "version")
@@ -567,8 +576,8 @@ def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
         return _("after all passes")
     if moment.index == 0:
         return _STARTS[moment.section].format(function=moment.function)
-    section = _SECTIONS[moment.section].format(function=moment.function)
-    return f"{section}{'before' if before else 'after'} {step}"
+    text = _STEPS[moment.section][0 if before else 1]
+    return text.format(step=step, function=moment.function)
 
 
 def _label(side: ComparedModule, step: str, fields: list[str]) -> str:
@@ -586,27 +595,26 @@ def _source(recipe: Recipe) -> str:
 
 def _lowering(recipe: Recipe) -> str:
     count = len(overrides_on(recipe))
-    more = f" + {count} override{'s' if count > 1 else ''}" if count else ""
-    return STRATEGY_NAMES[recipe.lowering] + more
+    name = STRATEGY_NAMES[recipe.lowering]
+    return f"{name} + {_n('{count} override', '{count} overrides', count)}" if count else name
 
 
 def _written(recipe: Recipe, name: str) -> str:
     if name == "steps":
         on = [step.name for step in recipe.steps if step.on]
-        return " → ".join(on) if on else "none"
+        return " → ".join(on) if on else _("none")
     if name == "schedules":
         schedules = [_schedule(each) for each in recipe.schedules if each.on]
-        return ", ".join(schedules) if schedules else "none"
+        return ", ".join(schedules) if schedules else _("none")
     return msgspec.json.encode(getattr(recipe, name)).decode().strip('"')
 
 
 def _schedule(schedule: Schedule) -> str:
     count = sum(primitive.on for primitive in schedule.primitives)
     variant = f" {schedule.variant}" if schedule.variant else ""
-    return _(
-        "{function}{variant} in {count} step{value}",
-        function=schedule.function,
-        variant=variant,
-        count=count,
-        value="" if count == 1 else "s",
+    return _n(
+        "{schedule} in {count} step",
+        "{schedule} in {count} steps",
+        count,
+        schedule=f"{schedule.function}{variant}",
     )

@@ -393,7 +393,7 @@ def _parameters(model: torch.nn.Module) -> Iterator[ParameterRecord]:
             dtype=_dtype(tensor),
             size=tensor.numel() * tensor.element_size(),
             kind=kind,
-            aliases=tuple(other for other, _other, _other in others),
+            aliases=tuple(other for other, *_rest in others),
         )
 
 

@@ -185,10 +185,10 @@ _PATTERNS = {
     0: _("elementwise"),
     1: _("broadcast"),
     2: _("injective"),
-    3: _("reduction"),
+    3: "reduction",
     4: _("fusable on its output only"),
-    7: _("tuple"),
-    8: _("opaque"),
+    7: "tuple",
+    8: "opaque",
 }
 """Values of ``op_pattern``, TVM's ``OpPatternKind``."""
 

@@ -115,7 +115,7 @@ def _measured_here(
         # Fetch anew for each size: stages register the library functions of their executable once.
         stages = [pipeline.stages(each, progress) for each in recipes]
         for each in stages:
-            _other = each.extensions, each.recorded
+            _made = each.extensions, each.recorded
         # All are of one file, with the same rules and library functions.
         with stages[0].running():
             inputs = tuple(each.value for each in inputs_at(sizes, stages[0], first))

@@ -413,9 +413,12 @@ def _by_rounding(
         if float(measured(ours)) > as_far * max(float(measured(theirs)), least):
             return judged
     apart = [error_text(float(each.max())) for each in (ours, theirs)]
-    reason = (
-        f"{found.reason}, by rounding: from the model in float64, TVM is {apart[0]} "
-        f"away at most, and torch {apart[1]}"
+    reason = _(
+        "{reason}, by rounding: from the model in float64, TVM is {apart} away at most, and "
+        "torch {apart2}",
+        reason=found.reason,
+        apart=apart[0],
+        apart2=apart[1],
     )
     return Judged("match", reason, replace(found, matches=True, reason=reason))
 

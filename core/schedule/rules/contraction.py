@@ -12,7 +12,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
@@ -227,7 +227,7 @@ def _is_copy(place: Place) -> bool:
 
 def registers(count: int) -> str:
     """Return a number of vector registers in words."""
-    return _("one vector register") if count == 1 else _("{count} vector registers", count=count)
+    return _n("one vector register", "{count} vector registers", count)
 
 
 def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
@@ -269,7 +269,7 @@ def pack(
     if not filled:
         (copy,) = writing.do(
             "cache_read",
-            "what registers are filled with is read from a copy of its own layout",
+            _("what registers are filled with is read from a copy of its own layout"),
             block=At(found.block),
             read_buffer_index=read,
             storage_scope="global",
@@ -338,18 +338,18 @@ def any_size(writing: ScheduleRecorder, machine: Machine) -> bool:
         _("each factor is multiplied by a whole row: what lies side by side can be vectors"),
     )
     for name in after[:-1]:
-        writing.inline(name, "what is done with a sum is done at once")
+        writing.inline(name, _("what is done with a sum is done at once"))
     if rows and after:
         writing.do(
             "reverse_compute_at",
-            "what is done with a row is done as soon as its sums are complete",
+            _("what is done with a row is done as soon as its sums are complete"),
             block=At(after[-1]),
             loop=At(block, loop=len(rows) - 1),
         )
     outer = len(rows)
     if machine.threads > 1 and _is_worth_threads(writing, writing.loops(block)):
         outer -= max(0, parallelise(writing, writing.loops(block)[:outer], machine) - 1)
-    writing.begin(block, outer, "sums begin with zero, once before the first product")
+    writing.begin(block, outer, _("sums begin with zero, once before the first product"))
     return True
 
 
@@ -418,7 +418,7 @@ def _cut(writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile) -
     order = _ordered(writing, _("order of the tiles"), usual)
     why = _("tile by tile")
     if order == usual != sorted(order):
-        why += ": what registers are filled with is too large for a cache, and used up first"
+        why += _(": what registers are filled with is too large for a cache, and used up first")
     # Axes that are contiguous in the output come last.
     writing.reorder((*(outer[axis] for axis in order), *inner), why)
     return len(outer)
@@ -514,7 +514,7 @@ def _share(
     worth = int(found.work >= WORTH_THREADS)
     if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
         outer -= max(0, parallelise(writing, writing.loops(last)[:outer], machine) - 1)
-    writing.begin(found.block, outer, "sums begin with zero, once before the first product")
+    writing.begin(found.block, outer, _("sums begin with zero, once before the first product"))
     if machine.threads > 1:
         for block in before:
             parallelise(writing, writing.loops(block)[:-1], machine)

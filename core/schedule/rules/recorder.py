@@ -504,7 +504,7 @@ def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
         )
         return writing.blocks()[-1]
     for each in after[:-1]:
-        writing.inline(each, "what is done with a sum is done at once")
+        writing.inline(each, _("what is done with a sum is done at once"))
     return after[-1]
 
 
