@@ -242,15 +242,17 @@ def _grouped(effect: Effect) -> str:
         _("{members} into {group}", members=listed(members, 4), group=code(name))
         for name, members in list(groups.items())[: 2 if len(groups) == 2 else 1]
     ]
-    more = len(groups) - len(parts)
-    if more:
-        return _n(
-            "grouped {members}, and made {count:,} more group",
-            "grouped {members}, and made {count:,} more groups",
-            more,
-            members=_joined(parts),
-        )
-    return _("grouped {members}", members=_joined(parts))
+    first, *second = parts
+    if second:
+        return _("grouped {first}, and {second}", first=first, second=second[0])
+    if len(groups) == 1:
+        return _("grouped {members}", members=first)
+    return _n(
+        "grouped {members}, and made {count:,} more group",
+        "grouped {members}, and made {count:,} more groups",
+        len(groups) - 1,
+        members=first,
+    )
 
 
 def _members(module: tvm.IRModule, name: str) -> list[str]:
