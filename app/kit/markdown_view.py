@@ -85,17 +85,17 @@ class MarkdownView(QTextBrowser):
         self._draw()
         self.moveCursor(QTextCursor.MoveOperation.Start)
 
-    def go_to(self, anchor: str, anchor_of: Callable[[str], str]) -> bool:
-        """Scroll to the heading with this anchor; return whether there is one."""
+    def go_to(self, heading: int) -> None:
+        """Scroll to a heading by its index, the title being 0."""
         block = self.document().begin()
         while block.isValid():
-            if block.blockFormat().headingLevel() and anchor_of(block.text()) == anchor:
+            heading -= bool(block.blockFormat().headingLevel())
+            if heading < 0:
                 self.setTextCursor(QTextCursor(block))
                 top = self.document().documentLayout().blockBoundingRect(block).top()
                 self.verticalScrollBar().setValue(round(top) - MARGIN // 2)
-                return True
+                return
             block = block.next()
-        return False
 
     def mark(self, words: tuple[str, ...]) -> None:
         """Highlight all occurrences of these words."""

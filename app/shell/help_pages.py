@@ -7,7 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path, PurePosixPath
 
+from lowerscope.core.model.texts import language
 from lowerscope.resources import HELP
 
 CONTENTS = "README"
@@ -36,6 +38,7 @@ _ENDING = re.compile(r"(?<=\w{4})(ing|ed|es|s|e)$")
 _LINK = re.compile(r"^- \[(.+?)\]\((.+?)\.md\)$")
 _HEADING = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 _MARKS = re.compile(r"[*`|]|\]\([^)]*\)|!?\[|<br>|^#+ ", re.MULTILINE)
 
 
@@ -55,6 +58,7 @@ class Hit:
     name: str  # Name and title of the page.
     title: str
     heading: str  # Heading of the section; empty for text above the first one.
+    anchor: str  # Anchor of the section.
     line: str  # The line that contains the words, as plain text.
     whole: bool  # Whether it contains all words.
 
@@ -67,19 +71,40 @@ def entries() -> tuple[PageEntry, ...]:
         if line.startswith("## "):
             group = line.removeprefix("## ")
         elif match := _LINK.match(line):
-            found.append(PageEntry(group=group, name=match[2], title=match[1]))
+            found.append(PageEntry(group=group, name=name_of(match[2]), title=match[1]))
     return tuple(found)
+
+
+def file_of(name: str, code: str) -> Path:
+    """Return the file of a page in a language; pages that are not translated are in English."""
+    translated = HELP / code / f"{name}.md"
+    return translated if translated.is_file() else HELP / f"{name}.md"
 
 
 @cache
 def text_of(name: str) -> str:
     """Return the Markdown of a page; raise FileNotFoundError if there is none."""
-    return (HELP / f"{name}.md").read_text("utf-8")
+    return _COMMENT.sub("", file_of(name, language()).read_text("utf-8"))
+
+
+def name_of(link: str) -> str:
+    """Return the name of the page that a link without its anchor leads to: ``../fx.md``, ``fx``."""
+    return PurePosixPath(link).stem
 
 
 def is_page(name: str) -> bool:
     """Return whether there is a page of this name."""
     return (HELP / f"{name}.md").is_file()
+
+
+@cache
+def anchors(name: str) -> tuple[str, ...]:
+    """Return the anchors of all headings of a page, in order.
+
+    They are those of the English page: a translation has the same headings in the same order.
+    """
+    text = _FENCE.sub("", (HELP / f"{name}.md").read_text("utf-8"))
+    return tuple(anchor_of(heading[2]) for heading in _HEADING.finditer(text))
 
 
 def anchor_of(heading: str) -> str:
@@ -105,15 +130,15 @@ def search(words: Sequence[str]) -> list[Hit]:
         words: As `words_of` returns them.
     """
     sections = [(entry, *section) for entry in entries() for section in _sections(entry.name)]
-    heads = [f"{entry.title} {heading}".lower() for entry, heading, _ in sections]
-    bodies = [body.lower() for _, _, body in sections]
+    heads = [f"{entry.title} {heading}".lower() for entry, heading, *_ in sections]
+    bodies = [body.lower() for *_, body in sections]
     weights = {}
     for word in words:
         spread = sum(word in head or word in body for head, body in zip(heads, bodies, strict=True))
         weights[word] = math.log(1 + len(sections) / spread) if spread else 0.0
     usual = sum(map(len, bodies)) / len(bodies)
     ranked: list[tuple[tuple[int, float], Hit]] = []
-    for (entry, heading, body), head, text in zip(sections, heads, bodies, strict=True):
+    for (entry, heading, anchor, body), head, text in zip(sections, heads, bodies, strict=True):
         has = [word for word in words if word in head or word in text]
         share = sum(weights[word] for word in has) / (sum(weights.values()) or 1)
         if share < _SHARE:
@@ -128,24 +153,27 @@ def search(words: Sequence[str]) -> list[Hit]:
             tier = 0 if not heading else 2
         else:
             tier = 1 if all(word in head for word in words) else 3
-        hit = Hit(entry.name, entry.title, heading, _line_with(body, words), len(has) == len(words))
+        line, whole = _line_with(body, words), len(has) == len(words)
+        hit = Hit(entry.name, entry.title, heading, anchor, line, whole)
         ranked.append(((tier, -score * share), hit))
     ranked.sort(key=lambda each: each[0])
     return [hit for _, hit in ranked[:MOST_HITS]]
 
 
 @cache
-def _sections(name: str) -> tuple[tuple[str, str], ...]:
-    """Return the headings of a page, below its title, each with the plain text under it."""
+def _sections(name: str) -> tuple[tuple[str, str, str], ...]:
+    """Return the headings of a page, each with its anchor and the plain text under it."""
     text = text_of(name)
     # A comment in a code block is no heading; the block's text is searched as well.
     hidden = _FENCE.sub(lambda block: block[0].replace("#", " "), text)
     marks = [(each.start(), each.end(), each[1], each[2]) for each in _HEADING.finditer(hidden)]
     found = []
-    for index, (_, end, level, title) in enumerate(marks):
+    for index, (anchor, (_, end, level, title)) in enumerate(
+        zip(anchors(name), marks, strict=False)
+    ):
         last = marks[index + 1][0] if index + 1 < len(marks) else len(text)
         heading = "" if level == "#" else _MARKS.sub("", title)
-        found.append((heading, _MARKS.sub(" ", text[end:last])))
+        found.append((heading, anchor if heading else "", _MARKS.sub(" ", text[end:last])))
     return tuple(found)
 
 

@@ -38,8 +38,7 @@ from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.files.sources import with_absolute_paths
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.texts import _, _n
-from lowerscope.resources import HELP
+from lowerscope.core.model.texts import _, _n, language
 
 # --- Commands in help pages: a click opens in the window what they refer to ---
 
@@ -241,7 +240,7 @@ class HelpWindow(QWidget):
         place, scroll = self._history[self._at]
         text = help_pages.text_of(place.name)
         self._commands = []
-        self.page.show_text(text, HELP)
+        self.page.show_text(text, help_pages.file_of(place.name, language()).parent)
         self.page.mark(self._words())
         if scroll >= 0:
             self.page.verticalScrollBar().setValue(scroll)
@@ -258,7 +257,10 @@ class HelpWindow(QWidget):
             self._select(place.name)
 
     def _scroll_to(self, place: Place) -> None:
-        if not self.page.go_to(place.anchor, help_pages.anchor_of):
+        anchors = help_pages.anchors(place.name)
+        if place.anchor in anchors:
+            self.page.go_to(anchors.index(place.anchor))
+        else:
             self.page.verticalScrollBar().setValue(0)
 
     def _show_contents(self) -> None:
@@ -306,7 +308,7 @@ class HelpWindow(QWidget):
         self._add_group(text)
         for hit in hits:
             text = f"{hit.title} · {hit.heading}" if hit.heading else hit.title
-            self._add(text, Place(hit.name, help_pages.anchor_of(hit.heading)), hit.line)
+            self._add(text, Place(hit.name, hit.anchor), hit.line)
         first = self.list.topLevelItem(1)
         if first is not None:
             self.list.setCurrentItem(first)
@@ -363,8 +365,8 @@ class HelpWindow(QWidget):
             self.course.open_command(self._commands[int(link.removeprefix(_SCHEME))])
             return
         path, _, anchor = link.partition("#")
-        name = path.removesuffix(".md") if path else self.place().name
-        if help_pages.is_page(name):
+        name = help_pages.name_of(path) if path else self.place().name
+        if "://" not in link and help_pages.is_page(name):
             self.show_page(name, anchor)
         else:
             QDesktopServices.openUrl(QUrl(link))

@@ -9,6 +9,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,11 @@ from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
 from lowerscope.resources import HELP
 
 ROOT = Path(__file__).parents[2]
-TEXT = {page.name: page.read_text("utf-8") for page in sorted(HELP.glob("*.md"))}
+TRANSLATED = sorted(HELP.glob("*_*/*.md"))
+TEXT = {
+    str(page.relative_to(HELP)): page.read_text("utf-8")
+    for page in (*sorted(HELP.glob("*.md")), *TRANSLATED)
+}
 TEXT["../README.md"] = (ROOT / "README.md").read_text("utf-8")
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -136,9 +141,13 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
+def headings(page: Path) -> list[str]:
+    return HEADING.findall(BLOCK.sub("", page.read_text("utf-8")))
+
+
 def test_every_link_leads_somewhere() -> None:
     seen = 0
-    for page in (ROOT / "README.md", *HELP.glob("*.md")):
+    for page in (ROOT / "README.md", *HELP.glob("*.md"), *TRANSLATED):
         for link in LINK.findall(BLOCK.sub("", page.read_text("utf-8"))):
             path, _, anchor = link.partition("#")
             if link.startswith("http"):
@@ -146,7 +155,27 @@ def test_every_link_leads_somewhere() -> None:
             target = page.parent / path if path else page
             assert target.is_file(), f"{page.name}: {link}"
             if anchor:
-                headings = HEADING.findall(BLOCK.sub("", target.read_text("utf-8")))
-                assert anchor in map(anchor_of, headings), f"{page.name}: {link}"
+                # A translation has the anchors of its English page.
+                english = HELP / target.name if target in TRANSLATED else target
+                anchors = map(anchor_of, headings(english))
+                assert anchor in anchors, f"{page.name}: {link}"
             seen += 1
     assert seen > 200
+
+
+# Translations: each names its English pages with their hashes, and has the same sections
+
+
+SOURCE = re.compile(r"^<!-- Translation of (\S+) ([0-9a-f]{12}) -->$", re.MULTILINE)
+
+
+def test_translations_are_as_new_as_their_english_pages() -> None:
+    assert TRANSLATED
+    for page in TRANSLATED:
+        sources = SOURCE.findall(page.read_text("utf-8"))
+        assert sources, f"{page} does not say what it translates"
+        for path, told in sources:
+            now = sha256((page.parent / path).read_bytes()).hexdigest()[:12]
+            assert told == now, f"{page}: {path} has changed; update the page, then write {now}"
+        if len(sources) == 1:
+            assert len(headings(page)) == len(headings(page.parent / sources[0][0])), page

@@ -131,6 +131,26 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     assert opened.heading() == "Compare"
 
 
+def test_pages_are_in_the_language_of_the_window(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (help_pages.text_of, help_pages.entries):
+        monkeypatch.setattr(help_pages, each.__name__, each.__wrapped__)
+    monkeypatch.setattr(help_pages, "language", lambda: "zh_CN")
+    opened = Opened(qtbot, "glossary")
+    assert opened.heading() == "术语表"
+    # Sections have the anchors of the English page.
+    opened.window.show_page("glossary", "dataflow-block")
+    assert opened.window.page.textCursor().block().text() == "数据流块"
+    # What is not translated is in English, and comments are never shown.
+    opened.window.show_page("add-sample")
+    assert opened.heading() == "Add a sample"
+    names = [entry.name for entry in help_pages.entries()]
+    assert sorted([*names, help_pages.CONTENTS]) == sorted(each.stem for each in HELP.glob("*.md"))
+    opened.window.show_page(help_pages.CONTENTS)
+    assert "<!--" not in opened.window.page.toPlainText()
+
+
 def test_a_command_opens_with_its_options(
     qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
