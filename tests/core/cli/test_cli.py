@@ -230,50 +230,16 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert not touched.exists()
 
 
-def with_forward(path: Path, body: str, setup: str = "") -> str:
-    path.write_text(
-        "import sys, warnings\nfrom traceback import extract_stack\n"
-        "import torch\nfrom torch import nn\n\n"
-        "class Net(nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.linear = nn.Linear(4, 3)\n"
-        f"        {setup or 'pass'}\n"
-        "    def forward(self, x):\n"
-        f"        {body}\n"
-        "        return self.linear(x)\n"
-    )
-    return str(path)
-
-
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 def test_an_exit_in_the_model_is_not_a_match(
     tmp_path: Path, tracer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = with_forward(tmp_path / "net.py", "sys.exit(0)")
-    assert main(["run", path, "--input", "x=1,4", "--tracer", tracer]) == 2
+    path = tmp_path / "net.py"
+    path.write_text(NET.replace("return", "raise SystemExit(0)\n        return"))
+    assert main(["run", str(path), "--input", "x=1,4", "--tracer", tracer]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
-
-
-# Tolerances on the command line, on a model in half precision
-
-
-HALF = """
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(512, 64).half()
-    def forward(self, x):
-        return self.linear(x), self.linear(x).float()
-
-def example_inputs():
-    return (torch.randn(4, 512).half(),)
-"""
 
 
 # The command ``run`` when what it runs crashes, spoils memory or never ends
