@@ -18,6 +18,7 @@ from torch import nn
 
 from lowerscope.core.cli.main import main
 from tests.core.large_samples import LARGE
+from tests.core.run.test_node_runs import WRONG
 from tests.faulty_functions import CRASHES, files
 
 SAMPLES = (
@@ -285,18 +286,6 @@ def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None
 # ``run --per-node``: each node in the run, and alone on torch's inputs, with both times
 
 
-SHIFTED = """
-import torch
-from tvm import relax
-
-from lowerscope.core.rules import rule
-
-
-@rule(torch.nn.ReLU)
-def shifted(builder, node, x):
-    return relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32"))
-"""
-
 KEYS = {
     *("fx", "bindings", "functions", "strategy", "max_abs_error", "max_rel_error"),
     *("own_abs_error", "status", "own_status", "reason", "own_reason", "own_with"),
@@ -307,7 +296,7 @@ KEYS = {
 @pytest.fixture
 def shifted(tmp_path: Path) -> str:
     path = tmp_path / "shifted.py"
-    path.write_text(SHIFTED)
+    path.write_text(WRONG)
     return str(path)
 
 
