@@ -595,7 +595,17 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "restart",
         "save-log",
     ),
-    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "tour-page", "course", "about"),
+    "&Help": (
+        "help",
+        "help-contents",
+        "shortcuts",
+        "",
+        "tour",
+        "tour-page",
+        "course",
+        "glossary",
+        "about",
+    ),
 }
 """The menus by their titles, and those of the modes by their keys; each command is in one."""
 
