@@ -98,7 +98,7 @@ def _node_facts(node: FxNode) -> list[tuple[str, str]]:
         ("value", node.type),
         ("module", node.module),
         ("source", line_text(node.line) if node.line is not None else ""),
-        ("lowered as", f"{how} · {node.rule}" if how and node.rule else how),
+        (_("lowered as"), f"{how} · {node.rule}" if how and node.rule else how),
         ("reason", node.reason),
         ("random", RANDOM if node.random else ""),
         ("bindings", names_of(node.bindings)),

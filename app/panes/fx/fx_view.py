@@ -25,10 +25,10 @@ from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import RANDOM, line_text, nothing_words
 from lowerscope.app.panes.common.graph_page import GraphPage
 from lowerscope.app.panes.common.script_page import FetchedPage
-from lowerscope.core.model.formatting import counted, shape_text
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.snapshot import FxNode, FxPart, SourceLine
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 class FxView(Pane):
@@ -86,7 +86,8 @@ class FxView(Pane):
         if snapshot is not None and snapshot.fx_graph is not None:
             at_step = self._document.moment is not None
             tracer = _("as traced, before all steps") if at_step else snapshot.tracer
-            self.set_context(f"{counted(len(snapshot.fx), 'node')} · {tracer}")
+            nodes = _n("{count:,} node", "{count:,} nodes", len(snapshot.fx))
+            self.set_context(f"{nodes} · {tracer}")
 
     def show_source(self) -> None:
         """Show the line of the selection in the model's file."""

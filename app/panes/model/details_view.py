@@ -249,7 +249,7 @@ class DetailsView(Pane):
         return text
 
     def _follow(self, link: str) -> None:
-        kind, _, entity = link.partition(" ")
+        kind, _sep, entity = link.partition(" ")
         if kind == "select":
             self._document.select((entity,))
         elif kind == "rule":
@@ -300,7 +300,7 @@ def _chips(fact: Fact) -> str:
         )
     more = len(fact.entities) - MOST
     if more > 0:
-        chips.append(f"and {more} more")
+        chips.append(_("and {more} more", more=more))
     return join_markup(" ", chips)
 
 

@@ -18,7 +18,7 @@ from lowerscope.core.model.module_steps import TranslationRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
 from lowerscope.core.model.texts import _, _n
 
-NOT_YET = "not yet"
+NOT_YET = _("not yet")
 """Text for a node that is not translated yet at the current step."""
 
 
@@ -177,7 +177,7 @@ def _rows_of(snapshot: Snapshot) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
 
 
 def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
-    also = f", also for {names_of(record.rebound)}" if record.rebound else ""
+    also = _(", also for {rebound}", rebound=names_of(record.rebound)) if record.rebound else ""
     value = f"{record.value}{also}"
     bound = ", ".join(name_of(each) for each in record.bindings)
     functions = ", ".join(record.functions)
