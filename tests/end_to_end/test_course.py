@@ -113,9 +113,12 @@ def test_the_steps_of_the_course_in_the_window(
     assert code.editor.is_selected(line)
     assert panes.details.facts()["rule"].startswith("map_matmul, te_rules.py:")
     assert "matches torch" in verdict_of(qtbot, window)
+    # The page of the course has the focus.
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
     for key, strategy in ((Qt.Key.Key_3, "library"), (Qt.Key.Key_2, "te")):
         before = window.document.recipe
-        qtbot.keyClick(canvas, key)
+        qtbot.keyClick(code.editor, key)
         qtbot.waitUntil(lambda before=before: window.document.recipe != before, timeout=PATIENCE)
         wait_for_records(qtbot, window)
         assert window.document.snapshot is not None
