@@ -386,7 +386,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             _("G&raph"),
             (
                 "find-node",
-                "graph-card",
                 "",
                 "fit-graph",
                 "zoom-to-selection",
@@ -413,9 +412,10 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (_("Lower &all nodes as"), ("high-level", "te", "library", "", "reset-overrides")),
         "",
+        "expand-module",
+        "go-to-source",
         "translation",
         "node-map",
-        "go-to-source",
         (
             _("&Code"),
             ("compact", "wrap-lines", "show-types", "follow-selection", "", "copy-script"),
@@ -598,7 +598,17 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "restart",
         "save-log",
     ),
-    _("&Help"): ("help", "help-contents", "shortcuts", "", "tour", "tour-page", "course", "about"),
+    _("&Help"): (
+        "help",
+        "help-contents",
+        "shortcuts",
+        "",
+        "tour",
+        "tour-page",
+        "course",
+        "glossary",
+        "about",
+    ),
 }
 """The menus by their titles, and those of the modes by their keys; each command is in one."""
 
