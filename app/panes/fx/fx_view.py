@@ -167,7 +167,7 @@ def _part_row(part: FxPart) -> Row:
     return Row(
         part.id,
         (
-            Cell("part", role="quiet"),
+            Cell(_("part"), role="quiet"),
             Cell(f"    ↳ {part.name}"),
             Cell(part.target, code=True, tooltip=part.target),
             Cell(part.args, code=True, tooltip=part.args),

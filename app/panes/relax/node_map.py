@@ -194,7 +194,11 @@ def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
                 tooltip=STRATEGY_NAMES.get(node.strategy, ""),
             ),
             Cell(node.rule, tooltip=node.rule),
-            Cell(value, code=True, tooltip=f"{value}\nbound: {bound}" if bound else value),
+            Cell(
+                value,
+                code=True,
+                tooltip=_("{value}\nbound: {name}", value=value, name=bound) if bound else value,
+            ),
             Cell(node.type, role="quiet", tooltip=node.type),
             Cell(functions, code=True, tooltip=functions),
         ),
