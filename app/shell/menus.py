@@ -388,7 +388,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             _("G&raph"),
             (
                 "find-node",
-                "graph-card",
                 "",
                 "fit-graph",
                 "zoom-to-selection",
@@ -416,9 +415,10 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (_("Lower &all nodes as"), ("high-level", "te", "library", "", "reset-overrides")),
         "",
+        "expand-module",
+        "go-to-source",
         "translation",
         "node-map",
-        "go-to-source",
         (
             _("&Code"),
             ("compact", "wrap-lines", "show-types", "follow-selection", "", "copy-script"),

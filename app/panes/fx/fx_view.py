@@ -218,7 +218,9 @@ class SourceStrip(QWidget):
         self._document = document
         self._files: tuple[str, ...] = ()
         self._lines: dict[str, SourceLine] = {}
-        self.fold = IconButton("down", _("Fold or unfold the source"), size=(20, 20))
+        self.fold = IconButton(
+            "down", _("Fold or unfold the source (F2 goes there)"), size=(20, 20)
+        )
         self.fold.clicked.connect(self._toggle)
         self.place = ElidedLabel(role="quiet")
         self.place.setFont(ui_font(12))

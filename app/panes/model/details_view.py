@@ -13,6 +13,7 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 from lowerscope.app.panes.common.descriptions import Facts, find_node, tensor_of
@@ -52,9 +53,12 @@ class DetailsView(Pane):
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()
         self._function = ""
-        close = IconButton("close", _("Close the inspector"))
+        self.pin = IconButton("pin", _("Keep the inspector without a selection"))
+        self.pin.setCheckable(True)
+        close = IconButton("close", _("Close the inspector (I)"))
         close.clicked.connect(self.close_wanted)
-        self.add_corner(close)
+        for button in (self.pin, close):
+            self.add_corner(button)
         self.lowering = SegmentedSwitch(_("Lowering of this node"))
         self.lowering.changed.connect(self._lower)
         self.scope = Label(role="quiet", wraps=True)
@@ -72,9 +76,15 @@ class DetailsView(Pane):
         self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         buttons = QWidget()
         row_of(buttons, (self.compare, 1), (self.schedule, 1), margins=(12, 8, 12, 8), spacing=6)
-        page = QWidget()
-        column_of(page, (self._area, 1), self.values, buttons)
-        self.add_page("details", _("Selection"), page)
+        self._page = QWidget()
+        column_of(self._page, (self._area, 1), self.values, buttons)
+        self._empty = EmptyState(
+            _("Nothing is selected"),
+            _("Click a box of the graph, a line of code, or a part in the outline."),
+        )
+        either = QWidget()
+        column_of(either, (self._page, 1), (self._empty, 1))
+        self.add_page("details", _("Selection"), either)
         document.on(("selection", "snapshot"), self._show_selection)
         document.on(("recipe", "pending"), self._show_lowering)
         document.on(("run", "running"), self._show_selection)
@@ -97,7 +107,11 @@ class DetailsView(Pane):
     def _show_selection(self) -> None:
         snapshot, chosen = self._document.snapshot, self._document.selection.chosen
         self._values, self._sections = (), ()
+        self._page.setVisible(self.has_content)
+        self._empty.setVisible(not self.has_content)
         if snapshot is None or not chosen:
+            self.header.title.setText(_("Inspector"))
+            self.header.title.setToolTip("")
             self.values.show_nothing()
             self._fill()
             return

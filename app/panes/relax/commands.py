@@ -63,6 +63,8 @@ class NodeCommands(QObject):
                 partial(lower, "high-level"),
                 "Alt+1",
                 enabled=selected,
+                mode_keys="1",
+                mode="explore",
             ),
             Command(
                 "selection-te",
@@ -70,6 +72,8 @@ class NodeCommands(QObject):
                 partial(lower, "te"),
                 "Alt+2",
                 enabled=selected,
+                mode_keys="2",
+                mode="explore",
             ),
             Command(
                 "selection-library",
@@ -77,6 +81,8 @@ class NodeCommands(QObject):
                 partial(lower, "library"),
                 "Alt+3",
                 enabled=selected,
+                mode_keys="3",
+                mode="explore",
             ),
             Command(
                 "selection-reset",

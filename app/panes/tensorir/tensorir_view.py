@@ -113,7 +113,7 @@ class TensorIRView(Pane):
         self._strip = QWidget()
         row_of(self._strip, self.siblings, STRETCH, margins=(8, 6, 8, 6))
         self.compiled["llvm"].column.insertWidget(0, self._strip)
-        self.follows = QCheckBox(_("Follow the selection"))
+        self.follows = QCheckBox(_("Follow"))
         self.follows.setToolTip(_("Open the functions of the selection, and close others"))
         self.follows.clicked.connect(self._set_follows)
         self.footer = CodeFooter(document, self.follows)
