@@ -601,7 +601,17 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "restart",
         "save-log",
     ),
-    _("&Help"): ("help", "help-contents", "shortcuts", "", "tour", "tour-page", "course", "about"),
+    _("&Help"): (
+        "help",
+        "help-contents",
+        "shortcuts",
+        "",
+        "tour",
+        "tour-page",
+        "course",
+        "glossary",
+        "about",
+    ),
 }
 """The menus by their titles, and those of the modes by their keys; each command is in one."""
 

@@ -37,6 +37,18 @@ from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
 
+HELP_PAGES = {
+    "outcome": "compare",
+    "memory": "time",
+    "pipeline": "timeline",
+    "changes": "difference",
+    "call": "details",
+    "node-map": "translation#node-map",
+    "drawer": "problems",
+    "log": "problems#log",
+}
+"""Help page, or section of one, of a pane or tab whose name is another one."""
+
 DRAWER_HEIGHT = 220
 """Height of the drawer when it is opened for the first time."""
 
@@ -124,13 +136,11 @@ class Panes(QWidget):
         self.arranged.connect(self._show_strip)
         self._lay_out()
         for name, pane in (*self.by_name.items(), ("drawer", self.drawer)):
-            # Each page of these has its own help page.
-            own = {"outcome": "compare", "changes": "difference"}
-            set_page(pane, own.get(name, "problems" if name == "drawer" else name))
+            set_page(pane, HELP_PAGES.get(name, name))
         set_page(self.summary, "result")
         set_page(self.outcome.calls, "time")
         for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
-            set_page(part, "numbers")
+            set_page(part, "schedule#measurements")
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
@@ -203,7 +213,7 @@ class Panes(QWidget):
             (self.drawer, "log", _("Log"), self.log),
         ):
             pane.add_page(key, title, page)
-            set_page(page, {"call": "details", "memory": "time"}.get(key, key))
+            set_page(page, HELP_PAGES.get(key, key))
         self.tensorir.schedule_wanted.connect(self._schedule)
         self.details.schedule_wanted.connect(self._schedule)
         self.details.compare_wanted.connect(self.show_tensor)

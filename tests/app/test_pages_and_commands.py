@@ -14,7 +14,8 @@ from lowerscope.app.shell.shortcuts_page import pane_keys
 from lowerscope.app.shell.window import MainWindow
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "resources" / "help").glob("*.md")))
+HELP = ROOT / "resources" / "help"
+PAGES = (ROOT / "README.md", *sorted(HELP.glob("*.md")), *sorted(HELP.glob("*_*/*.md")))
 TEXT = {f"{page.parent.name}/{page.name}": page.read_text("utf-8") for page in PAGES}
 
 _PATH = re.compile(r"\*([A-Z]\w*) [→▸] ([^*]+?)\*")

@@ -203,7 +203,7 @@ class PassDialog(Dialog):
         self.buttons.rejected.connect(self.reject)
         self._lay_out(adds)
         self._check()
-        offer_help(self, "pipeline")
+        offer_help(self, "timeline#edit-the-pipeline")
 
     def _lay_out(self, adds: bool) -> None:
         row = QHBoxLayout()
