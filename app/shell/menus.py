@@ -33,12 +33,13 @@ from lowerscope.app.panes.sessions.commands import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.panes.steps.fusion_dialog import explaining
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
+from lowerscope.app.shell.language_commands import LanguageCommands
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
 from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import STRATEGIES
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import LANGUAGES, _
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -108,6 +109,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             partial(document.select, ()),
             "Ctrl+Shift+A",
         ),
+        *LanguageCommands(window.settings, window.sessions, window).commands(),
         *(
             Command(
                 scheme,
@@ -404,6 +406,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (_("&Text"), ("fold-all", "unfold-all", "line-colours")),
         (_("&Colours"), ("system", "light", "dark")),
+        (_("&Language"), tuple(f"language-{code}" for code in LANGUAGES)),
     ),
     "explore": (
         (

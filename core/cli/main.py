@@ -69,8 +69,10 @@ def add_export_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope export``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(len(each.name) for each in EXPORTS)
-    parser.epilog = "what can be exported:\n" + "\n".join(
-        f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS
+    parser.epilog = (
+        _("what can be exported:")
+        + "\n"
+        + "\n".join(f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS)
     )
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="DIR", help=_("folder to write to"))

@@ -148,7 +148,7 @@ LEAST = 3
 MOST = 100_000
 """Upper bound on the number of calls."""
 
-MEASURING = "Measuring"
+MEASURING = _("Measuring")
 """Prefix of the progress text of a run while it is measured."""
 
 

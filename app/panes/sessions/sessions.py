@@ -327,10 +327,19 @@ class Sessions(QObject):
 
     def say_how_to_start(self, manager: QSessionManager) -> None:
         """Set the command with which the system reopens it at the next log-in."""
+        manager.setRestartCommand(self.start_command())
+
+    def start_command(self) -> list[str]:
+        """Return the command that opens the window again, with what is saved."""
         recipe, place = self._document.recipe, self._place
-        saved = place is not None and recipe is not None and not is_in_memory(recipe)
+        saved = place is not None and recipe is not None and self.can_reopen()
         opened = [str(place.path)] if place is not None and saved else []
-        manager.setRestartCommand([sys.executable, "-P", "-m", "lowerscope.app", *opened])
+        return [sys.executable, "-P", "-m", "lowerscope.app", *opened]
+
+    def can_reopen(self) -> bool:
+        """Return whether another process can open what is open here."""
+        recipe = self._document.recipe
+        return recipe is None or not is_in_memory(recipe)
 
     def finish(self) -> None:
         """Save pending changes and release the file: the window is being closed."""
