@@ -66,7 +66,7 @@ def test_the_call_that_crashes_is_named(qtbot: QtBot, worked: MainWindow, tmp_pa
     worked.features.stepping.set_section("run")
     failed = [dot.tooltip for dot in worked.panes.pipeline.slider.dots() if dot.state == "wrong"]
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
-    qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(worked, "Select the called function"), Qt.MouseButton.LeftButton)
     assert worked.document.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)
 
@@ -85,6 +85,6 @@ def test_a_function_that_never_ends_is_stopped_and_named(
         pass
     assert document.problems[0].what == "The run was stopped in call 4 of 7, env.faulty (relu)"
     assert worked.tool_bar.verdict.text() == "✕ stopped"
-    qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(worked, "Select the called function"), Qt.MouseButton.LeftButton)
     assert document.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)
