@@ -367,7 +367,7 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
         for name in names:
             if not force and (folder / name).exists():
                 raise LowerscopeError(
-                    _("the file is there already"),
+                    _("the file already exists"),
                     where=str(folder / name),
                     todo=_("Choose another folder, or add --force to overwrite it"),
                 )

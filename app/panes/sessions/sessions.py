@@ -262,11 +262,11 @@ class Sessions(QObject):
                 _("Another window has {name} open: nothing is saved here.", name=name)
                 if place.hindrance == "window"
                 else _(
-                    "{name} is in a folder that cannot be written: nothing is saved here.",
+                    "{name} is in a read-only folder: nothing is saved here.",
                     name=name,
                 )
             )
-            todo = _("File → Save session as… keeps it in a file of its own.")
+            todo = _("File → Save session as… saves it to another file.")
             self._document.notify(f"{text} {todo}", "wrong")
         self.changed.emit()
 
@@ -416,7 +416,7 @@ class Sessions(QObject):
                 text = _("The session is saved again, in {name}.", name=name)
                 self._document.notify(text, "info")
             elif self._is_gone:
-                text = _("{name} was gone: it has been saved anew.", name=name)
+                text = _("{name} was deleted and has been saved again.", name=name)
                 self._document.notify(text, "info")
         self.saved.emit()
 
