@@ -15,7 +15,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.model.machines import prepare
+from lowerscope.core.model.processors import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 from tests.diagonal import SOAK, many, off_diagonal
 from tests.durations import DurationStore, longest_first, stored_durations
