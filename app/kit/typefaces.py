@@ -65,10 +65,10 @@ class TextMetrics(QFontMetricsF):
         return super().horizontalAdvance(text[:SHOWN_CHARACTERS])
 
     def elidedText(self, text: str, mode: Qt.TextElideMode, width: float) -> str:  # type: ignore[override]
-        from PySide6.QtCore import Qt  # slow to make; not needed for the first paint
-
         if len(text) <= SHOWN_CHARACTERS:
             return super().elidedText(text, mode, width)
+        from PySide6.QtCore import Qt  # slow to make, and not needed for the first paint
+
         if mode == Qt.TextElideMode.ElideMiddle:
             half = SHOWN_CHARACTERS // 2
             return super().elidedText(f"{text[:half]}…{text[-half:]}", mode, width)

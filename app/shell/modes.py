@@ -245,28 +245,43 @@ class ModeArea(Split):
 
     def _show(self) -> None:
         """Show the panes of the mode, each with its width."""
-        shown = self._shown()
+        shares = self._shares()
         for name, pane in self._panes.items():
-            if name not in self._windows:
-                pane.setVisible(name in shown)
-        for name in shown:
-            share = 0 if name in self._mode.side else 1
-            self.setStretchFactor(self.indexOf(self._panes[name]), share)
+            place = self.indexOf(pane)
+            if place < 0:  # It is in a window of its own.
+                continue
+            if name in shares:
+                self.setStretchFactor(place, 0 if name in self._mode.side else 1)
+                # Qt gives a hidden pane its least width, for which it would be laid out first.
+                pane.resize(shares[name], self.height())
+            # Qt counts lines that it has not hidden yet.
+            self.handle(place).setVisible(name in shares and name != next(iter(shares)))
+            pane.setVisible(name in shares)
         self._lay_out()
 
-    def _lay_out(self) -> None:
+    def _shares(self) -> dict[str, int]:
+        """Return the widths of the panes in view, which fill this together with the lines."""
         shown, stored = self._shown(), self._widths.get(self._mode.key, {})
-        usual = dict(self._mode.panes)
-        wanted = {name: stored.get(name, usual[name]) for name in shown}
-        side = sum(width for name, width in wanted.items() if name in self._mode.side)
-        rest = sum(width for name, width in wanted.items() if name not in self._mode.side)
-        room = max(1, self.width() - side)
-        sizes = [0] * self.count()
-        for name, width in wanted.items():
-            share = width if name in self._mode.side or not rest else width * room // rest
-            sizes[self.indexOf(self._panes[name])] = share
-        self.setSizes(sizes)
+        usual, sides = dict(self._mode.panes), self._mode.side
+        shares = {name: stored.get(name, usual[name]) for name in shown}
+        wide = [name for name in shown if name not in sides]
+        rest = sum(shares[name] for name in wide)
+        lines = self.handleWidth() * (len(shown) - 1)
+        room = max(1, self.width() - lines - sum(shares.values()) + rest)
+        for name in wide:
+            width = shares[name]
+            shares[name] = width * room // rest
+            room, rest = room - shares[name], rest - width
+        return shares
+
+    def _lay_out(self) -> None:
+        shares = self._shares()
+        self.setSizes([shares.get(name, 0) for name in self._names_in_place()])
         self._laid_out = self.width()
+
+    def _names_in_place(self) -> list[str]:
+        """Return the names of the panes that are not in windows of their own, from the left."""
+        return [name for name, pane in self._panes.items() if self.indexOf(pane) >= 0]
 
     def _note_widths(self) -> None:
         """Store the widths of the panes in view."""
