@@ -21,6 +21,7 @@ from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.schedule_records import ScheduleStep
 from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.texts import _
 
 # The steps of each timeline in one form, for the rows of lists and the dots of the slider.
 
@@ -162,7 +163,7 @@ def _heavy(calls: Sequence[CallRun]) -> frozenset[int]:
 def _computes(call: CallRun) -> str:
     nodes = [node.removeprefix("fx:") for node in call.nodes]
     names = nodes or [binding.rpartition("/")[2] for binding in call.bindings]
-    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "") or "of no node"
+    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "") or _("of no node")
 
 
 def _came_to(record: TranslationRecord) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
@@ -150,6 +150,10 @@ class PaneTabs(QWidget):
             self.set_current(key)
         self._arrange()
         self.updateGeometry()
+
+    def has(self, key: str) -> bool:
+        """Return whether there is a tab of this key."""
+        return key in self._tabs
 
     def tab(self, key: str) -> PaneTab:
         """Return the tab of this key."""
@@ -442,6 +446,8 @@ class PaneHeader(QWidget):
         super().__init__(parent)
         self.setFixedHeight(HEADER_HEIGHT)
         self.title = Label(title, role="title")
+        self.beside = PaneTabs()  # In place of the title: panes that have one place for all.
+        self.beside.hide()
         self.tabs = PaneTabs()
         self.context = PartsLabel()
         self.context.set_role("quiet")
@@ -450,6 +456,7 @@ class PaneHeader(QWidget):
         self.row = row_of(
             self,
             self.title,
+            self.beside,
             (self.tabs, 1000),
             (self.context, 1),
             margins=(10, 0, 10, 1),
@@ -459,6 +466,16 @@ class PaneHeader(QWidget):
         self.is_movable = True  # Whether the pane can be maximised and shown in a window.
         self._buttons = _HeaderButtons(self)
         theme.notifier().changed.connect(self.update)
+
+    def set_beside(self, titles: Mapping[str, str], current: str) -> None:
+        """Offer panes in place of the title; none for the title."""
+        for key, title in titles.items():
+            if not self.beside.has(key):
+                self.beside.add(key, title)
+        if titles:
+            self.beside.set_current(current)
+        self.beside.setVisible(bool(titles))
+        self.title.setVisible(not titles)
 
     # Qt
 

@@ -8,6 +8,7 @@ labels of Qt's own dialogs plain, so that any text can be passed to them as it i
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,14 @@ class MarkupLabel(QLabel):
         shown = markup("{0}", text)
         # Shift+Tab never leaves a text that begins with a link (measured with Qt 6.11).
         super().setText(f"\u200b{shown}" if shown.startswith("<a ") else shown)
+
+
+def breakable(text: str) -> str:
+    """Return a text with names that a label may wrap after their separators."""
+    return _SEPARATOR.sub("\\g<0>\u200b", text)
+
+
+_SEPARATOR = re.compile(r"[._,:/(]+(?=\w)")
 
 
 class PlainTextEdit(QPlainTextEdit):

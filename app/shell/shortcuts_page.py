@@ -36,6 +36,7 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             _("Graphs"),
             (
+                (_("What is known of the node"), "Shift+F1"),
                 (_("Walk along the edges"), "Up  ·  Down  ·  Left  ·  Right"),
                 (_("Walk, and add to the selection"), "Shift+Up … Shift+Right"),
                 (_("Move the graph"), "Ctrl+Up … Ctrl+Right"),
@@ -45,7 +46,6 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
                 (_("Larger, smaller, actual size"), "+  ·  -  ·  0"),
                 (_("Fit the graph; zoom to the selection"), "F  ·  Z"),
                 (_("Find a node; the next, the previous"), "/  ·  F3  ·  Shift+F3"),
-                (_("What is known of the node"), "I"),
                 (_("Toggle breakpoint"), "B"),
                 (_("Values beside edges, overview, colours"), "L  ·  M  ·  C"),
             ),
@@ -56,7 +56,7 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
                 (_("Select what the name, or the line, belongs to"), "Return"),
                 (_("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
                 (_("Go to a line"), "Ctrl+G"),
-                (_("What the name under the caret stands for"), "F2"),
+                (_("What the name under the caret stands for"), "Shift+F1"),
                 (_("Fold and unfold"), "Ctrl+Shift+[  ·  Ctrl+Shift+]"),
                 (_("Copy; select all"), "Ctrl+C  ·  Ctrl+A"),
                 (_("Close the bar, or the card"), "Escape"),

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lowerscope.core.model.texts import VARIABLE, _, set_language
+
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
 def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
+    from lowerscope.app.document.settings import Settings
+
+    if VARIABLE not in os.environ and (chosen := Settings().language()):
+        set_language(chosen)
     # Slow imports are made where they are needed: the window comes first.
     recipe, session = None, ""
     handed_over = list(arguments) == ["--handed-over"]
@@ -117,8 +123,10 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     _check_command(arguments[0], COMMANDS)
     parser = recipe_options.OneLineParser(
         prog="lowerscope",
-        description="A debugger for lowering: see and steer how a PyTorch model becomes machine"
-        " code in Apache TVM.",
+        description=_(
+            "A debugger for lowering: see and steer how a PyTorch model becomes machine"
+            " code in Apache TVM."
+        ),
         epilog=f"Without a window: lowerscope {' | '.join(COMMANDS)} (each has --help).",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
@@ -143,7 +151,8 @@ def _check_command(word: str, commands: Sequence[str]) -> None:
     close = get_close_matches(word, commands, 1)
     if close and word.isalpha() and not os.path.exists(word):
         raise LowerscopeError(
-            f"there is no command {word!r}", todo=f"Did you mean lowerscope {close[0]}?"
+            _("there is no command {word!r}", word=word),
+            todo=_("Did you mean lowerscope {close}?", close=close[0]),
         )
 
 
@@ -219,12 +228,13 @@ def explain_missing_libraries() -> str:
     needed = ALWAYS | (ON_X11 if on_x11 else {})
     missing = {name: package for name, package in needed.items() if not _loads(name)}
     if missing:
-        return (
-            f"Qt needs {', '.join(missing)}, which this system lacks."
-            f" Install with: apt-get install {' '.join(sorted(set(missing.values())))}"
+        return _(
+            "Qt needs {missing}, which this system lacks. Install with: apt-get install {sorted}",
+            missing=", ".join(missing),
+            sorted=" ".join(sorted(set(missing.values()))),
         )
     if on_x11 and not os.environ.get("DISPLAY"):
-        return (
+        return _(
             "there is no display to open a window on (DISPLAY is not set)."
             " Use the commands samples, show, run, export and rule, or start a virtual display:"
             " xvfb-run lowerscope …"

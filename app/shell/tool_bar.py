@@ -47,9 +47,9 @@ from lowerscope.core.model.snapshot import ModelRecord
 from lowerscope.core.model.texts import _, _n
 
 STRATEGY_HINTS = {
-    "high-level": "Relax operators",
-    "te": "TensorIR functions made from tensor expressions",
-    "library": "Calls into torch, on the same memory",
+    "high-level": _("Relax operators"),
+    "te": _("TensorIR functions made from tensor expressions"),
+    "library": _("Calls into torch, on the same memory"),
 }
 STEP_WIDTH = 190
 """Largest width of the chip with the current step."""
@@ -66,7 +66,7 @@ SMALL = 1000
 SHADES = {"high-level": "accent", "te": "te", "library": "library"}
 """Colours of the strategies, as fields of the theme."""
 
-TARGETS = {"llvm": "llvm", "native": "this machine"}
+TARGETS = {"llvm": "llvm", "native": _("this machine")}
 
 
 class ToolBar(QWidget):
@@ -415,8 +415,11 @@ def verdict_tooltip(record: RunRecord) -> str:
         if record.max_abs_error is None:
             return why
         largest = error_text(record.max_abs_error)
-        return (
-            f"{why}\nthe other outputs match {record.reference}, largest absolute error {largest}"
+        return _(
+            "{why}\nthe other outputs match {reference}, largest absolute error {largest}",
+            why=why,
+            reference=record.reference,
+            largest=largest,
         )
     return (
         f"largest absolute error {error_text(record.max_abs_error)}\n"

@@ -17,6 +17,7 @@ import msgspec
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _, _n
 
 _LONGEST = 24
 """Maximum characters of a target that has no shorter name."""
@@ -43,17 +44,22 @@ class TargetRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def vector_text(record: TargetRecord) -> str:
     """Return the width of vectors in words: ``512 bits, 16 float32, 32 registers``."""
-    return f"{record.vector_bits} bits, {record.lanes} float32, {record.registers} registers"
+    return _(
+        "{vector_bits} bits, {lanes} float32, {registers} registers",
+        vector_bits=record.vector_bits,
+        lanes=record.lanes,
+        registers=record.registers,
+    )
 
 
 def target_line(record: TargetRecord) -> str:
     """Return a description of a target on one line."""
     parts = [
         f"{record.architecture} {record.cpu}",
-        f"vectors of {vector_text(record)}",
-        f"{record.threads} {'thread' if record.threads == 1 else 'threads'}",
-        ", ".join(record.features) or "no more features",
-        record.hindrance or "runs here",
+        _("vectors of {record}", record=vector_text(record)),
+        _n("{count} thread", "{count} threads", record.threads),
+        ", ".join(record.features) or _("no more features"),
+        record.hindrance or _("runs here"),
     ]
     return "; ".join(parts)
 
@@ -145,16 +151,16 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
         return None
     if not tracker or not key:
         raise LowerscopeError(
-            "a key needs a tracker" if key else "a tracker needs the key of its servers",
+            _("a key needs a tracker") if key else _("a tracker needs the key of its servers"),
             where="--key" if key else "--tracker",
-            todo="Give both: --tracker HOST:PORT --key KEY",
+            todo=_("Give both: --tracker HOST:PORT --key KEY"),
         )
     host, port = tracker_address(tracker)
     if not 0 < timeout < float("inf"):
         raise LowerscopeError(
-            f"{timeout:g} is not a number of seconds",
+            _("{timeout:g} is not a number of seconds", timeout=timeout),
             where="--remote-timeout",
-            todo=f"Write how long one answer may take, such as {TIMEOUT:g}",
+            todo=_("Write how long one answer may take, such as {timeout:g}", timeout=TIMEOUT),
         )
     return Remote(tracker=f"{host}:{port}", key=key, timeout=timeout)
 
@@ -170,28 +176,38 @@ def tracker_address(text: str) -> tuple[str, int]:
     number = int(port[:9]) if port.isascii() and port.isdigit() else 0
     if not host or any(each.isspace() for each in host) or not 0 < number < 2**16:
         raise LowerscopeError(
-            f"{text!r} is not the address of a tracker",
+            _("{text!r} is not the address of a tracker", text=text),
             where="--tracker",
-            todo=f"Write HOST:PORT, such as 192.168.1.5:{TRACKER_PORT}",
+            todo=_(
+                "Write HOST:PORT, such as 192.168.1.5:{tracker_port}", tracker_port=TRACKER_PORT
+            ),
         )
     return host, number
 
 
 def key_text(known: ServerKey) -> str:
     """Return a key of a tracker in words: ``rasp4: 2 servers, 1 free``."""
-    servers = "1 server" if known.servers == 1 else f"{known.servers} servers"
-    waiting = f", {known.waiting} waiting for one" if known.waiting else ""
-    return f"{known.key}: {servers}, {known.free} free{waiting}"
+    parts = [
+        _n("{count} server", "{count} servers", known.servers),
+        _("{count} free", count=known.free),
+    ]
+    if known.waiting:
+        parts.append(_("{count} waiting for one", count=known.waiting))
+    return f"{known.key}: {', '.join(parts)}"
 
 
 def machine_text(state: RemoteState) -> str:
     """Return the known properties of the machine of a key in words."""
     machine = state.machine
     if machine is None:
-        return "all of its servers are at work for others"
+        return _("all of its servers are at work for others")
     threads = "" if machine.threads is None else f", {machine.threads} threads"
     if not machine.target:
-        return f"{machine.address}{threads}; it does not say what processor it has"
+        return _(
+            "{address}{threads}; it does not say what processor it has",
+            address=machine.address,
+            threads=threads,
+        )
     return f"{machine.address}, {machine.triple} {machine.cpu}{threads}; target {machine.target}"
 
 
@@ -238,11 +254,11 @@ def parse_bytes(text: str) -> int:
     """
     found = _TEXT.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no amount of memory, such as 3GB")
+        raise ValueError(_("{text!r} is no amount of memory, such as 3GB", text=text))
     step = 1024 if (found["kind"] or "").lower() == "ib" else 1000
     number = float(found["number"]) * step ** " kmgt".index(found["unit"].lower() or " ")
     if number > _MOST:
-        raise ValueError(f"{text.strip()[:40]} is more than any machine has")
+        raise ValueError(_("{text} is more than any machine has", text=text.strip()[:40]))
     return int(number)
 
 
@@ -254,5 +270,5 @@ def parse_limit(text: str) -> int:
     """
     number = parse_bytes(text)
     if number < LEAST:
-        raise ValueError(f"torch and TVM need {bytes_text(LEAST)} at least")
+        raise ValueError(_("torch and TVM need {least} at least", least=bytes_text(LEAST)))
     return number

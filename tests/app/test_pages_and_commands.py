@@ -14,7 +14,8 @@ from lowerscope.app.shell.shortcuts_page import pane_keys
 from lowerscope.app.shell.window import MainWindow
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "resources" / "help").glob("*.md")))
+HELP = ROOT / "resources" / "help"
+PAGES = (ROOT / "README.md", *sorted(HELP.glob("*.md")), *sorted(HELP.glob("*_*/*.md")))
 TEXT = {f"{page.parent.name}/{page.name}": page.read_text("utf-8") for page in PAGES}
 
 _PATH = re.compile(r"\*([A-Z]\w*) [→▸] ([^*]+?)\*")
@@ -76,7 +77,8 @@ def test_every_key_that_a_page_names_does_something(window: MainWindow) -> None:
     said = {each for _, rows in pane_keys() for _, keys in rows for each in keys.split("  ·  ")}
     known = said | OF_WIDGETS
     for command, _ in window.commands:
-        known |= {*(key.strip() for key in command.keys.split(";")), command.key_there}
+        keys = f"{command.keys};{command.mode_keys};{command.key_there}"
+        known |= {key.strip() for key in keys.split(";")}
     found = 0
     for page, text in TEXT.items():
         for key in _KEY.findall(text):

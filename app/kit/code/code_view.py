@@ -553,7 +553,6 @@ class CodeView(QWidget):
             "next": self.finding.next,
             "previous": self.finding.previous,
             "close": self._close_bars,
-            "card": self.editor.show_card,
             "fold": self.editor.fold,
             "unfold": self.editor.unfold,
             "fold-all": self.editor.fold_all,

@@ -509,9 +509,8 @@ class DiffEditor(CodeEditor):
     # Qt
 
     def is_own_key(self, event: QKeyEvent) -> bool:
-        # Go to line and cards do not apply here.
-        other = event.key() in (Qt.Key.Key_G, Qt.Key.Key_F2)
-        return super().is_own_key(event) and not other
+        # Go to line does not apply here.
+        return super().is_own_key(event) and event.key() != Qt.Key.Key_G
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = KEYS.get(Qt.Key(event.key()), "")

@@ -98,7 +98,7 @@ def _node_facts(node: FxNode) -> list[tuple[str, str]]:
         ("value", node.type),
         ("module", node.module),
         ("source", line_text(node.line) if node.line is not None else ""),
-        ("lowered as", f"{how} · {node.rule}" if how and node.rule else how),
+        (_("lowered as"), f"{how} · {node.rule}" if how and node.rule else how),
         ("reason", node.reason),
         ("random", RANDOM if node.random else ""),
         ("bindings", names_of(node.bindings)),
@@ -176,7 +176,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     deeds[menu.addAction(_("Select"))] = partial(document.select, entities)
     add = menu.addAction(_("Add to selection"))
     deeds[add] = partial(document.select, entities, extend=True)
-    deeds[menu.addAction(_("What is known of it\tI"))] = partial(canvas.show_card, name)
+    deeds[menu.addAction(_("What is known of it"))] = partial(canvas.show_card, name)
     around = canvas.frame_around(name)
     if canvas.is_group(name):
         deeds[menu.addAction(_("Expand\t+"))] = partial(page.expand, name)

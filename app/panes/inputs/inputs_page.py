@@ -30,7 +30,7 @@ from lowerscope.app.panes.inputs.input_panel import InputPanel
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
 from lowerscope.core.model.formatting import error_text, shape_text, share_of_text, verdict_words
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 WIDTH, ANY_WIDTH = 264, 16_777_215
 """Width of the figures beside the table; for those above it, Qt's QWIDGETSIZE_MAX."""
@@ -155,33 +155,52 @@ class SetPanel(QWidget):
 
 def summary_text(record: AgreementRecord) -> str:
     """Return a summary of the runs on a set, as lines."""
-    left = f" of {record.count}" if record.ran < record.count else ""
-    lines = [f"{record.ran}{left} samples of {Path(record.path).name}"]
+    name = Path(record.path).name
+    lines = [
+        _("{ran} of {count} samples of {name}", ran=record.ran, count=record.count, name=name)
+        if record.ran < record.count
+        else _n("{count} sample of {name}", "{count} samples of {name}", record.ran, name=name)
+    ]
     if record.compared:
         lines.append(
-            f"{_share(record.matching, record.compared)} within the tolerance; largest error "
-            f"{error_text(record.max_abs_error)}"
+            _(
+                "{share} within the tolerance; largest error {max_abs_error}",
+                share=_share(record.matching, record.compared),
+                max_abs_error=error_text(record.max_abs_error),
+            )
         )
     if record.not_finite:
         lines.append(
-            f"{_share(record.not_finite, record.matching)} within the tolerance beside values that "
-            "are not finite"
+            _(
+                "{share} within the tolerance beside values that are not finite",
+                share=_share(record.not_finite, record.matching),
+            )
         )
     if record.inconclusive:
         lines.append(
-            f"{_share(record.inconclusive, record.ran)} inconclusive: no value is finite on both "
-            "sides"
+            _(
+                "{share} inconclusive: no value is finite on both sides",
+                share=_share(record.inconclusive, record.ran),
+            )
         )
     if record.classed:
         lines.append(
-            f"{_share(record.same_class, record.classed)} the same class as {record.reference}"
+            _(
+                "{share} the same class as {reference}",
+                share=_share(record.same_class, record.classed),
+                reference=record.reference,
+            )
         )
     if record.labelled:
         lines.append(
-            f"as labelled: TVM {_share(record.tvm_correct, record.labelled)}, {record.reference} "
-            f"{_share(record.torch_correct, record.labelled)}"
+            _(
+                "as labelled: TVM {share}, {reference} {share2}",
+                share=_share(record.tvm_correct, record.labelled),
+                reference=record.reference,
+                share2=_share(record.torch_correct, record.labelled),
+            )
         )
-    lines += [f"left out: {each}" for each in record.unread[:3]]
+    lines += [_("left out: {each}", each=each) for each in record.unread[:3]]
     more = record.count - record.ran - 3
     return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
 
@@ -198,7 +217,7 @@ def _row(key: str, run: SampleRun) -> Row:
     return Row(
         key,
         (
-            Cell(run.title, bold=True, tooltip="Click: it becomes the input"),
+            Cell(run.title, bold=True, tooltip=_("Click: it becomes the input")),
             error_text(run.max_abs_error),
             Cell(classes, role="wrong" if another else "", tooltip=classes),
             Cell(run.label, role="quiet"),

@@ -199,7 +199,7 @@ def _holds(file: Extension, record: ExtensionRecord | None) -> str:
     if not file.on:
         return "off"
     if file.kind == "passes":
-        return "passes of the catalogue"
+        return _("passes of the catalogue")
     if record is None:
         return ""
     parts = []
@@ -216,8 +216,13 @@ def _told(record: ExtensionRecord | None) -> str:
     if record is None:
         return ""
     lines = [
-        f"{rule.name}, line {rule.line.line}: "
-        f"{', '.join(rule.keys)} as {', '.join(rule.strategies)}"
+        _(
+            "{name}, line {line}: {keys} as {strategies}",
+            name=rule.name,
+            line=rule.line.line,
+            keys=", ".join(rule.keys),
+            strategies=", ".join(rule.strategies),
+        )
         for rule in record.rules
     ]
     return "\n".join([*lines, *record.functions])

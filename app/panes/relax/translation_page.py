@@ -144,13 +144,13 @@ def _text_of(found: TeRecord, step: str) -> tuple[str, str]:
 # --- The rules that translated a node, with their source and its location ---
 
 KINDS = {
-    "user": "rule of yours",
-    "built-in": "rule",
-    "tvm": "TVM's converter",
-    "library": "registered as",
-    "torch": "torch's source",
-    "python": "computed by",
-    "te": "TE function",
+    "user": _("rule of yours"),
+    "built-in": _("rule"),
+    "tvm": _("TVM's converter"),
+    "library": _("registered as"),
+    "torch": _("torch's source"),
+    "python": _("computed by"),
+    "te": _("TE function"),
 }
 
 

@@ -11,15 +11,15 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.split import strip_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.common.dlpack_text import hand_over_text
+from lowerscope.app.panes.common.entity_table import EntityTable, matching
 from lowerscope.app.panes.run.differences import is_inherited, select_next, starting, starts_here
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import SAME, ratio_cell
@@ -225,7 +225,8 @@ class NodesTable(QWidget):
         self.filter.setMinimumWidth(70)
         self.filter.setMaximumWidth(160)
         self.sorts = SegmentedSwitch(_("Which nodes"))
-        self.table = Table(
+        self.table = EntityTable(
+            document,
             _("Nodes against torch"),
             (
                 Column("#", numeric=True, width=36),
@@ -257,6 +258,7 @@ class NodesTable(QWidget):
                 Column(_("ratio"), numeric=True, width=80, falling=True),
                 Column(_("status"), width=104),
             ),
+            "fx",
         )
         self.table.set_sortable(True)
         column_of(self, strip_of(self.sorts, STRETCH, (self.filter, 1)), (self.table, 1))
@@ -266,7 +268,6 @@ class NodesTable(QWidget):
             shortcut.activated.connect(partial(select_next, document, starting, step))
         self.filter.textChanged.connect(self._show_rows)
         self.sorts.changed.connect(self._show_rows)
-        self.table.row_clicked.connect(self._select)
         self.table.row_activated.connect(self._open)
         document.on(("snapshot", "run", "running"), self._show_run)
         document.on(("selection", "snapshot"), self._show_selection)
@@ -356,27 +357,15 @@ class NodesTable(QWidget):
         return Column(title, numeric=True, width=60, falling=True, tooltip=tooltip)
 
     def _show_rows(self) -> None:
-        words = self.filter.text().casefold().split()
         belongs = KINDS.get(self.sorts.current(), KINDS["all"])
-        shown = [
-            row
-            for row in self._rows
-            if belongs(self._runs[row.key]) and all(word in _text(row) for word in words)
-        ]
-        self.table.set_rows(shown)
+        rows = [row for row in self._rows if belongs(self._runs[row.key])]
+        self.table.set_rows(matching(rows, self.filter.text()))
         self._show_selection()
 
     def _show_selection(self) -> None:
         if self._stale or not self.isVisible():
             return
-        marked = self._document.selection.of_kind("fx")
-        self.table.set_selection(marked)
-        chosen = [each for each in self._document.selection.chosen if each in marked]
-        if marked:
-            self.table.reveal((chosen or list(marked))[0])
-
-    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
+        self.table.show_selection()
 
     def _open(self, entity: str) -> None:
         self._document.select((entity,))
@@ -394,8 +383,3 @@ class NodesTable(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_columns()
-
-
-def _text(row: Row) -> str:
-    cells = (row.cell(place) for place in range(len(row.cells)))
-    return "\n".join(f"{each.text}\n{each.tooltip}" for each in cells).casefold()

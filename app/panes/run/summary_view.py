@@ -378,7 +378,7 @@ def _prediction(record: RunRecord) -> Markup:
 def _size_row(record: SizeRecord) -> Row:
     text, role = verdict_words(record.verdict)
     name = sizes_text(record.sizes)
-    mark, _, spoken = text.partition(" ")
+    mark, _sep, spoken = text.partition(" ")
     facts = (spoken, error_text(record.max_abs_error), record.reason)
     return Row(
         name,
@@ -394,7 +394,7 @@ def _size_row(record: SizeRecord) -> Row:
 def _row(output: OutputRecord) -> Row:
     text, role = verdict_words(output.verdict)
     about = f"{output.name} · {shape_text(output.shape)} {output.dtype}"
-    relative = f"max rel error {error_text(output.max_rel_error)}"
+    relative = _("max rel error {max_rel_error}", max_rel_error=error_text(output.max_rel_error))
     return Row(
         output.name,
         (

@@ -171,7 +171,12 @@ def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
     cell = _to_go(f"{relative}, {at}") if record.max_rel_error else Cell(relative)
     yield LARGEST_RELATIVE, _("relative"), cell
     count = record.torch.count if record.torch is not None else 0
-    text = f"{record.outside:,} of {count:,} elements · {share_text(record.outside_share)}"
+    text = _(
+        "{outside:,} of {count:,} elements · {outside_share}",
+        outside=record.outside,
+        count=count,
+        outside_share=share_text(record.outside_share),
+    )
     tolerance = tolerance_text(record.atol, record.rtol, "torch")
     if record.atol == record.rtol == 0:
         tolerance = _("none: has to be equal")

@@ -466,23 +466,31 @@ _READERS: dict[str, Callable[[str], Argument]] = {
     "value": _anything,
 }
 _WORDS = {
-    "integer": f"a whole number up to {_LARGEST}",
-    "number": "a number",
-    "integers": "whole numbers with commas between",
-    "numbers": "numbers with commas between",
+    "integer": _("a whole number up to {largest}", largest=_LARGEST),
+    "number": _("a number"),
+    "integers": _("whole numbers with commas between"),
+    "numbers": _("numbers with commas between"),
 }
 
 
 def _range(field: Field) -> str:
     if field.low is not None and field.high is not None:
-        return f"from {field.low} to {field.high}"
-    return f"at least {field.low}" if field.low is not None else f"at most {field.high}"
+        return _("from {low} to {high}", low=field.low, high=field.high)
+    return (
+        _("at least {low}", low=field.low)
+        if field.low is not None
+        else _("at most {high}", high=field.high)
+    )
 
 
 def _placeholder(field: Field) -> str:
     if field.kind == "index map":
         axes = ", ".join(field.choices) or "i, j"
-        return f"{axes} → …, such as {field.choices[0] if field.choices else 'i'} // 16"
+        return _(
+            "{axes} → …, such as {choice} // 16",
+            axes=axes,
+            choice=field.choices[0] if field.choices else "i",
+        )
     if field.kind in ("integer", "number") and (field.low, field.high) != (None, None):
         return _range(field)
     return "1, 2, …" if field.kind == "integers" else ""

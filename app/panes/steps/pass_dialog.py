@@ -105,9 +105,9 @@ class PassForm(QWidget):
             if not text.strip():
                 if option.required:
                     raise LowerscopeError(
-                        f"a value of {option.name} is missing",
+                        _("a value of {name} is missing", name=option.name),
                         where=option.name,
-                        todo=f"Give {WORDS[option.kind]}",
+                        todo=_("Give {value}", value=WORDS[option.kind]),
                     )
                 continue
             value = option_value(option, text)
@@ -203,7 +203,7 @@ class PassDialog(Dialog):
         self.buttons.rejected.connect(self.reject)
         self._lay_out(adds)
         self._check()
-        offer_help(self, "pipeline")
+        offer_help(self, "timeline#edit-the-pipeline")
 
     def _lay_out(self, adds: bool) -> None:
         row = QHBoxLayout()

@@ -184,7 +184,11 @@ def _functions_of(recipe: Recipe) -> Recipe:
 
 
 def _names(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} others"
+    return (
+        ", ".join(names)
+        if len(names) <= 3
+        else _("{name} and {count} others", name=names[0], count=len(names) - 1)
+    )
 
 
 ASK_MS = 200

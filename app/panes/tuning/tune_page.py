@@ -34,7 +34,7 @@ START_SECONDS = 12.0
 FUNCTION_SECONDS = 3.0
 """Time per function before its first candidate."""
 
-MEASURE_ANEW = "tune again with “Measure anew what the database has already”"
+MEASURE_ANEW = _("tune again with “Measure anew what the database has already”")
 
 TRIAL_SECONDS = 0.8
 """Time per candidate if none was measured yet; most of it is compilation."""
@@ -55,7 +55,7 @@ def tuned_row(function: TunedFunction) -> Row:
     name = function.name + (f"  +{len(function.twins)}" if function.twins else "")
     note = function.note
     if function.from_database and not note:
-        note = "the best stood in the database"
+        note = _("the best stood in the database")
     planned = max(function.planned, function.trials)
     unsure = disturbed_times(function, "best", "torch")
     ratio, slower = "", False
@@ -95,12 +95,14 @@ def points_of(function: TunedFunction) -> list[CurvePoint]:
     before = function.unscheduled
     points = []
     if not function.points and function.best is not None:
-        known = "from the database" if function.from_database else "as it was"
+        known = _("from the database") if function.from_database else _("as it was")
         points.append(CurvePoint(0, function.best, known))
     for each in function.points:
         parts = [seconds_text(each.seconds_spent)]
         if before and not disturbed_times(function, "best", "unscheduled"):
-            parts.append(f"{ratio_text(before / each.best)} as fast as unscheduled")
+            parts.append(
+                _("{before} as fast as unscheduled", before=ratio_text(before / each.best))
+            )
         points.append(CurvePoint(each.trials, each.best, " · ".join(parts)))
     return points
 
@@ -113,7 +115,9 @@ def summary(tuning: Tuning) -> str:
     noun = "trial" if state.trials_total == 1 else "trials"
     parts = [f"{state.trials_done:,} of {state.trials_total:,} {noun}"]
     if tuning.phase in ("tuning", "pausing", "paused") and state.seconds_left is not None:
-        parts.append(f"about {seconds_text(round(state.seconds_left))} left")
+        parts.append(
+            _("about {seconds_left} left", seconds_left=seconds_text(round(state.seconds_left)))
+        )
     parts.append(f"{seconds_text(round(state.seconds_spent))} spent")
     failed = sum(each.failed for each in state.functions)
     if failed:

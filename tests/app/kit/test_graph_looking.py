@@ -191,13 +191,10 @@ def test_a_card_comes_after_a_while_and_can_be_read(
 def test_the_card_by_keyboard(qtbot: QtBot, canvas: GraphCanvas) -> None:
     canvas.card_text = card_of
     qtbot.keyClick(canvas, Qt.Key.Key_Home)
-    qtbot.keyClick(canvas, Qt.Key.Key_I)
+    assert canvas.show_card()
     assert canvas.card.isVisible()
     assert canvas.card.text().title == "card of n0"
     qtbot.keyClick(canvas, Qt.Key.Key_Escape)
-    assert not canvas.card.isVisible()
-    qtbot.keyClick(canvas, Qt.Key.Key_I)
-    qtbot.keyClick(canvas, Qt.Key.Key_I)
     assert not canvas.card.isVisible()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.menus import BUTTONS, MENUS, RECENT, SAMPLES, paths
@@ -90,6 +92,81 @@ def test_a_mode_keeps_the_widths_that_its_panes_were_given(window: MainWindow) -
     assert all(abs(width - given[name]) <= 2 for name, width in widths(window).items())
     window.commands.action("reset-layout").trigger()
     assert abs(widths(window)["fx"] - given["fx"]) > 60
+
+
+def test_keys_of_a_mode_hold_in_it_and_not_in_a_text_field(
+    open_plain_window: OpenPlainWindow,
+) -> None:
+    nodes = [msgspec.structs.replace(each, strategy="te") for each in STEPPED.fx]
+    window = open_plain_window(RECIPE, msgspec.structs.replace(STEPPED, fx=tuple(nodes)))
+    window.show_panes()
+    window.activateWindow()
+    QApplication.processEvents()
+    document, panes, canvas = window.document, window.panes, window.panes.fx.graph.canvas
+    document.select(("fx:dense",))
+    canvas.setFocus()
+    QTest.keyClick(canvas, Qt.Key.Key_3)
+    assert document.wanted is not None
+    assert [(each.pattern, each.strategy) for each in document.wanted.overrides] == [
+        ("fx:dense", "library")
+    ]
+    panes.fx.graph.canvas.search.open()
+    field = canvas.search.bar.field
+    field.setFocus()
+    QTest.keyClicks(field, "1io")
+    assert field.text() == "1io"
+    assert document.wanted.overrides[0].strategy == "library"
+    for key, name in ((Qt.Key.Key_O, "model"), (Qt.Key.Key_I, "details")):
+        for shown in (False, True):
+            QTest.keyClick(canvas, key)
+            assert panes.area.shows(name) == shown
+    window.set_mode("run")
+    QTest.keyClick(panes.outcome, Qt.Key.Key_1)
+    assert document.wanted.overrides[0].strategy == "library"
+
+
+def test_panes_that_have_no_room_lie_over_the_others_or_share_a_place(window: MainWindow) -> None:
+    panes, area = window.panes, window.panes.area
+    window.setMinimumSize(600, 400)
+    pins = window.commands.action("pane-details")
+    pins.trigger()
+    assert "details" in seen(window)
+    assert not panes.details.has_content
+    for width, places in (
+        (1440, ["model", "fx", "relax", "tensorir", "details"]),
+        (1200, ["fx", "relax", "tensorir", "details"]),
+        (1000, ["fx", "relax", "tensorir"]),
+        (800, ["relax", "tensorir"]),
+    ):
+        window.resize(width, 700)
+        QApplication.processEvents()
+        assert seen(window) == places
+        assert all(widths(window)[name] >= LEAST[name] for name in places)
+    before = widths(window)
+    for name in ("details", "model"):
+        window.commands.action(f"pane-{name}").trigger()
+        assert area.shows_over() == name
+        assert {**widths(window), name: 0} == {**before, name: 0}
+        QTest.keyClick(panes.by_name[name].findChild(QWidget), Qt.Key.Key_Escape)
+        assert area.shows_over() == ""
+    panes.relax.header.beside.tab("fx").click()
+    assert seen(window) == ["fx", "tensorir"]
+    window.show_page("translation")
+    assert seen(window) == ["relax", "tensorir"]
+    window.resize(1440, 900)
+    QApplication.processEvents()
+    assert set(seen(window)) == {"model", "fx", "relax", "tensorir", "details"}
+
+
+def test_a_selection_takes_the_room_of_the_inspector_from_tensorir(window: MainWindow) -> None:
+    before = widths(window)
+    window.document.select(("fx:dense",))
+    QApplication.processEvents()
+    after = widths(window)
+    assert {name for name in before if before[name] != after[name]} == {"tensorir"}
+    window.document.select(())
+    QApplication.processEvents()
+    assert widths(window) == before
 
 
 def test_what_is_shown_changes_no_width(window: MainWindow) -> None:
