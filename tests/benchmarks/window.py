@@ -118,19 +118,20 @@ def opened(spec: str, **fields: object) -> Iterator[MainWindow]:
 @benchmark("redraw")
 def redraw() -> Iterator[Figure]:
     """Measure from a change of the lowering to the window that shows it."""
-    for name, node, limit in (
-        ("fashion_mlp", "fx:relu", 150),
-        ("resnet18", "fx:layer1_0_conv1", 1500),
-    ):
-        with opened(f"sample:{name}", lowering="te") as window:
-            document = window.document
+    with opened("sample:matmul") as window:
+        document = window.document
 
-            def change(act: Callable[[], object], window: MainWindow = window) -> None:
-                before = window.document.snapshot
-                act()
-                wait(window, lambda: window.document.snapshot is not before and is_idle(window))
-                window.repaint()
+        def change(act: Callable[[], object]) -> None:
+            before = document.snapshot
+            act()
+            wait(window, lambda: document.snapshot is not before and is_idle(window))
+            window.repaint()
 
+        for name, node, limit in (
+            ("fashion_mlp", "fx:relu", 150),
+            ("resnet18", "fx:layer1_0_conv1", 1500),
+        ):
+            open_recipe(window, Recipe(source=Source(spec=f"sample:{name}"), lowering="te"))
             acts: tuple[Callable[[], object], ...] = (
                 window.commands.action("high-level").trigger,
                 window.commands.action("library").trigger,
