@@ -37,27 +37,27 @@ MODES = (
     Mode(
         "explore",
         _("Explore"),
-        _("What became what: one node from its Python line to FX, Relax and TensorIR"),
+        _("Follow a node from its Python line to FX, Relax and TensorIR"),
         (("model", 210), ("fx", 240), ("relax", 352), ("tensorir", 638), ("details", 260)),
         ("model", "details"),
     ),
     Mode(
         "step",
         _("Step"),
-        _("What each step of the translation, the passes, the build and the run did"),
+        _("The effect of each step of translation, passes, build and run"),
         (("pipeline", 300), ("changes", 1140)),
         ("pipeline",),
     ),
     Mode(
         "schedule",
         _("Schedule"),
-        _("One function made fast, by hand, by rule or by tuning"),
+        _("Make one function fast, by hand, by rule or by tuning"),
         (("schedule", 1440),),
     ),
     Mode(
         "run",
         _("Run"),
-        _("Whether it is right, how fast it is, and if not, where"),
+        _("Check results and times against torch, and find where they differ"),
         (("outcome", 1440),),
     ),
 )

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lowerscope.core.model.texts import VARIABLE, _, set_language
+from lowerscope.core.model.texts import VARIABLE, _, language, set_language
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
@@ -89,6 +89,7 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
         os.environ["QT_SCALE_FACTOR"] = str(settings.scale() / 100)
     application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
+    _translate_qt(application)
     CycleCollector(application)
     if settings.code_pixels():
         theme.set_code_pixels(settings.code_pixels())
@@ -96,6 +97,17 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
     window = MainWindow(welcome=recipe is None and not session)
     window.show()
     return application, window
+
+
+def _translate_qt(application: QApplication) -> None:
+    """Set the language of the buttons and menus that Qt makes by itself."""
+    from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
+
+    QLocale.setDefault(QLocale(language()))
+    translator = QTranslator(application)
+    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+    if translator.load(f"qtbase_{language()}", folder):
+        application.installTranslator(translator)
 
 
 def _session_of(arguments: Sequence[str]) -> str:

@@ -70,8 +70,10 @@ def add_export_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope export``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(len(each.name) for each in EXPORTS)
-    parser.epilog = "what can be exported:\n" + "\n".join(
-        f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS
+    parser.epilog = (
+        _("what can be exported:")
+        + "\n"
+        + "\n".join(f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS)
     )
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="DIR", help=_("folder to write to"))
@@ -366,7 +368,7 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
         for name in names:
             if not force and (folder / name).exists():
                 raise LowerscopeError(
-                    _("the file is there already"),
+                    _("the file already exists"),
                     where=str(folder / name),
                     todo=_("Choose another folder, or add --force to overwrite it"),
                 )

@@ -193,7 +193,7 @@ def folder_source(path: Path) -> LowerscopeError:
 def unknown_kind(path: Path) -> LowerscopeError:
     """Return the error for a file that is neither Python nor an exported program."""
     suffix = path.suffix.lower()
-    what = _("{suffix} is neither .py nor .pt2", suffix=suffix or "a file without an ending")
+    what = _("{suffix} is neither .py nor .pt2", suffix=suffix or _("a file without an ending"))
     todo = _("Open a Python file with a model, or a program saved by torch.export.save")
     if suffix in WEIGHTS:
         what = _("a {suffix} file is read for weights, and is not opened as a model", suffix=suffix)

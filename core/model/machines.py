@@ -89,9 +89,6 @@ TRACKER_PORT = 9190
 TIMEOUT = 60.0
 """Default timeout of one answer of another machine, in seconds."""
 
-SERVER_HELP = "python -m tvm.exec.rpc_server --tracker {tracker} --key {key}"
-"""Command that starts a server; see `str.format`."""
-
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """Machines of a kind: the servers that a tracker knows by a key."""
@@ -163,6 +160,11 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
             todo=_("Write how long one answer may take, such as {timeout:g}", timeout=TIMEOUT),
         )
     return Remote(tracker=f"{host}:{port}", key=key, timeout=timeout)
+
+
+def server_command(remote: Remote) -> str:
+    """Return the command that starts a server for the tracker and key of `remote`."""
+    return f"python -m tvm.exec.rpc_server --tracker {remote.tracker} --key {remote.key}"
 
 
 def tracker_address(text: str) -> tuple[str, int]:

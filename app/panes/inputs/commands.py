@@ -49,7 +49,7 @@ class InputsForm(QObject):
         """Show the form for the inputs of a rejected recipe, and retry with them."""
         if self._dialog is None:
             file = Path(refused.source.spec).name
-            question = _("{file} does not say what its inputs are.", file=file)
+            question = _("{file} does not describe its inputs.", file=file)
             self._show(refused, names, "" if refused.inputs else question)
 
     def can_edit(self) -> bool:
@@ -93,7 +93,7 @@ class InputsForm(QObject):
             return
         if base.source != self._source:
             # The window may open another model while the form is open.
-            text = _("Another model is open by now: its inputs stay as they are.")
+            text = _("Another model is open now; its inputs are unchanged.")
             document.notify(text, "wrong")
             dialog.reject()
             return
