@@ -115,7 +115,7 @@ def _wait_for(answer: bytes, process: subprocess.Popen[bytes], log: IO[bytes], t
     process.stdout.close()
     log.seek(0)
     words = log.read().decode("utf-8", "replace")
-    reason = last_line(RuntimeError(words)) if words.strip() else "it does not answer"
+    reason = last_line(RuntimeError(words)) if words.strip() else _("it does not answer")
     raise LowerscopeError(
         _("the window does not open: {reason}", reason=reason),
         where=title,

@@ -46,7 +46,8 @@ from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
 from lowerscope.core.files.console import ERROR, MATCH, say
 from lowerscope.core.files.paths import cache_folder, cannot_write, check_not_read, user_path
-from lowerscope.core.files.sources import samples, source_kind, source_path
+from lowerscope.core.files.samples import samples
+from lowerscope.core.files.sources import source_kind, source_path
 from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
@@ -69,8 +70,10 @@ def add_export_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope export``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(len(each.name) for each in EXPORTS)
-    parser.epilog = "what can be exported:\n" + "\n".join(
-        f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS
+    parser.epilog = (
+        _("what can be exported:")
+        + "\n"
+        + "\n".join(f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS)
     )
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="DIR", help=_("folder to write to"))
@@ -365,7 +368,7 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
         for name in names:
             if not force and (folder / name).exists():
                 raise LowerscopeError(
-                    _("the file is there already"),
+                    _("the file already exists"),
                     where=str(folder / name),
                     todo=_("Choose another folder, or add --force to overwrite it"),
                 )

@@ -217,10 +217,14 @@ def add_recipe_options(
     parser.many(
         "--schedule",
         f"FILE.json|{RULES}|{TUNED}",
-        "schedules that were saved, applied to the model after its passes, or where they have "
-        f"the step ApplySchedules; or {RULES}, for those that rules write; or {TUNED}, for what "
-        "lowerscope tune has found; repeatable"
-        + (": each is a variant, and none is one without schedules" if several else ""),
+        _(
+            "schedules that were saved, applied to the model after its passes, or where they have "
+            "the step ApplySchedules; or {rules}, for those that rules write; or {tuned}, for what "
+            "lowerscope tune has found; repeatable{more}",
+            rules=RULES,
+            tuned=TUNED,
+            more=_(": each is a variant, and none is one without schedules") if several else "",
+        ),
         dest="schedules",
     )
     one("--target", _("llvm, native (this processor), or a TVM target as JSON"), "target")

@@ -464,7 +464,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
             lines.append(f"{each.name}: {each.problem.line()}")
         elif each.record is not None and each.record.reason:
             first = each.record.first_difference.removeprefix("fx:")
-            where = f"; first difference: {first}" if first else ""
+            where = _("; first difference: {node}", node=first) if first else ""
             lines.append(f"{each.name}: {each.record.reason}{where}")
     return lines
 

@@ -257,7 +257,9 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
     if not any(fits(each, function, structures[function]) for each in loaded):
         names = ", ".join(dict.fromkeys(each.function for each in loaded))
         raise LowerscopeError(
-            f"it has no schedule for {function}" + (f", but for {names}" if names else ""),
+            _("it has no schedule for {function}, but for {names}", function=function, names=names)
+            if names
+            else _("it has no schedule for {function}", function=function),
             where=where,
             todo=_("Choose another file, or another --function"),
         )

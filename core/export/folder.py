@@ -159,12 +159,6 @@ def export(
     )
 
 
-_NOT_COMPARED = _(
-    "{0}: what it computes was not compared, since no run was made: `lowerscope run` compares, and "
-    "so does --what report"
-)
-
-
 def _not_compared(
     given: _Exporting, wanted: Sequence[Wanted], files: Mapping[str, File]
 ) -> Iterator[str]:
@@ -176,7 +170,11 @@ def _not_compared(
     names = [runs[name] for name in asked if name in runs]
     names = [name for name in names if name in files]
     if names:
-        yield _NOT_COMPARED.format(" and ".join(names))
+        yield _(
+            "{names}: what it computes was not compared, since no run was made: `lowerscope run` "
+            "compares, and so does --what report",
+            names=_("{one} and {other}", one=names[0], other=names[1]) if names[1:] else names[0],
+        )
 
 
 @answers(ExportQuery)

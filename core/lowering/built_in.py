@@ -201,15 +201,16 @@ _SHOWN = 5
 
 def advice_on(uncovered: Sequence[Uncovered], tracer: str) -> str:
     """Return what can be done about nodes without a lowering."""
-    of_data = all(each.reason.endswith(ONLY_TENSORS) for each in uncovered)
-    other = _(", or try --tracer export") if tracer == "fx" else ""
+    of_data = all(ONLY_TENSORS in each.reason for each in uncovered)
     if of_data:
-        return _("keep it a tensor, without .item(), .tolist() and the like{other}", other=other)
-    return _("write it with other operators{other}", other=other)
+        advice = _("keep it a tensor, without .item(), .tolist() and the like")
+    else:
+        advice = _("write it with other operators")
+    return _("{advice}, or try --tracer export", advice=advice) if tracer == "fx" else advice
 
 
 ONLY_TENSORS = _("of data, and only tensors can be computed")
-"""End of the reason for a node that computes a number from tensors."""
+"""Part of the reason for a node that computes a number from tensors."""
 
 
 def reason_of(error: Exception) -> str:

@@ -238,7 +238,9 @@ def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
                 if not of
                 else _("{name}: is followed by nothing", name=name),
                 where=f"--what {text}",
-                todo=f"Write {name}" + (f", or {name}: and {of}" if of else ""),
+                todo=_("Write {name}, or {name}: and {of}", name=name, of=of)
+                if of
+                else _("Write {name}", name=name),
             )
         found[Wanted(name=name, which=which)] = None
     return tuple(found)

@@ -265,9 +265,15 @@ def _threads_text(times: RunTimes) -> str:
     counts = {side.threads for side in times.sides}
     if len(counts) == 1 and None not in counts:
         (count,) = counts
-        return "1 thread" if count == 1 else f"{count} threads"
+        assert count is not None
+        return _n("{count} thread", "{count} threads", count)
     return ", ".join(
-        f"{side.side} with {side.threads} threads"
+        _n(
+            "{side} with {count} thread",
+            "{side} with {count} threads",
+            side.threads,
+            side=side.side,
+        )
         for side in times.sides
         if side.threads is not None
     )
@@ -276,20 +282,19 @@ def _threads_text(times: RunTimes) -> str:
 # --- Verdicts in words, each with the role of its colour, for the window and reports ---
 
 _WORDS: Mapping[OutputVerdict, tuple[str, str, str]] = {
-    "match": ("✓ matches", "", "right"),
-    "differ": ("✕ differs", "from ", "wrong"),
-    "inconclusive": ("? inconclusive", "", "unsure"),
+    "match": (_("✓ matches"), _("✓ matches {reference}"), "right"),
+    "differ": (_("✕ differs"), _("✕ differs from {reference}"), "wrong"),
+    "inconclusive": (_("? inconclusive"), "", "unsure"),
     "not-comparable": (_("– not comparable"), "", "quiet"),
     "no-reference": (_("– no reference"), "", "quiet"),
 }
-"""Mark and word, the preposition before the reference, and the role."""
+"""Mark and word, the same with the reference, and the role."""
 
 
 def verdict_words(verdict: OutputVerdict, reference: str = "") -> tuple[str, str]:
     """Return words and role: ``("✓ matches", "right")``, or ``✕ differs from torch``."""
-    words, link, role = _WORDS[verdict]
-    is_named = reference and verdict in ("match", "differ")
-    return f"{words} {link}{reference}" if is_named else words, role
+    words, named, role = _WORDS[verdict]
+    return named.format(reference=reference) if reference and named else words, role
 
 
 def status_words(status: NodeStatus) -> tuple[str, str]:

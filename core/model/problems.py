@@ -119,8 +119,9 @@ class LowerscopeError(Exception):
 
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names in one line, as in ``a, b and 3 more``."""
-    more = _(" and {count} more", count=len(names) - most) if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    shown = ", ".join(names[:most])
+    more = len(names) - most
+    return _("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 
 
 def error_of(problem: Problem) -> LowerscopeError:

@@ -26,7 +26,7 @@ from tvm import relax, rpc
 from tvm.rpc import base
 
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.machines import SERVER_HELP, Remote, ServerKey, tracker_address
+from lowerscope.core.model.machines import Remote, ServerKey, server_command, tracker_address
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.run_records import BUDGET, LEAST, REPEATS, Measuring
@@ -174,8 +174,10 @@ class Tracker:
                         wait=wait,
                     ),
                     where=f"tracker {self._remote.tracker}",
-                    todo="Try again later, or start one more: "
-                    + SERVER_HELP.format(tracker=self._remote.tracker, key=key),
+                    todo=_(
+                        "Try again later, or start one more: {command}",
+                        command=server_command(self._remote),
+                    ),
                     code=BUSY,
                 )
             if not told:
@@ -205,11 +207,15 @@ class Tracker:
             time.sleep(_POLL)
         names = ", ".join(each.key for each in known[:_NAMED] if each.servers)
         raise LowerscopeError(
-            f"no server has the key {self._remote.key}"
-            + (f"; there are servers with the keys {names}" if names else "; it has no server"),
+            _(
+                "no server has the key {key}; there are servers with the keys {names}",
+                key=self._remote.key,
+                names=names,
+            )
+            if names
+            else _("no server has the key {key}; it has no server", key=self._remote.key),
             where=f"tracker {self._remote.tracker}",
-            todo="Start one: "
-            + SERVER_HELP.format(tracker=self._remote.tracker, key=self._remote.key),
+            todo=_("Start one: {command}", command=server_command(self._remote)),
         )
 
     def _send(self, question: list[Any]) -> None:
@@ -259,7 +265,7 @@ class Tracker:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"it took longer than {CONNECT:g} s"
+        return _("it took longer than {seconds:g} s", seconds=CONNECT)
     return str(getattr(error, "strerror", None) or error)
 
 

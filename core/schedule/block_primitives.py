@@ -303,7 +303,7 @@ def _blockize(site: FunctionSelection) -> Iterator[Arguments]:
         yield {"target": site.named[site.loop]}
 
 
-_WHERE = "Where a block is computed"
+_WHERE = _("Where a block is computed")
 
 _AT = (
     BLOCK,

@@ -620,7 +620,7 @@ SAMPLING_PRIMITIVES = (
         parameters=(
             field(
                 "candidates",
-                _("Numbers"),
+                _("Metrics"),
                 "integers",
                 _("One of them is drawn."),
                 default=(4, 8, 16),

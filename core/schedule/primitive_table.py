@@ -57,7 +57,9 @@ def entry_of(name: str) -> PrimitiveSpec:
     if entry is None:
         near = difflib.get_close_matches(name, PRIMITIVES, n=1)
         raise StepFailed(
-            f"there is no primitive {name!r}" + (f"; did you mean {near[0]}?" if near else "")
+            _("there is no primitive {name!r}; did you mean {near}?", name=name, near=near[0])
+            if near
+            else _("there is no primitive {name!r}", name=name)
         )
     return entry
 
@@ -118,7 +120,11 @@ def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
     output = resolve(argument)
     if not isinstance(output, _RVS[kind]):
         raise StepFailed(
-            _("{label} takes a {replace}", label=field.label, replace=kind.replace("or ", "or a "))
+            {
+                "loop": _("{label} takes a loop", label=field.label),
+                "block": _("{label} takes a block", label=field.label),
+                "loop or block": _("{label} takes a loop or a block", label=field.label),
+            }[kind]
         )
     return output
 

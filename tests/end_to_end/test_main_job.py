@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.code_editor import x_of
 from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.panes.tensorir.tensorir_view import OFFERED
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.recipe import InputSpec
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 
@@ -183,26 +179,3 @@ class Classifier(nn.Module):
 
 def linked(window: MainWindow, kind: str) -> tuple[str, ...]:
     return window.document.selection.of_kind(kind)
-
-
-def test_a_file_of_the_users_own_through_the_export_tracer(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / "classifier.py"
-    path.write_text(LSTM)
-    tokens = InputSpec(name="tokens", shape=(1, 7), dtype="int64", low=0, high=50)
-    window = open_window(str(path), tracer="export", lowering="te", inputs=(tokens,))
-    assert window.panes.fx.context().endswith("nodes · export")
-    run_and_wait(qtbot, window)
-    assert window.tool_bar.verdict.role() == "right"
-    snapshot = window.document.snapshot
-    assert snapshot is not None
-    calls = [node for node in snapshot.fx if node.opcode == "call_function"]
-    assert {node.line.file for node in calls if node.line} == {str(path)}
-    assert {node.module for node in calls} >= {"embedding", "lstm", "linear"}
-    # The LSTM calls more functions than are opened by themselves: the others are rows.
-    tensorir = window.panes.tensorir
-    window.document.select((max(calls, key=lambda node: len(node.parts)).id,))
-    opened = set(tensorir.open_functions())
-    assert len(opened) == OFFERED
-    assert opened < {each.removeprefix("tir:") for each in linked(window, "tir")}

@@ -663,7 +663,7 @@ def paint_group(painter: QPainter, area: QRectF, group: int) -> None:
 
 def fold_text(row: Row) -> str:
     """Return the text of a fold."""
-    return _("{length:,} equal lines", length=row.length)
+    return _("{length:,} unchanged lines", length=row.length)
 
 
 def row_text(rows: DiffRows, number: int) -> str:

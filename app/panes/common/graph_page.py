@@ -227,7 +227,7 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
         deeds[action] = switch
     menu.addSeparator()
     deeds[menu.addAction(_("Save picture…"))] = partial(page.picture_wanted.emit, page, False)
-    seen = menu.addAction(_("Save picture of what is seen…"))
+    seen = menu.addAction(_("Save picture of the visible part…"))
     deeds[seen] = partial(page.picture_wanted.emit, page, True)
     menu.addSeparator()
     colours = menu.addMenu(_("Colours"))
@@ -446,7 +446,7 @@ class GraphPage(QWidget):
         if self.canvas.has_figures(colouring):
             return ""
         why = why_no_figures(self.document.run_record, colouring)
-        return why or _("Nothing that is shown here is a call of the run")
+        return why or _("Nothing shown here is a call of the run")
 
     def _mark(self, reveal: bool) -> None:
         self._is_stale = not self.isVisible()

@@ -57,7 +57,7 @@ class FxView(Pane):
                 Column(_("kwargs"), width=100),
                 Column(_("shape"), numeric=True),
                 Column(_("dtype")),
-                Column(_("lowered"), stretch=True, width=110),
+                Column(_("lowering"), stretch=True, width=110),
             ),
             "fx",
             "part",
@@ -161,7 +161,7 @@ def _part_row(part: FxPart) -> Row:
     return Row(
         part.id,
         (
-            Cell("part", role="quiet"),
+            Cell(_("part"), role="quiet"),
             Cell(f"    ↳ {part.name}"),
             Cell(part.target, code=True, tooltip=part.target),
             Cell(part.args, code=True, tooltip=part.args),
@@ -282,7 +282,7 @@ class SourceStrip(QWidget):
             self.files.setCurrentIndex(files.index(before))
         words = (
             _("No source"),
-            _("No line of a file is known that a node of this model comes from."),
+            _("No source line is known for the nodes of this model."),
         )
         self.text.show_nothing(*(nothing_words(self._document) if snapshot is None else words))
         if files:

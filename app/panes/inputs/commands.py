@@ -53,7 +53,7 @@ class InputsForm(QObject):
             question = (
                 _("The model fails on the inputs of {file}: give others.", file=file)
                 if fails
-                else _("{file} does not say what its inputs are.", file=file)
+                else _("{file} does not describe its inputs.", file=file)
             )
             self._show(refused, names, "" if refused.inputs else question)
 
@@ -98,7 +98,7 @@ class InputsForm(QObject):
             return
         if base.source != self._source:
             # The window may open another model while the form is open.
-            text = _("Another model is open by now: its inputs stay as they are.")
+            text = _("Another model is open now; its inputs are unchanged.")
             document.notify(text, "wrong")
             dialog.reject()
             return

@@ -51,7 +51,10 @@ class SetPanel(QWidget):
         self.folder = push_button(_("Folder…"), _("Pictures or .npy files, one a sample"))
         self.archive = push_button(
             _(".npz…"),
-            _("Arrays with samples first; with labels as y, the accuracy is told as well"),
+            _(
+                "Arrays with the samples in the first dimension; labels as y give the accuracy "
+                "as well"
+            ),
         )
         self.again = QPushButton(_("Run again"))
         self.stop = QPushButton(_("Cancel"))
@@ -66,13 +69,13 @@ class SetPanel(QWidget):
             (
                 Column(_("sample"), width=80),
                 Column(_("error"), numeric=True, width=66, tooltip=_("Max abs error")),
-                Column(_("class"), width=100, tooltip=_("What both sides say")),
+                Column(_("class"), width=100, tooltip=_("Results of both sides")),
                 Column(_("label"), width=82),
                 Column(_("status"), stretch=True, width=92),
             ),
         )
         self.worst.set_empty(
-            _("No set was run"),
+            _("No set has been run"),
             _("Choose a folder or an .npz; the worst samples are listed here."),
         )
         buttons = row_of(None, self.folder, self.archive, self.again, self.stop, STRETCH, spacing=6)
@@ -246,7 +249,7 @@ class InputsPage(QWidget):
             _("One input or a set"),
             (
                 Segment("one", _("One input"), _("Draw, drop or choose its value")),
-                Segment("set", _("A set"), _("Run many, and see how far both agree")),
+                Segment("set", _("A set"), _("Run many inputs and see how well both sides agree")),
             ),
         )
         self.name = QComboBox()

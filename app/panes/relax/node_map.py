@@ -52,14 +52,14 @@ class NodeMap(QWidget):
                 Column(
                     _("value"),
                     width=64,
-                    tooltip=_("What the node stands for in the module"),
+                    tooltip=_("The node's value in the module"),
                 ),
                 Column(_("type"), width=116),
                 Column(
                     _("adds"),
                     width=110,
                     stretch=True,
-                    tooltip=_("Functions that the module has from this node on"),
+                    tooltip=_("Functions that this node added to the module"),
                 ),
             ),
             "fx",
@@ -67,7 +67,7 @@ class NodeMap(QWidget):
         self.table.set_sortable(True)
         self.table.set_empty(
             _("No node map"),
-            _("It lists what each FX node of a PyTorch model was translated to."),
+            _("It lists the translation of each FX node of a PyTorch model."),
         )
         strip = QHBoxLayout()
         strip.setContentsMargins(10, 4, 10, 4)
@@ -185,7 +185,11 @@ def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
                 tooltip=STRATEGY_NAMES.get(node.strategy, ""),
             ),
             Cell(node.rule, tooltip=node.rule),
-            Cell(value, code=True, tooltip=f"{value}\nbound: {bound}" if bound else value),
+            Cell(
+                value,
+                code=True,
+                tooltip=_("{value}\nbound: {name}", value=value, name=bound) if bound else value,
+            ),
             Cell(node.type, role="quiet", tooltip=node.type),
             Cell(functions, code=True, tooltip=functions),
         ),

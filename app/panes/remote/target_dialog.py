@@ -44,7 +44,7 @@ class TargetDialog(Dialog):
                 Column(
                     _("float32"),
                     numeric=True,
-                    tooltip=_("How many float32 values a vector register holds"),
+                    tooltip=_("Number of float32 values in a vector register"),
                 ),
                 Column(_("registers"), numeric=True),
                 Column(_("features"), stretch=True, width=180),

@@ -188,9 +188,9 @@ def _facts(run: NodeRun, inside: Sequence[str], is_first: bool) -> Iterator[str]
     if is_first:
         yield _("The first node that differs, in the order of the graph")
     if starts_here(run):
-        yield _("It differs alone, on torch's inputs, as well: the difference starts here")
+        yield _("It also differs alone, on torch's inputs: the difference starts here")
     elif is_inherited(run):
-        yield _("Alone, on torch's inputs, it matches: the difference came from above")
+        yield _("Alone, on torch's inputs, it matches: the difference is inherited")
     if run.not_finite:
         yield run.not_finite
     reason = run.reason.removeprefix(run.not_finite).removeprefix("; ")
@@ -199,7 +199,7 @@ def _facts(run: NodeRun, inside: Sequence[str], is_first: bool) -> Iterator[str]
     if inside:
         yield _("the value of a fused group, with {inside} inside", inside=names_of(tuple(inside)))
     if run.own_with:
-        yield _("alone, run with {own_with}", own_with=names_of(run.own_with))
+        yield _("alone, together with {own_with}", own_with=names_of(run.own_with))
 
 
 NUMBER, ALONE, TORCH_TIME, RATIO = 0, 4, 6, 7
@@ -224,7 +224,7 @@ class NodesTable(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.filter.setMinimumWidth(70)
         self.filter.setMaximumWidth(160)
-        self.sorts = SegmentedSwitch(_("Which nodes"))
+        self.sorts = SegmentedSwitch(_("Nodes to show"))
         self.table = EntityTable(
             document,
             _("Nodes against torch"),
@@ -234,7 +234,7 @@ class NodesTable(QWidget):
                 Column(
                     _("operator"),
                     width=112,
-                    tooltip=_("Its colour is that of its family, as in graphs"),
+                    tooltip=_("Its colour is that of its operator family, as in graphs"),
                 ),
                 Column(
                     _("error in the run"),
@@ -242,8 +242,8 @@ class NodesTable(QWidget):
                     width=122,
                     falling=True,
                     tooltip=_(
-                        "The largest absolute error of its value, on what the run has computed; "
-                        "the mark is the absolute tolerance, the scale logarithmic"
+                        "The largest absolute error of its value in the run; the mark is the "
+                        "absolute tolerance, on a logarithmic scale"
                     ),
                 ),
                 self._figure(
@@ -252,9 +252,9 @@ class NodesTable(QWidget):
                 ),
                 self._figure(
                     _("TVM"),
-                    _("The time of its calls, median; of all that it is fused with"),
+                    _("Median time of its calls, with all that it is fused with"),
                 ),
-                self._figure(_("torch"), _("The time of the node in torch, median")),
+                self._figure(_("torch"), _("Median time of the node in torch")),
                 Column(_("ratio"), numeric=True, width=80, falling=True),
                 Column(_("status"), width=104),
             ),
@@ -298,12 +298,12 @@ class NodesTable(QWidget):
     def _nothing(self, record: RunRecord) -> tuple[str, str]:
         """Return the hint of the empty table."""
         if self._rows:
-            return _("No such node"), _("The filter leaves none.")
+            return _("No such node"), _("No node passes the filter.")
         if record.ran_on:
             return _("It ran on {ran_on}", ran_on=record.ran_on), NOT_THERE
         title = _("No nodes to compare")
         if record.quick and not record.nodes:
-            hint = _("The run was a quick one, of a slow model. Run (F5) compares its nodes.")
+            hint = _("This was a quick run of a slow model. Run (F5) compares its nodes.")
         elif not record.nodes:
             hint = _("This source has no torch side: its outputs are in the summary.")
         else:
@@ -342,7 +342,7 @@ class NodesTable(QWidget):
             (
                 "starts",
                 _("✕ Starts here"),
-                _("Nodes that are out of tolerance alone, on torch's inputs, as well"),
+                _("Nodes that are out of tolerance on torch's inputs as well"),
             ),
             ("differs", _("Differs"), _("Nodes whose value is out of tolerance in the run")),
             ("slower", _("Slower"), _("Nodes whose calls take longer than the node in torch")),

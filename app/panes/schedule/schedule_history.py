@@ -48,13 +48,13 @@ class ScheduleHistory(QWidget):
         self.context = PartsLabel()
         self.context.set_role("quiet")
         self.automatic = check_box(
-            _("Measure after each step"), _("Check and measure each step by itself")
+            _("Measure after each step"), _("Check and measure each step automatically")
         )
         self.all = push_button(
             _("Measure all"),
             _("Check and measure the function after each step that was not measured yet"),
         )
-        self.undo = push_button(_("Undo"), _("Take the last change back (Ctrl+Z)"))
+        self.undo = push_button(_("Undo"), _("Undo the last change (Ctrl+Z)"))
         self.keep = push_button(_("Save"), _("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
         self.strip = StepStrip(_("Steps of the schedule"))

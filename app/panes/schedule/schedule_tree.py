@@ -122,9 +122,7 @@ class ScheduleTree(TreeTable):
         )
         self._document = document
         self._scheduling = scheduling
-        self.setToolTip(
-            _("Return goes to the primitives; S, R, P, V and U choose one by its letter")
-        )
+        self.setToolTip(_("Return goes to the primitives; S, R, P, V and U choose one"))
         self.rows_selected.connect(self._select)
         scheduling.changed.connect(self._show)
         document.on(("selection", "snapshot"), self._show_selection)

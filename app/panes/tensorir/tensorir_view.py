@@ -138,7 +138,7 @@ class TensorIRView(Pane):
         """Return the page with the table of all functions, and the commands on all."""
         self.by_rules = QPushButton(_("All by rules"))
         self.by_rules.setToolTip(
-            _("Schedule the whole model by rules, and show which function has which")
+            _("Schedule the whole model by rules, and list the rule of each function")
         )
         self.by_rules.clicked.connect(self.rules_wanted)
         row = QHBoxLayout()
@@ -396,7 +396,7 @@ class TensorIRView(Pane):
         if not lost or not selection.chosen:
             return ""
         return _(
-            "which lines are of {name} is not known: {name2} {untied}",
+            "The lines of {name} are not known: {name2} {untied}",
             name=name_of(selection.chosen[0]),
             name2=lost[0].name,
             untied=lost[0].untied,

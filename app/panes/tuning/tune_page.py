@@ -147,15 +147,15 @@ class TunePage(QWidget):
         self.tune = QPushButton(_("Tune…"))
         self.tune.setToolTip(_("Choose the functions and the number of trials"))
         self.pause = QPushButton(_("Pause"))
-        self.pause.setToolTip(_("Measure no more candidates until it is resumed"))
+        self.pause.setToolTip(_("Stop measuring candidates until you resume"))
         self.stop = QPushButton(_("Stop"))
-        self.stop.setToolTip(_("End it; what was found is kept"))
+        self.stop.setToolTip(_("End the tuning; the results are kept"))
         self.more = QPushButton(_("Go on"))
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "quiet")
         self.in_model = QCheckBox(_("Apply to the model"))
         self.in_model.setToolTip(
-            _("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+            _("Add the step ApplySchedules at the end of the pipeline, so that Run uses it")
         )
         self.progress = ProgressLine()
         self.table = Table(
@@ -168,16 +168,16 @@ class TunePage(QWidget):
                     _("failed"),
                     numeric=True,
                     width=50,
-                    tooltip=_("Refused, crashed, too slow, or computed something else"),
+                    tooltip=_("Rejected, crashed, too slow, or computed something else"),
                 ),
                 Column(
                     _("best"),
                     numeric=True,
                     width=68,
-                    tooltip=_("One call of the best that was found"),
+                    tooltip=_("One call with the best schedule found"),
                 ),
                 Column(
-                    _("by torch"),
+                    _("vs. torch"),
                     numeric=True,
                     width=64,
                     tooltip=_("The best by torch's time: below 1, TVM is faster"),
@@ -290,12 +290,12 @@ class TunePage(QWidget):
     def _nothing(self) -> tuple[str, str]:
         """Return the hint of the empty table."""
         if self._tuning.under_way:
-            return _("Tuning…"), _("The functions come first; Stop ends it.")
+            return _("Tuning…"), _("The functions are read first; Stop ends it.")
         return (
             _("Nothing tuned yet"),
             _(
-                "Tune… tries many schedules of a function on this machine, and keeps the fastest "
-                "that computes the same. It takes a minute or more."
+                "Tune… tries many schedules of a function on this machine and keeps the "
+                "fastest that computes the same. It takes a minute or more."
             ),
         )
 

@@ -198,7 +198,9 @@ class Task:
             self._seconds = []
         if not self._waiting:
             self.ended = True
-            self._show(state="done", note=f"all candidates were measured. {search.reason}".strip())
+            self._show(
+                state="done", note=f"{_('all candidates were measured.')} {search.reason}".strip()
+            )
             return
         proposal, *self._waiting = self._waiting
         self._seconds.append(self._try(proposal, clock))

@@ -24,14 +24,12 @@ from lowerscope.core.model.formatting import duration_text, error_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import (
-    BuildStepsQuery,
     ComparisonQuery,
     RunQuery,
     SnapshotQuery,
 )
 from lowerscope.core.model.run_records import (
     CallRun,
-    DlpackTransfer,
     MemoryRecord,
     NodeRun,
     Storage,
@@ -310,13 +308,6 @@ def test_the_tensors_of_the_largest_storage_come_first() -> None:
     assert texts[1:] == ["1×784 float32", "3.14 kB", "1", "3.14 kB", "2 to 2", "relu", "returned"]
 
 
-def test_the_passes_of_a_build_are_listed_once_it_has_run(bench: Bench) -> None:
-    bench.open(RECIPE)
-    assert bench.count(BuildStepsQuery) == 0
-    bench.run()
-    assert bench.count(BuildStepsQuery) == 1
-
-
 # Figures of nodes
 
 
@@ -367,16 +358,6 @@ def test_a_module_has_the_time_of_its_calls_and_its_worst_error() -> None:
     assert facts["time"].startswith(duration_text(4.0))
     assert facts["error"].startswith("✕ differs")
     assert figures_of(None, boxes) == {}
-
-
-def test_how_the_library_was_given_its_tensors_is_told() -> None:
-    handed = DlpackTransfer(inputs=("in place",), results=("copied",), copied_bytes=512)
-    calls = (CallRun(function="torch.relu", milliseconds=1.0, hand_over=handed),)
-    record = msgspec.structs.replace(TIMED, calls=calls, nodes=(node("a", (0,), 0.0),))
-    text = "input in place (zero copy); result copied; 512 B copied"
-    assert dict(run_facts(record, ("fx:a",)))["DLPack"] == text
-    plain = msgspec.structs.replace(record, calls=RECORD.calls)
-    assert "DLPack" not in dict(run_facts(plain, ("fx:a",)))
 
 
 # The values of a node

@@ -96,7 +96,7 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
     assert window.page.textCursor().block().text() == "Optimise for CPU"
     assert window.page.verticalScrollBar().value() > 100
     window.search.setText("xylophone quokkas")
-    assert [item.text(0) for item in opened.rows()] == ["Nothing found: try other words"]
+    assert [item.text(0) for item in opened.rows()] == ["No results: try other words"]
     QTest.keyClick(window.search, Qt.Key.Key_Escape)
     assert window.search.text() == ""
     assert len(opened.rows()) > len(help_pages.entries())
