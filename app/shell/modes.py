@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent
+from PySide6.QtGui import QCloseEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.kit.pane import Pane
@@ -67,6 +67,11 @@ LEAST = {"model": 120, "details": 244, "pipeline": 240, "schedule": 420}
 
 LEAST_WIDTH = 150
 
+FOLDED = {"pipeline": 56}
+"""Widths of the panes that are folded in a window narrower than `FOLD_BELOW`."""
+
+FOLD_BELOW = 1080
+
 CLOSABLE = ("model", "details", "pipeline")
 """Panes at the sides, which the user can close."""
 
@@ -93,6 +98,7 @@ class ModeArea(Split):
         self._maximised = ""
         self._windows: dict[str, PaneWindow] = {}
         self._laid_out = 0  # Width that the panes were laid out for.
+        self._folds = False
         self.setChildrenCollapsible(False)
         self.setHandleWidth(1)
         for name, pane in self._panes.items():
@@ -257,7 +263,8 @@ class ModeArea(Split):
     def _lay_out(self) -> None:
         shown, stored = self._shown(), self._widths.get(self._mode.key, {})
         usual = dict(self._mode.panes)
-        wanted = {name: stored.get(name, usual[name]) for name in shown}
+        folded = FOLDED if self._folds else {}
+        wanted = {name: folded.get(name) or stored.get(name, usual[name]) for name in shown}
         side = sum(width for name, width in wanted.items() if name in self._mode.side)
         rest = sum(width for name, width in wanted.items() if name not in self._mode.side)
         room = max(1, self.width() - side)
@@ -279,10 +286,22 @@ class ModeArea(Split):
         noted = self._widths.setdefault(self._mode.key, {})
         for name in self._shown():
             width = sizes[self.indexOf(self._panes[name])]
-            if width > 0:
+            if width > 0 and not (self._folds and name in FOLDED):
                 noted[name] = width
 
     # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        folds = event.size().width() < FOLD_BELOW
+        if folds == self._folds:
+            super().resizeEvent(event)
+            return
+        self._note_widths()
+        self._folds = folds
+        for name, width in FOLDED.items():
+            self._panes[name].setMinimumWidth(width if folds else LEAST[name])
+        super().resizeEvent(event)
+        self._lay_out()
 
     def event(self, event: QEvent) -> bool:
         handled = super().event(event)

@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
@@ -21,11 +22,17 @@ from lowerscope.app.kit.dialogs import filter_field
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.step_slider import Dot, StepSlider
-from lowerscope.app.kit.tables.step_list import StepList, StepRow
+from lowerscope.app.kit.tables.step_list import NARROW, StepList, StepRow
 from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.app.panes.common.step_texts import step_text
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
-from lowerscope.app.panes.steps.step_rows import SectionRows, moment_of, section_of, with_pin
+from lowerscope.app.panes.steps.step_rows import (
+    SectionRows,
+    moment_of,
+    section_key,
+    section_of,
+    with_pin,
+)
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import Problem
@@ -61,7 +68,9 @@ class PipelineView(Pane):
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
+        self._revealed: Section | None = None  # Section to scroll to once it has rows.
         self.list = StepList(_("Steps"))
+        self.list.set_pinned([section_key(each) for each in ("build", "run")])
         self.add = push_button(
             _("Add pass"), _("Add a pass from the catalogue, after the selected step")
         )
@@ -108,6 +117,7 @@ class PipelineView(Pane):
 
     def _lay_out(self) -> None:
         page, strip, foot = QWidget(), QWidget(), QWidget()
+        self._wide = (strip, self.slider, self.play, self.add, self.step)
         row_of(strip, (self.filter, 1), margins=(10, 6, 10, 6))
         row_of(foot, self.back, (self.slider, 1), self.on, self.play, margins=(6, 3, 10, 3))
         foot.setFixedHeight(40)
@@ -243,9 +253,18 @@ class PipelineView(Pane):
                 rows = with_pin(rows, pinned.moment)
             self.list.set_rows(rows)
             self._show_context()
+            self._reveal()
         self._show_dots()
         self._show_moment()
         self._note_selected()
+
+    def _reveal(self) -> None:
+        """Scroll to the section that was unfolded, once it has steps."""
+        section = self._revealed
+        if section is not None and self._stepping.lines(section):
+            self._revealed = None
+            if section_key(section) in self.list.stuck():
+                self.list.reveal(section_key(section))
 
     def _section(self, section: Section) -> list[StepRow]:
         stepping, wanted, shown = self._stepping, self._document.wanted, self._document.recipe
@@ -317,7 +336,8 @@ class PipelineView(Pane):
     def _show_context(self) -> None:
         recipe = self._document.wanted
         count = 0 if recipe is None else len(recipe.steps)
-        self.set_context(_n("1 pass", "{count} passes", count))
+        text = _n("1 pass", "{count} passes", count)
+        self.set_context("" if self.width() < NARROW else text)
 
     def _show_dots(self) -> None:
         stepping = self._stepping
@@ -421,6 +441,7 @@ class PipelineView(Pane):
         at = None if row is None else moment_of(row)
         if section is not None:
             (self._shown.add if unfolded else self._shown.discard)(section)
+            self._revealed = section if unfolded else None
             if section == "build":
                 self._build.look(unfolded)
         elif key.startswith("fold:"):
@@ -510,3 +531,12 @@ class PipelineView(Pane):
         to = place + 1 if place >= 0 else len(steps)
         self.change_steps(inserted(steps, to, dialog.chosen))
         self.select_place(to)
+
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.width() < NARROW
+        for widget in self._wide:
+            widget.setHidden(narrow)
+        self._show_context()
