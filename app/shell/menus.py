@@ -432,10 +432,12 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "play",
         "play-until",
         "leave-steps",
+        "filter-steps",
         "",
         "difference",
         "next-change",
         "previous-change",
+        "unified",
         "why-fused",
         (
             "&Compare",

@@ -202,12 +202,17 @@ def _batch_norm(effect: Effect) -> str:
     return f"folded {counted(count, 'batch norm')} into the weights and biases before them"
 
 
-def _grouped(effect: Effect) -> str:
-    groups = {
+def _groups(effect: Effect) -> dict[str, list[str]]:
+    """Return the groups that it made, each with the functions and operators that it calls."""
+    return {
         name: members
         for name in effect.named("added", kind="relax")
         if is_group(effect.after[name]) and (members := _members(effect.after, name))
     }
+
+
+def _grouped(effect: Effect) -> str:
+    groups = _groups(effect)
     if not groups:
         return ""
     parts = [
@@ -469,6 +474,23 @@ RULES: Mapping[str, Rule] = {
     "AttachGlobalSymbol": _attributed("global_symbol", "by which the runtime finds functions"),
 }
 """The rules by pass; any other pass, and what a rule does not fit, is described by counts."""
+
+
+_FUSED: Mapping[str, Callable[[Effect], Iterable[Sequence[str]]]] = {
+    "FuseOps": lambda effect: _groups(effect).values(),
+    "FuseTIR": lambda effect: effect.sources.values(),
+}
+"""For passes that fuse, the functions that became one, group by group."""
+
+
+def fused_pair(name: str, effect: Effect) -> tuple[str, ...]:
+    """Return the ids of two functions that a pass fused; empty if there are none."""
+    fused = _FUSED.get(name.removeprefix("relax."))
+    for group in () if fused is None else fused(effect):
+        functions = list(dict.fromkeys(each for each in group if not each.startswith("R.")))
+        if len(functions) > 1:
+            return tuple(f"tir:{each}" for each in functions[:2])
+    return ()
 
 
 def step_sentence(name: str, effect: Effect) -> str:

@@ -327,6 +327,8 @@ KEYS = {
     Qt.Key.Key_Return: "toggle",
     Qt.Key.Key_Enter: "toggle",
     Qt.Key.Key_T: "unified",
+    Qt.Key.Key_Space: "play",
+    Qt.Key.Key_Slash: "filter",
 }
 """Commands of keys, besides those of the code view."""
 

@@ -26,6 +26,14 @@ HEIGHTS = {"section": 26, "step": 36, "fold": 22}
 """Height of a row of each kind, in pixels."""
 
 ScrollHint = QAbstractItemView.ScrollHint
+KEYS = {
+    Qt.Key.Key_Space: "play",
+    Qt.Key.Key_Slash: "filter",
+    Qt.Key.Key_Home: "first",
+    Qt.Key.Key_End: "last",
+}
+"""Commands of keys."""
+
 _PAD = 10.0
 _NUMBER = 26.0
 """Right end of the numbers of steps."""
@@ -78,7 +86,8 @@ class StepList(PaintedTree):
     step that is shown.
     """
 
-    switched = Signal(str)  # The box of a row was clicked, or Space was pressed on it.
+    switched = Signal(str)  # The box of a row was clicked, or Shift+Space was pressed on it.
+    key_pressed = Signal(str)  # A key of `KEYS` was pressed; the argument is its command.
     moved = Signal(int, int)  # A row was dragged: its place, and its new place.
     removed = Signal(str)  # Delete was pressed on a row.
     folded = Signal(str, bool)  # A row was folded or unfolded.
@@ -317,10 +326,13 @@ class StepList(PaintedTree):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         row = self.row(self.current_key())
         key = event.key()
+        shifted = bool(event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier)
         if key == Qt.Key.Key_Escape and self._target >= 0:
             self._cancel_drag()
-        elif row is not None and key == Qt.Key.Key_Space and row.on is not None:
+        elif row is not None and key == Qt.Key.Key_Space and shifted and row.on is not None:
             self.switched.emit(row.key)
+        elif key in KEYS and not shifted:
+            self.key_pressed.emit(KEYS[Qt.Key(key)])
         elif row is not None and key == Qt.Key.Key_Delete and row.place >= 0:
             self.removed.emit(row.key)
         elif row is not None and key in (Qt.Key.Key_Left, Qt.Key.Key_Right):

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
@@ -68,6 +68,7 @@ class PipelineView(Pane):
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
+        self._pinned = pins.first
         self._revealed: Section | None = None  # Section to scroll to once it has rows.
         self.list = StepList(_("Steps"))
         self.list.set_pinned([section_key(each) for each in ("build", "run")])
@@ -80,15 +81,18 @@ class PipelineView(Pane):
         self.step.menu().aboutToShow.connect(self._fill_step_menu)
         self.filter = filter_field(
             _("Filter by pass or function"),
-            _("Filter by the name of a pass, or of a function that it changed"),
+            _("Filter by the name of a pass, or of a function that it changed (/)"),
         )
         self.filter.textChanged.connect(self._filter)
-        self.back = IconButton("left", _("Previous step (F7)"))
+        self.back = IconButton("left", _("Previous step (Shift+F10)"))
         self.on = IconButton("right", _("Next step (F10)"))
-        self.play = push_button(_("Play"))
+        self.play = push_button(_("Play"), _("Play or pause (Space)"))
         self.slider = StepSlider(_("Step"))
         self._lay_out()
         self.add.clicked.connect(self.add_pass)
+        self.list.key_pressed.connect(self._press)
+        back = QShortcut(QKeySequence("Shift+F10"), self, self._step_back)
+        back.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.back.clicked.connect(self._step_back)
         self.on.clicked.connect(self._step_on)
         self.play.clicked.connect(stepping.play_or_pause)
@@ -106,7 +110,7 @@ class PipelineView(Pane):
         document.on(("recipe", "pending"), self._show_rows)
         document.on(("run", "running"), self._show_rows)
         build.changed.connect(self._show_rows)
-        pins.changed.connect(self._show_rows)
+        pins.changed.connect(self._show_pin)
         stepping.list_changed.connect(self._show_rows)
         for signal in (stepping.moment_changed, stepping.run_moved, stepping.schedule_moved):
             signal.connect(self._show_moment)
@@ -266,6 +270,12 @@ class PipelineView(Pane):
             if section_key(section) in self.list.stuck():
                 self.list.reveal(section_key(section))
 
+    def _show_pin(self) -> None:
+        # The sides change with the step; the rows, with what is pinned.
+        if self._pinned != self._pins.first:
+            self._pinned = self._pins.first
+            self._show_rows()
+
     def _section(self, section: Section) -> list[StepRow]:
         stepping, wanted, shown = self._stepping, self._document.wanted, self._document.recipe
         assert wanted is not None
@@ -368,8 +378,7 @@ class PipelineView(Pane):
         at = None if here is None or line is None else (here.section, line.number)
         rows = self.list.rows()
         key = next((row.key for row in rows if at is not None and moment_of(row) == at), "")
-        if at is not None and key and self._is_folded(key):
-            # Its run of unchanged steps is shown while it is the current one.
+        if self._runs_differ(key):
             self._show_rows()
             return
         # The same step may have another place in a changed pipeline: what is selected stays.
@@ -379,15 +388,34 @@ class PipelineView(Pane):
         self.slider.set_current(number)
         self._note_selected()
 
-    def _is_folded(self, key: str) -> bool:
+    def _runs_differ(self, key: str) -> bool:
+        """Return whether other runs of unchanged steps are to be unfolded, for a current step."""
         row = self.list.row(key)
-        above = None if row is None else self.list.row(row.parent)
-        return above is not None and above.kind == "fold" and not above.unfolded
+        parent = "" if row is None else row.parent
+        return any(
+            each.unfolded != (each.key in self._opened or each.key == parent)
+            for each in self.list.rows()
+            if each.key.startswith("fold:")
+        )
 
     def _show_playing(self) -> None:
         playing = self._stepping.playing
         self.play.setText(_("Pause") if playing else _("Play"))
         self.play.setIcon(icon("play"))
+
+    def _press(self, key: str) -> None:
+        acts = {
+            "play": self._stepping.play_or_pause,
+            "filter": self.focus_filter,
+            "first": self._stepping.first,
+            "last": self._stepping.last,
+        }
+        acts[key]()
+
+    def focus_filter(self) -> None:
+        """Give the filter the keyboard focus."""
+        self.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.filter.selectAll()
 
     def _step_back(self) -> None:
         self._stepping.pause()
