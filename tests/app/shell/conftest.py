@@ -31,7 +31,10 @@ def sent(window: MainWindow) -> Sent:
 @contextmanager
 def plain_windows(application: Any, folder: Path) -> Iterator[OpenPlainWindow]:
     """Yield a function that opens windows, with their settings in a folder, until the end."""
-    theme.start(application, "light")
+    if not application.styleSheet():
+        theme.start(application, "light")
+    # What is as it was is not laid out anew.
+    theme.set_scheme("light")
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(folder))
     windows: list[MainWindow] = []
 
