@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lowerscope.core.model.texts import _, set_language
+
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 
@@ -22,6 +24,9 @@ COMMANDS = frozenset(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``lowerscope`` with `arguments`, without the program's name; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if "--json" in given:
+        # What programs read is the same everywhere.
+        set_language("en")
     if given and given[0] in COMMANDS:
         from lowerscope.core.cli import main as cli
         from lowerscope.core.cli.enclosed import run_enclosed
@@ -62,7 +67,7 @@ def _painter() -> GraphPictures:
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     missing = explain_missing_libraries()
     if missing:
-        raise LowerscopeError(missing, where="--picture", todo="Or take --picture dot")
+        raise LowerscopeError(missing, where="--picture", todo=_("Or take --picture dot"))
     from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 
     return GraphPictures()

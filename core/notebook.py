@@ -38,6 +38,7 @@ from lowerscope.core.model.graph import (
 from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import GraphQuery, RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def open_window(parcel: Parcel, recipe: Recipe) -> None:
             _wait_for(SHOWN, process, log, title)
         except OSError as error:
             raise LowerscopeError(
-                f"the window cannot be opened: {error.strerror or error}", where=title
+                _("the window cannot be opened: {strerror}", strerror=error.strerror or error),
+                where=title,
             ) from None
     assert process.stdout is not None
     process.stdout.close()
@@ -113,11 +115,11 @@ def _wait_for(answer: bytes, process: subprocess.Popen[bytes], log: IO[bytes], t
     process.stdout.close()
     log.seek(0)
     words = log.read().decode("utf-8", "replace")
-    reason = last_line(RuntimeError(words)) if words.strip() else "it does not answer"
+    reason = last_line(RuntimeError(words)) if words.strip() else _("it does not answer")
     raise LowerscopeError(
-        f"the window does not open: {reason}",
+        _("the window does not open: {reason}", reason=reason),
         where=title,
-        todo="Without a display, explore(…, window=False) gives records and scripts",
+        todo=_("Without a display, explore(…, window=False) gives records and scripts"),
         details=words,
     )
 
@@ -243,9 +245,9 @@ def _recipe(spec: str, choices: dict[str, Any]) -> Recipe:
     wrong = sorted(_NOT_HERE & choices.keys())
     if wrong:
         raise LowerscopeError(
-            f"{wrong[0]} has no meaning for a model that is built already",
+            _("{wrong} has no meaning for a model that is built already", wrong=wrong[0]),
             where=f"explore(…, {wrong[0]}=…)",
-            todo="Leave it out",
+            todo=_("Leave it out"),
         )
     return recipe_from(parser.parse_args([*_words(choices), spec]))
 

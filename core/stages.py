@@ -29,9 +29,9 @@ from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.queries import ANSWERING, Query
 from lowerscope.core.model.recipe import (
@@ -51,6 +51,7 @@ from lowerscope.core.model.recipe import (
     steps_before_schedules,
 )
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, Primitive, Schedule
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, compose, inverse, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, catalogue
 from lowerscope.core.passes.extension_files import (
@@ -127,11 +128,11 @@ class _StepProgress:
         self._progress.at_part(text)
         if text:
             self._place += 1
-            self._report(f"Applying {self._steps[self._place]}", 0.0)
+            self._report(_("Applying {step}", step=self._steps[self._place]), 0.0)
 
     def at_function(self, name: str, index: int, count: int) -> None:
         """Report a function within the current step."""
-        self._report(f"Scheduling {name}", index / count)
+        self._report(_("Scheduling {name}", name=name), index / count)
 
     def _report(self, text: str, share: float) -> None:
         self._progress.report(text, min(1.0, (self._place + share) / len(self._steps)))
@@ -319,7 +320,7 @@ class Stages:
         recipe = self.recipe
 
         def make() -> OpenedModel:
-            self._progress.report("Opening the model")
+            self._progress.report(_("Opening the model"))
             return open_model(recipe.source, recipe.seed)
 
         key = self._open_key()
@@ -376,7 +377,9 @@ class Stages:
     def passes(self) -> Catalogue:
         """The passes that steps can name: TVM's, and those of files, a later file's last."""
         own = {
-            each.type.name: each for _, extension in self.extensions for each in extension.passes
+            each.type.name: each
+            for _other, extension in self.extensions
+            for each in extension.passes
         }
         return {**catalogue(), **own} if own else catalogue()
 
@@ -388,7 +391,7 @@ class Stages:
             LowerscopeError: See `LoadedModel.environment`.
         """
         # Loaded before: loading one waits for the environment that would be held here.
-        extensions = [each for _, each in self.extensions]
+        extensions = [each for _other, each in self.extensions]
         with self.loaded.environment(), visiting(extensions):
             yield
 
@@ -501,7 +504,7 @@ class Stages:
         name: str,
         key: str,
         make: Callable[[], T],
-        size: Callable[[T], int] = lambda _: SMALL,
+        size: Callable[[T], int] = lambda _unused: SMALL,
     ) -> T:
         """Return the result under `key`; compute and time it if it is not cached.
 
@@ -520,7 +523,7 @@ class Stages:
     def script_of(self, function: Any, name: str) -> str:
         """Return the script of a function, cached for all modules that share it."""
         # Keep the function with its text, so that its address is not reused.
-        _, text = self._memo.get(
+        _other, text = self._memo.get(
             key_of("function text", function.__chandle__(), name),
             lambda: (function, function_script(function, name)),
             lambda kept: 2 * len(kept[1]),
@@ -539,9 +542,9 @@ class Stages:
         target, passes, recipe_steps = self.target, self.passes, self.recipe.steps
         if binds_params(self.recipe) and self.loaded.module is not None and not self.parameters:
             raise LowerscopeError(
-                "there is nothing to bind: no argument of main has a value from a file",
+                _("there is nothing to bind: no argument of main has a value from a file"),
                 where=BIND_PARAMS,
-                todo="Give the parameters with --params FILE",
+                todo=_("Give the parameters with --params FILE"),
             )
 
         def make() -> TransformedModel:
@@ -660,7 +663,7 @@ class Stages:
             traced, lowered = self.traced, self.lowered
             if traced is None or lowered is None:
                 raise LowerscopeError(
-                    "this source builds an IRModule, so no node was translated",
+                    _("this source builds an IRModule, so no node was translated"),
                     where="translate",
                 )
             return module_prefix(lowered, traced.graph_module.graph, moment.index)
@@ -703,9 +706,15 @@ class Stages:
         remote = self.recipe.remote
         if remote is not None:
             raise LowerscopeError(
-                f"{what} on this machine only, and the recipe has {remote.title}",
+                _(
+                    "{what} on this machine only, and the recipe has {title}",
+                    what=what,
+                    title=remote.title,
+                ),
                 where=remote.title,
-                todo="Leave --tracker and --key out, or choose This machine in the target's menu",
+                todo=_(
+                    "Leave --tracker and --key out, or choose This machine in the target's menu"
+                ),
             )
         check_runs_here(self.target)
 
@@ -719,7 +728,7 @@ class Stages:
             with loaded.environment():
                 return recorded_build(module, self.target)
 
-        return self.keep("build", self.build_key, make, lambda _: weight_bytes(loaded.model))
+        return self.keep("build", self.build_key, make, lambda _unused: weight_bytes(loaded.model))
 
     @cached_property
     def built(self) -> BuiltModel:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings
 
+from lowerscope.core.model.texts import LANGUAGES
+
 RECENT_MOST = 10
 TRUSTED_MOST = 500
 CODE_MOST = 40.0
@@ -51,6 +53,15 @@ class Settings:
         self._store.setValue("last-session", path)
         # Flush now, in case the window crashes.
         self._store.sync()
+
+    def language(self) -> str:
+        """Return the code of the window's language; empty for that of the system."""
+        code = str(self._store.value("language", ""))
+        return code if code in LANGUAGES else ""
+
+    def set_language(self, code: str) -> None:
+        """Store the window's language."""
+        self._store.setValue("language", code)
 
     def asks_first(self) -> bool:
         """Return whether the user confirms a code file before it runs for the first time."""

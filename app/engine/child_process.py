@@ -29,6 +29,7 @@ from lowerscope.core.files.in_memory import first_other_descriptor
 from lowerscope.core.files.paths import cache_folder
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox import bubblewrap, running_call, temporary_files
 from lowerscope.core.sandbox.running_call import RunningCall
 from lowerscope.core.sandbox.supervisor import SAYS
@@ -75,31 +76,61 @@ class Ending:
 
     def __str__(self) -> str:
         """Return one sentence without a full stop."""
-        doing = f" while {self.during}" if self.during else ""
+        doing = _(" while {query}", query=self.during) if self.during else ""
         if self.call.text:
             doing += f", {self.call.text}"
         match self.how:
             case "signal" if self.signal_name == "SIGKILL":
-                return f"The {self.role} was killed{doing}; the memory may have run out"
+                return _(
+                    "The {role} was killed{doing}; the memory may have run out",
+                    role=self.role,
+                    doing=doing,
+                )
             case "signal":
-                return f"The {self.role} crashed with {self.signal_name}{doing}"
+                return _(
+                    "The {role} crashed with {signal_name}{doing}",
+                    role=self.role,
+                    signal_name=self.signal_name,
+                    doing=doing,
+                )
             case "exit":
-                return f"The {self.role} ended by itself with exit code {self.exit_code}{doing}"
+                return _(
+                    "The {role} ended by itself with exit code {exit_code}{doing}",
+                    role=self.role,
+                    exit_code=self.exit_code,
+                    doing=doing,
+                )
             case "garbage":
-                return f"The {self.role} sent something that is no message{doing}: {self.reason}"
+                return _(
+                    "The {role} sent something that is no message{doing}: {reason}",
+                    role=self.role,
+                    doing=doing,
+                    reason=self.reason,
+                )
             case "start":
-                return f"The {self.role} could not be started: {self.reason}"
+                return _(
+                    "The {role} could not be started: {reason}", role=self.role, reason=self.reason
+                )
             case "memory" | "processes":
-                return f"The {self.role} was stopped{doing}: {self.reason}"
+                return _(
+                    "The {role} was stopped{doing}: {reason}",
+                    role=self.role,
+                    doing=doing,
+                    reason=self.reason,
+                )
             case "sandbox":
-                return f"There is no sandbox for the {self.role}: {self.reason}"
+                return _(
+                    "There is no sandbox for the {role}: {reason}",
+                    role=self.role,
+                    reason=self.reason,
+                )
 
     def problem(self) -> Problem:
         """Return the problem of a request that was lost with the child."""
         if self.how == "memory":
             return Problem(
                 what=str(self),
-                todo="Allow more memory (Run, Memory limit), or make the inputs smaller",
+                todo=_("Allow more memory (Run, Memory limit), or make the inputs smaller"),
                 code="memory",
                 details=self.log_tail,
                 calls=self.call.names,
@@ -107,14 +138,17 @@ class Ending:
         if self.how == "processes":
             return Problem(
                 what=str(self),
-                todo="Make the code start fewer: a fork or a thread in a loop",
+                todo=_("Make the code start fewer: a fork or a thread in a loop"),
                 code="processes",
                 details=self.log_tail,
                 calls=self.call.names,
             )
         return Problem(
             what=str(self),
-            todo=f"The {self.role} is being started anew; undo what led to this, or try it again",
+            todo=_(
+                "The {role} is being started anew; undo what led to this, or try it again",
+                role=self.role,
+            ),
             code="crashed",
             details=self.log_tail,
             calls=self.call.names,
@@ -123,8 +157,8 @@ class Ending:
     def start_problem(self) -> Problem:
         """Return the problem shown once the child is no longer restarted."""
         return Problem(
-            what=f"The {self.role} does not start. {self}",
-            todo="Look into the log, mend what it says, and restart it",
+            what=_("The {role} does not start. {reason}", role=self.role, reason=self),
+            todo=_("Look into the log, mend what it says, and restart it"),
             code="crashed",
             details=self.log_tail,
         )
@@ -360,10 +394,16 @@ class ChildProcess(QObject):
         if self._violation:
             return Ending(self._role, "garbage", reason=self._violation, log_tail=tail)
         if call.too_much:
-            held = f"it and what it had started held {bytes_text(call.too_much)} of memory"
+            held = _(
+                "it and what it had started held {too_much} of memory",
+                too_much=bytes_text(call.too_much),
+            )
             return Ending(self._role, "memory", call=call, reason=held, log_tail=tail)
         if call.too_many:
-            tasks = f"it and what it had started were {call.too_many} processes and threads"
+            tasks = _(
+                "it and what it had started were {too_many} processes and threads",
+                too_many=call.too_many,
+            )
             return Ending(self._role, "processes", call=call, reason=tasks, log_tail=tail)
         if self.enclosed and code > _OF_SIGNAL:
             # The program that makes the sandbox exits normally, with the signal in its exit code.

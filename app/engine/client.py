@@ -40,6 +40,7 @@ from lowerscope.core.files.approved import CODE
 from lowerscope.core.model.machines import Remote, usual_limit
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox import running_call
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
 from lowerscope.core.sandbox.running_call import RunningCall
@@ -432,7 +433,7 @@ class EngineClient(QObject):
             )
         except ProtocolError as error:
             self._outstanding.fail_soon(
-                request, Problem(what=f"The request cannot be sent: {error}")
+                request, Problem(what=_("The request cannot be sent: {error}", error=error))
             )
             return
         request.sent = True
@@ -454,8 +455,8 @@ class EngineClient(QObject):
             each.sent = False  # resend to the next child what was not cancelled
         doing = request.at or request.query.doing
         text = (
-            f"Cancelled: {doing}. The {self.role} did not stop by itself and was killed. It is"
-            " started anew, and what is open is derived once more.\n"
+            f"Cancelled: {doing}. The {self.role} did not stop by itself and was killed. It is "
+            "started anew, and what is open is derived once more.\n"
         )
         self.printed.emit(text.encode())
         self.log.emit(text)

@@ -13,6 +13,7 @@ from lowerscope.core.files.in_memory import OPTION, SHOWN, TAKEN, Order, take
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
 
 
 def take_model() -> Recipe | None:
@@ -20,9 +21,9 @@ def take_model() -> Recipe | None:
     try:
         if sys.stdin.isatty():
             raise LowerscopeError(
-                "it is said by the process that has the model, and not by hand",
+                _("it is said by the process that has the model, and not by hand"),
                 where=OPTION,
-                todo="Call explore(model, inputs) in Python",
+                todo=_("Call explore(model, inputs) in Python"),
             )
         order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
         take(order)

@@ -20,6 +20,7 @@ from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, SaveRunValuesQuery, SaveValuesQuery, WriteRuleQuery
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.folder import SandboxOutput, Takes, only, own_folder
 
 FileQuery = SaveValuesQuery | SaveRunValuesQuery | WriteRuleQuery
@@ -78,9 +79,9 @@ def _renamed(result: str | SourceLine, old: str, new: str) -> str | SourceLine:
 def cannot_write(error: OSError, where: Path) -> Problem:
     """Return the problem of a file that cannot be written."""
     return Problem(
-        what=f"it cannot be written: {error.strerror or error}",
+        what=_("it cannot be written: {strerror}", strerror=error.strerror or error),
         where=str(where),
-        todo="Choose a folder that you may write to",
+        todo=_("Choose a folder that you may write to"),
     )
 
 

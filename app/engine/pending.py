@@ -13,8 +13,9 @@ from lowerscope.app.engine.replies import UnreadableResult, read_result
 from lowerscope.core.engine.protocol import Progress, Reply
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role, answer_type
+from lowerscope.core.model.texts import _
 
-CANCELLED = Problem(what="Cancelled", code="cancelled")
+CANCELLED = Problem(what=_("Cancelled"), code="cancelled")
 
 OnResult = Callable[[Any], None]
 
@@ -107,7 +108,7 @@ class Unanswered(QObject):
             self.fail(request, CANCELLED)
             return
         kind = type(request.query)
-        answer = f"The {self._role}'s answer to {kind.__name__}"
+        answer = _("The {role}'s answer to {name}", role=self._role, name=kind.__name__)
         self.received_bytes = len(memoryview(reply.result))
         try:
             result = read_result(answer, reply.result, answer_type(kind))

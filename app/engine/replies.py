@@ -22,6 +22,7 @@ from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.schedule_records import ScheduleRecord, StepError
 from lowerscope.core.model.snapshot import RuleSource, TextRecord
+from lowerscope.core.model.texts import _
 
 RESULT_LIMIT = 32_000_000
 """Bound on the bytes of a result. The largest model, of 1,000 layers and 4,000 nodes, has 7 MB."""
@@ -92,9 +93,13 @@ def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
     """
     data = memoryview(raw)
     if len(data) > RESULT_LIMIT:
-        raise _too_large(answer, f"more than {bytes_text(RESULT_LIMIT)}")
+        raise _too_large(
+            answer, _("more than {result_limit}", result_limit=bytes_text(RESULT_LIMIT))
+        )
     if len(data) > MOST_ELEMENTS and not _has_few_elements(bytes(data)):
-        raise _too_large(answer, f"more than {MOST_ELEMENTS:,} elements")
+        raise _too_large(
+            answer, _("more than {most_elements:,} elements", most_elements=MOST_ELEMENTS)
+        )
     try:
         if len(data) > NAME_CHARACTERS:
             msgspec.msgpack.decode(data, type=_bounds(result))
@@ -103,15 +108,17 @@ def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
         reason = shortened(str(error), REASON_CHARACTERS)
         if _BOUND.match(reason):
             raise _too_large(answer, reason) from error
-        what = f"{answer} cannot be read: {reason}"
+        what = _("{answer} cannot be read: {reason}", answer=answer, reason=reason)
         raise UnreadableResult(Problem(what=what, code="internal")) from error
 
 
 def _too_large(answer: str, limit: str) -> UnreadableResult:
     return UnreadableResult(
         Problem(
-            what=f"{answer} is larger than the window can show: {limit}",
-            todo="Open a smaller model, or a part of it, or use the command line",
+            what=_(
+                "{answer} is larger than the window can show: {limit}", answer=answer, limit=limit
+            ),
+            todo=_("Open a smaller model, or a part of it, or use the command line"),
             code="too-large",
         )
     )
@@ -146,7 +153,7 @@ def _has_few_elements(data: bytes) -> bool:
     """Return whether a value in MessagePack has at most `MOST_ELEMENTS`."""
     sizes, at = _SIZES, 0
     try:
-        for _ in range(MOST_ELEMENTS + 1):
+        for _turn in range(MOST_ELEMENTS + 1):
             at += sizes[data[at]] or _size_with_length(data, at)
     except IndexError:
         return True

@@ -24,6 +24,9 @@ class Command:
     # State of a switch or of a choice; ``None`` for a command without one.
     checked: Callable[[], bool] | None = None
     group: str = ""  # Commands of one group are exclusive choices.
+    # Keys, often single letters, that hold in one mode only; those of `keys` hold everywhere.
+    mode_keys: str = ""
+    mode: str = ""
     key_there: str = ""  # A key that a focused view handles itself; displayed, not bound.
 
 
@@ -33,11 +36,18 @@ def keys_of(command: Command) -> str:
     return "  ·  ".join(
         each
         for each in (
-            *(keys.toString(native) for keys in QKeySequence.listFromString(command.keys)),
+            *(keys.toString(native) for keys in _shortcuts(command, command.mode)),
             command.key_there,
         )
         if each
     )
+
+
+def _shortcuts(command: Command, mode: str) -> list[QKeySequence]:
+    """Return the keys of a command in a mode."""
+    own = command.mode_keys if command.mode == mode else ""
+    text = "; ".join(filter(None, (own, command.keys)))
+    return QKeySequence.listFromString(text) if text else []
 
 
 def choose_from(
@@ -82,8 +92,7 @@ class Commands(QObject):
         said = f"\t{keys_of(command)}" if command.key_there else ""
         action = QAction(command.title + said, self)
         action.setObjectName(command.id)
-        if command.keys:
-            action.setShortcuts(QKeySequence.listFromString(command.keys))
+        action.setShortcuts(_shortcuts(command, ""))
         action.setCheckable(command.checked is not None)
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))
@@ -114,6 +123,12 @@ class Commands(QObject):
                 action.setToolTip("" if action.isEnabled() else command.reason())
             if command.checked is not None:
                 action.setChecked(command.checked())
+
+    def set_mode(self, mode: str) -> None:
+        """Let the keys of a mode hold, and not those of the others."""
+        for key, command in self._commands.items():
+            if command.mode_keys:
+                self._actions[key].setShortcuts(_shortcuts(command, mode))
 
     def _settle(self) -> None:
         if self._pending.isActive():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
@@ -151,6 +151,10 @@ class PaneTabs(QWidget):
         self._arrange()
         self.updateGeometry()
 
+    def has(self, key: str) -> bool:
+        """Return whether there is a tab of this key."""
+        return key in self._tabs
+
     def tab(self, key: str) -> PaneTab:
         """Return the tab of this key."""
         return self._tabs[key]
@@ -285,6 +289,8 @@ class ProgressLine(QWidget):
             "none": "",
         }
         self.setAccessibleName(words[state])
+        # It covers its place then: the window below it is not painted at each tick.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, state != "none")
         self._keep_ticking()
         self.update()
 
@@ -440,6 +446,8 @@ class PaneHeader(QWidget):
         super().__init__(parent)
         self.setFixedHeight(HEADER_HEIGHT)
         self.title = Label(title, role="title")
+        self.beside = PaneTabs()  # In place of the title: panes that have one place for all.
+        self.beside.hide()
         self.tabs = PaneTabs()
         self.context = PartsLabel()
         self.context.set_role("quiet")
@@ -448,6 +456,7 @@ class PaneHeader(QWidget):
         self.row = row_of(
             self,
             self.title,
+            self.beside,
             (self.tabs, 1000),
             (self.context, 1),
             margins=(10, 0, 10, 1),
@@ -457,6 +466,16 @@ class PaneHeader(QWidget):
         self.is_movable = True  # Whether the pane can be maximised and shown in a window.
         self._buttons = _HeaderButtons(self)
         theme.notifier().changed.connect(self.update)
+
+    def set_beside(self, titles: Mapping[str, str], current: str) -> None:
+        """Offer panes in place of the title; none for the title."""
+        for key, title in titles.items():
+            if not self.beside.has(key):
+                self.beside.add(key, title)
+        if titles:
+            self.beside.set_current(current)
+        self.beside.setVisible(bool(titles))
+        self.title.setVisible(not titles)
 
     # Qt
 
@@ -494,7 +513,7 @@ class _HeaderButtons(QWidget):
         self._header = header
         size, click = (22, 22), Qt.FocusPolicy.ClickFocus
         maximise = IconButton("fit", _("Maximise or restore the pane"), size=size, focus=click)
-        window = IconButton("float", _("In a window, or back"), size=size, focus=click)
+        window = IconButton("float", _("Open in a new window, or put back"), size=size, focus=click)
         maximise.clicked.connect(header.maximise_wanted)
         window.clicked.connect(header.window_wanted)
         row_of(self, maximise, window, margins=(8, 0, 6, 0))

@@ -67,7 +67,14 @@ class CodeCommands(QObject):
                 )
             ),
             Command("copy-script", _("Co&py the text as printed"), self._copy, enabled=self._has),
-            Command("go-to-source", _("&Go to the source"), self._show_source, enabled=self._has),
+            Command(
+                "go-to-source",
+                _("&Go to the source"),
+                self._show_source,
+                enabled=self._has,
+                mode_keys="F2",
+                mode="explore",
+            ),
         )
 
     def _switch(self, name: str) -> None:

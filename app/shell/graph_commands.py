@@ -114,10 +114,10 @@ class Graphs(QObject):
                 key_there="/",
             ),
             Command(
-                "graph-card",
-                _("What is &known of the node"),
-                of_canvas(lambda canvas: canvas.show_card()),
-                key_there="I",
+                "expand-module",
+                _("Expand or co&llapse the module"),
+                of_canvas(lambda canvas: canvas.fold(canvas.current())),
+                key_there="Return",
             ),
             Command(
                 "fit-graph",

@@ -33,12 +33,13 @@ from lowerscope.app.panes.sessions.commands import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.panes.steps.fusion_dialog import explaining
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
+from lowerscope.app.shell.language_commands import LanguageCommands
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
 from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import STRATEGIES
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import LANGUAGES, _
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -108,6 +109,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             partial(document.select, ()),
             "Ctrl+Shift+A",
         ),
+        *LanguageCommands(window.settings, window.sessions, window).commands(),
         *(
             Command(
                 scheme,
@@ -298,12 +300,15 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("first-difference", "next-difference", "previous-difference"),
     ),
     _("nothing has been changed"): ("undo",),
-    _("nothing has been undone"): ("redo",),
+    _("nothing to redo"): ("redo",),
     _("there is no such step"): ("next-step", "previous-step", "first-step", "last-step", "play"),
-    _("go to a step first (mode Step)"): ("pin-step", "export-step", "copy-link"),
-    _("no difference is shown; go to a step first (mode Step)"): ("next-change", "previous-change"),
+    _("select a step first (Step mode)"): ("pin-step", "export-step", "copy-link"),
+    _("no difference is shown; select a step first (Step mode)"): (
+        "next-change",
+        "previous-change",
+    ),
     _("pin a step first"): ("compare-pinned", "swap-sides", "unpin"),
-    _("select a step of the pipeline first (mode Step)"): (
+    _("select a step of the pipeline first (Step mode)"): (
         *("step-options", "switch-step", "duplicate-step", "delete-step"),
         *("move-step-up", "move-step-down"),
     ),
@@ -311,11 +316,17 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("workbench", "schedule-moves", "by-rule", "tune", "apply-to-model", "new-variant"),
         *("copy-schedule", "save-schedule", "load-schedule", "export-function"),
     ),
-    _("select a step of the schedule first (mode Schedule)"): (
+    _("select a step of the schedule first (Schedule mode)"): (
         *("edit-primitive", "switch-primitive", "insert-primitive", "primitive-up"),
         *("primitive-down", "delete-primitive"),
     ),
-    _("nothing is tuned"): ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more"),
+    _("no tuning is in progress"): (
+        "tune-page",
+        "tune-pause",
+        "tune-resume",
+        "tune-stop",
+        "tune-more",
+    ),
     _("a run is in progress"): ("run", "run-variants"),
     _("nothing is in progress"): ("stop",),
     _("run first (F5)"): ("measure-again", "variants", "export-report", "colours-time"),
@@ -335,7 +346,7 @@ SAMPLES, RECENT = "*samples", "*recent"
 """Entries that are menus of sources."""
 
 MENUS: dict[str, tuple[Entry, ...]] = {
-    "&File": (
+    _("&File"): (
         "open",
         SAMPLES,
         RECENT,
@@ -347,15 +358,15 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "reopen",
         "",
         (
-            "&Export",
+            _("&Export"),
             ("export-files", "export-function", "export-step", "save-patch", "export-report"),
         ),
-        ("Save &picture", ("save-picture", "save-picture-seen")),
+        (_("Save &picture"), ("save-picture", "save-picture-seen")),
         "",
         "settings",
         "quit",
     ),
-    "&Edit": (
+    _("&Edit"): (
         "undo",
         "redo",
         "",
@@ -367,23 +378,25 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "go-to-line",
         "",
         "inputs",
-        ("&Parameters", ("load-parameters", "own-parameters", "params-as-inputs", "bind-params")),
+        (
+            _("&Parameters"),
+            ("load-parameters", "own-parameters", "params-as-inputs", "bind-params"),
+        ),
     ),
-    "&View": (
+    _("&View"): (
         *(f"mode-{mode.key}" for mode in MODES),
         "",
-        ("&Panes", ("pane-model", "pane-details", "pane-pipeline")),
+        (_("&Panes"), ("pane-model", "pane-details", "pane-pipeline")),
         "drawer",
         "maximise-pane",
         "pane-window",
-        ("&Go to", ("next-pane", "previous-pane", "columns", "tip")),
+        (_("&Go to"), ("next-pane", "previous-pane", "columns", "tip")),
         "reset-layout",
         "",
         (
-            "G&raph",
+            _("G&raph"),
             (
                 "find-node",
-                "graph-card",
                 "",
                 "fit-graph",
                 "zoom-to-selection",
@@ -400,21 +413,23 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "colours-error",
             ),
         ),
-        ("&Text", ("fold-all", "unfold-all", "line-colours")),
-        ("&Colours", ("system", "light", "dark")),
+        (_("&Text"), ("fold-all", "unfold-all", "line-colours")),
+        (_("&Colours"), ("system", "light", "dark")),
+        (_("&Language"), tuple(f"language-{code}" for code in LANGUAGES)),
     ),
     "explore": (
         (
-            "Lower this &node as",
+            _("Lower this &node as"),
             ("selection-high-level", "selection-te", "selection-library", "selection-reset"),
         ),
-        ("Lower &all nodes as", ("high-level", "te", "library", "", "reset-overrides")),
+        (_("Lower &all nodes as"), ("high-level", "te", "library", "", "reset-overrides")),
         "",
+        "expand-module",
+        "go-to-source",
         "translation",
         "node-map",
-        "go-to-source",
         (
-            "&Code",
+            _("&Code"),
             ("compact", "wrap-lines", "show-types", "follow-selection", "", "copy-script"),
         ),
         "",
@@ -423,8 +438,8 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "extensions",
         "load-library",
         "",
-        ("&Trace with", ("auto", "fx", "export")),
-        ("Translate &with", ("lowerscope", "tvm-fx", "tvm-export")),
+        (_("&Trace with"), ("auto", "fx", "export")),
+        (_("Translate &with"), ("lowerscope", "tvm-fx", "tvm-export")),
     ),
     "step": (
         "next-step",
@@ -440,7 +455,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "unified",
         "why-fused",
         (
-            "&Compare",
+            _("&Compare"),
             (
                 "pin-step",
                 "compare-pinned",
@@ -459,7 +474,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "",
         "add-pass",
         (
-            "Selected s&tep",
+            _("Selected s&tep"),
             (
                 "step-options",
                 "switch-step",
@@ -470,7 +485,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "P&ipeline",
+            _("P&ipeline"),
             (
                 *(f"pipeline-{preset.name}" for preset in PRESETS),
                 "",
@@ -480,7 +495,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "&Go to",
+            _("&Go to"),
             (
                 "first-step",
                 "last-step",
@@ -495,18 +510,18 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "&Breakpoints",
+            _("&Breakpoints"),
             ("toggle-break", "break-pass", "next-break", "previous-break", "clear-breaks"),
         ),
     ),
     "schedule": (
         *(f"primitive-{name}" for name in ("split", "reorder", "fuse")),
         (
-            "&Parallel, vectorize, unroll",
+            _("&Parallel, vectorize, unroll"),
             tuple(f"primitive-{name}" for name in ("parallel", "vectorize", "unroll")),
         ),
-        ("&Cache", ("primitive-cache_read", "primitive-cache_write")),
-        ("Compute a&t", ("primitive-compute_at", "primitive-reverse_compute_at")),
+        (_("&Cache"), ("primitive-cache_read", "primitive-cache_write")),
+        (_("Compute a&t"), ("primitive-compute_at", "primitive-reverse_compute_at")),
         "schedule-moves",
         "",
         "by-rule",
@@ -515,7 +530,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "apply-to-model",
         "",
         (
-            "&History",
+            _("&History"),
             (
                 "edit-primitive",
                 "switch-primitive",
@@ -530,7 +545,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "&Variants",
+            _("&Variants"),
             (
                 "new-variant",
                 "duplicate-variant",
@@ -543,7 +558,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         (
-            "&More",
+            _("&More"),
             (
                 "workbench",
                 "numbers",
@@ -567,24 +582,24 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "compare-values",
         "first-difference",
         (
-            "&Differences",
+            _("&Differences"),
             ("next-start", "previous-start", "", "next-difference", "previous-difference"),
         ),
         "",
-        ("&Variants", ("run-variants", "variants")),
+        (_("&Variants"), ("run-variants", "variants")),
         (
-            "&Input",
+            _("&Input"),
             ("input-page", "input-file", "input-random", "input-folder", "input-archive"),
         ),
         (
-            "&Target",
+            _("&Target"),
             ("target-llvm", "target-native", "target-other", "target-remote", "target-here"),
         ),
         "tolerances",
-        ("&Measuring", ("measuring", "torch-compile")),
+        (_("&Measuring"), ("measuring", "torch-compile")),
         "go-back",
     ),
-    "&Tools": (
+    _("&Tools"): (
         "palette",
         "",
         "sandbox",
@@ -597,11 +612,26 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "restart",
         "save-log",
     ),
-    "&Help": ("help", "help-contents", "shortcuts", "", "tour", "tour-page", "course", "about"),
+    _("&Help"): (
+        "help",
+        "help-contents",
+        "shortcuts",
+        "",
+        "tour",
+        "tour-page",
+        "course",
+        "glossary",
+        "about",
+    ),
 }
 """The menus by their titles, and those of the modes by their keys; each command is in one."""
 
-LETTERED = {"explore": "E&xplore", "step": "&Step", "schedule": "&Schedule", "run": "&Run"}
+LETTERED = {
+    "explore": _("E&xplore"),
+    "step": _("&Step"),
+    "schedule": _("&Schedule"),
+    "run": _("&Run"),
+}
 """Titles of the modes' menus, with letters that the other menus do not have."""
 
 
@@ -616,30 +646,30 @@ class Button:
 
 BUTTONS: dict[str, tuple[Button | None, ...]] = {
     "explore": (
-        Button("selection-high-level", "high-level", "High-level"),
-        Button("selection-te", "te", "TE"),
-        Button("selection-library", "library", "Library"),
-        Button("selection-reset", "undo", "Default"),
+        Button("selection-high-level", "high-level", _("High-level")),
+        Button("selection-te", "te", _("TE")),
+        Button("selection-library", "library", _("Library")),
+        Button("selection-reset", "undo", _("Default")),
         None,
-        Button("translation", "arrows", "Translation"),
-        Button("node-map", "table", "Node map"),
-        Button("open-rule", "rule", "Rule"),
-        Button("extensions", "list", "Rules"),
+        Button("translation", "arrows", _("Translation")),
+        Button("node-map", "table", _("Node map")),
+        Button("open-rule", "rule", _("Rule")),
+        Button("extensions", "list", _("Rules")),
     ),
     "step": (),
     "schedule": (
         Button("undo", "undo"),
         Button("redo", "redo"),
         None,
-        Button("schedule-moves", "search", "Primitives"),
-        Button("measure-function", "measure", "Measure"),
-        Button("new-variant", "plus", "Variant"),
+        Button("schedule-moves", "search", _("Primitives")),
+        Button("measure-function", "measure", _("Measure")),
+        Button("new-variant", "plus", _("Variant")),
     ),
     "run": (
-        Button("measure-again", "measure", "Measure"),
-        Button("run-variants", "play", "Variants"),
-        Button("compare-values", "values", "Values"),
-        Button("next-difference", "next", "Next"),
+        Button("measure-again", "measure", _("Measure")),
+        Button("run-variants", "play", _("Variants")),
+        Button("compare-values", "values", _("Values")),
+        Button("next-difference", "next", _("Next")),
     ),
 }
 """Frequent commands of each mode that have no button in its panes; ``None`` is a gap."""

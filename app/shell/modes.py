@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.split import Split
+from lowerscope.app.panes.model.model_view import OutlineStrip
 from lowerscope.core.model.texts import _
 
 
@@ -35,34 +37,35 @@ MODES = (
     Mode(
         "explore",
         _("Explore"),
-        _("What became what: one node from its Python line to FX, Relax and TensorIR"),
-        (("model", 210), ("fx", 240), ("relax", 352), ("tensorir", 378), ("details", 260)),
+        _("Follow a node from its Python line to FX, Relax and TensorIR"),
+        (("model", 210), ("fx", 240), ("relax", 352), ("tensorir", 638), ("details", 260)),
         ("model", "details"),
     ),
     Mode(
         "step",
         _("Step"),
-        _("What each step of the translation, the passes, the build and the run did"),
+        _("The effect of each step of translation, passes, build and run"),
         (("pipeline", 300), ("changes", 1140)),
         ("pipeline",),
     ),
     Mode(
         "schedule",
         _("Schedule"),
-        _("One function made fast, by hand, by rule or by tuning"),
+        _("Make one function fast, by hand, by rule or by tuning"),
         (("schedule", 1440),),
     ),
     Mode(
         "run",
         _("Run"),
-        _("Whether it is right, how fast it is, and if not, where"),
+        _("Check results and times against torch, and find where they differ"),
         (("outcome", 1440),),
     ),
 )
 
 BY_KEY = {mode.key: mode for mode in MODES}
 
-LEAST = {"model": 120, "details": 244, "pipeline": 240, "schedule": 420}
+LEAST = {"model": 120, "fx": 200, "relax": 300, "tensorir": 340, "details": 244}
+LEAST |= {"pipeline": 240, "schedule": 420}
 """Minimum widths of panes; of all others, `LEAST_WIDTH`. Contents never change them."""
 
 LEAST_WIDTH = 150
@@ -71,6 +74,17 @@ FOLDED = {"pipeline": 56}
 """Widths of the panes that are folded in a window narrower than `FOLD_BELOW`."""
 
 FOLD_BELOW = 1080
+
+COLLAPSING = ("model", "details", "fx")
+"""Panes that lose their place where there is no room for all, the first one first.
+
+Those at the sides can then be shown over the others, and FX in the place of `BESIDE`.
+"""
+
+BESIDE = "relax"
+
+INSPECTOR, GIVES = "details", "tensorir"
+"""The pane that comes with a selection, and the one that it takes its room from."""
 
 CLOSABLE = ("model", "details", "pipeline")
 """Panes at the sides, which the user can close."""
@@ -95,6 +109,10 @@ class ModeArea(Split):
         self._widths: dict[str, dict[str, int]] = {}  # By mode, then by pane; as the user set them.
         self._closed: set[str] = set()
         self._empty: set[str] = set()  # Panes that have no place while they have no content.
+        self._visible: list[str] = []  # Panes side by side, as they were last laid out.
+        self._collapsed: frozenset[str] = frozenset()  # Panes that there is no room for.
+        self._front = BESIDE  # The pane that is shown where FX has no place of its own.
+        self._over: PaneOver | None = None
         self._maximised = ""
         self._windows: dict[str, PaneWindow] = {}
         self._laid_out = 0  # Width that the panes were laid out for.
@@ -106,6 +124,7 @@ class ModeArea(Split):
             self.addWidget(pane)
             self.setStretchFactor(self.indexOf(pane), 1)
             pane.hide()
+            pane.header.beside.chosen.connect(self.bring)
             pane.header.maximise_wanted.connect(self._switch_maximised)
             pane.header.window_wanted.connect(self._switch_window)
 
@@ -119,6 +138,7 @@ class ModeArea(Split):
     def set_mode(self, key: str) -> None:
         """Switch to a mode; its panes get the widths that they last had in it."""
         self._note_widths()
+        self._end_over()
         self._mode = BY_KEY[key]
         self._maximised = ""
         self._show()
@@ -128,7 +148,7 @@ class ModeArea(Split):
         return not self._panes[name].isHidden()
 
     def bring(self, name: str) -> None:
-        """Make a pane of the current mode visible, whether closed or behind a maximised one."""
+        """Make a pane of the current mode visible, wherever there is room for it."""
         window = self._windows.get(name)
         if window is not None:
             window.raise_()
@@ -136,7 +156,22 @@ class ModeArea(Split):
             self._note_widths()
             self._closed.discard(name)
             self._maximised = ""
+            if name in self._collapsed and name in CLOSABLE:
+                self._show_over(name)
+            elif self._collapsed.intersection(("fx",)) and name in ("fx", BESIDE):
+                self._front = name
             self._show()
+
+    def switch(self, name: str) -> None:
+        """Close a pane at the side, or show it."""
+        if self.shows(name):
+            self.set_closed(name, True)
+        else:
+            self.bring(name)
+
+    def has_place(self, name: str) -> bool:
+        """Return whether a pane is neither closed nor without room in the current mode."""
+        return name in self._places() and name not in self._collapsed
 
     # Closing and maximising
 
@@ -153,7 +188,11 @@ class ModeArea(Split):
     def set_closed(self, name: str, closed: bool) -> None:
         """Close or show a pane at the side."""
         self._note_widths()
-        (self._closed.add if closed else self._closed.discard)(name)
+        if closed and self.shows_over() == name:
+            # It has its place again where there is room.
+            self._end_over()
+        else:
+            (self._closed.add if closed else self._closed.discard)(name)
         self._maximised = ""
         self._show()
 
@@ -163,6 +202,34 @@ class ModeArea(Split):
             self._note_widths()
             (self._empty.add if empty else self._empty.discard)(name)
             self._show()
+
+    # A pane over the others
+
+    def shows_over(self) -> str:
+        """Return the name of the pane that lies over the others; empty for none."""
+        return "" if self._over is None else self._over.name
+
+    def _show_over(self, name: str) -> None:
+        self._end_over()
+        self._over = PaneOver(name, self._panes[name], self)
+        self._place_over()
+        self._over.show()
+        self._over.raise_()
+
+    def _end_over(self) -> None:
+        if self._over is not None:
+            over, self._over = self._over, None
+            self._insert(over.name)
+            over.deleteLater()
+
+    def _place_over(self) -> None:
+        if self._over is not None:
+            width = dict(self._mode.panes)[self._over.name]
+            area = QRect(self.geometry())
+            area.setWidth(min(width, area.width()))
+            if self._over.name == INSPECTOR:
+                area.moveRight(self.geometry().right())
+            self._over.setGeometry(area)
 
     def maximise(self, name: str) -> None:
         """Give one pane the whole window; the empty name restores the others."""
@@ -204,9 +271,16 @@ class ModeArea(Split):
 
     def _put_back(self, name: str) -> None:
         window = self._windows.pop(name)
-        self.insertWidget(list(self._panes).index(name), self._panes[name])
+        self._insert(name)
         window.deleteLater()
         self._show()
+
+    def _insert(self, name: str) -> None:
+        """Put a pane back between its neighbours."""
+        names = list(self._panes)
+        before = names[: names.index(name)]
+        place = sum(self.indexOf(self._panes[each]) >= 0 for each in before)
+        self.insertWidget(place, self._panes[name])
 
     def _sender_name(self) -> str:
         header = self.sender()
@@ -243,72 +317,155 @@ class ModeArea(Split):
         self._maximised = ""
         self._show()
 
+    def _places(self) -> list[str]:
+        """Return the panes that may have a place, whether or not they have content."""
+        names = (name for name, _width in self._mode.panes if name not in self._windows)
+        return [name for name in names if name not in self._closed]
+
+    def _find_collapsed(self) -> frozenset[str]:
+        """Return the panes that there is no room for, which does not depend on the selection."""
+        names, around = self._places(), self.parentWidget()
+        needed = sum(LEAST.get(name, LEAST_WIDTH) for name in names) + len(names)
+        room = self.width() if around is None else around.width()
+        if "model" not in names and "model" in dict(self._mode.panes):
+            room -= OutlineStrip.WIDTH
+        collapsed = set()
+        for name in COLLAPSING:
+            if needed > room and name in names:
+                collapsed.add(name)
+                needed -= LEAST[name] - (OutlineStrip.WIDTH if name == "model" else 0)
+        return frozenset(collapsed)
+
     def _shown(self) -> list[str]:
+        """Return the panes that are side by side."""
         if self._maximised:
             return [self._maximised]
-        names = (name for name, _ in self._mode.panes if name not in self._windows)
-        return [name for name in names if name not in self._closed | self._empty]
+        over = self.shows_over()
+        left_out = self._empty | self._collapsed - {"fx"} | {over}
+        if "fx" in self._collapsed:
+            left_out |= {BESIDE if self._front == "fx" else "fx"}
+        return [name for name in self._places() if name not in left_out]
 
     def _show(self) -> None:
         """Show the panes of the mode, each with its width."""
-        shown = self._shown()
+        self._collapsed = self._find_collapsed() if self._laid_out else frozenset()
+        over = self.shows_over()
+        if over and (over not in self._collapsed or over in self._empty):
+            self._end_over()
+        self._visible = shown = self._shown()
+        shares = self._shares()
         for name, pane in self._panes.items():
-            if name not in self._windows:
-                pane.setVisible(name in shown)
-        for name in shown:
-            share = 0 if name in self._mode.side else 1
-            self.setStretchFactor(self.indexOf(self._panes[name]), share)
+            place = self.indexOf(pane)
+            if place < 0:  # It is in a window of its own, or over the others.
+                continue
+            if name in shares:
+                self.setStretchFactor(place, 0 if name in self._mode.side else 1)
+                # Qt gives a hidden pane its least width, for which it would be laid out first.
+                pane.resize(shares[name], self.height())
+            # Qt counts lines that it has not hidden yet.
+            self.handle(place).setVisible(name in shares and name != shown[0])
+            pane.setVisible(name in shares)
+        beside = {name: self._panes[name].accessibleName() for name in ("fx", BESIDE)}
+        for name in beside:
+            has_both = "fx" in self._collapsed and not self._maximised
+            self._panes[name].header.set_beside(beside if has_both else {}, name)
         self._lay_out()
 
-    def _lay_out(self) -> None:
-        shown, stored = self._shown(), self._widths.get(self._mode.key, {})
+    def _shares(self) -> dict[str, int]:
+        """Return the widths of the panes in view, which fill this together with the lines."""
+        shown, stored = self._visible, self._widths.get(self._mode.key, {})
         usual = dict(self._mode.panes)
         folded = FOLDED if self._folds else {}
         wanted = {name: folded.get(name) or stored.get(name, usual[name]) for name in shown}
-        side = sum(width for name, width in wanted.items() if name in self._mode.side)
-        rest = sum(width for name, width in wanted.items() if name not in self._mode.side)
-        room = max(1, self.width() - side)
+        inspector = wanted.pop(INSPECTOR, 0)
+        wide = [name for name in wanted if name not in self._mode.side]
+        rest = sum(wanted[name] for name in wide)
+        side = sum(wanted.values()) - rest + self.handleWidth() * (len(wanted) - 1)
+        room = max(1, self.width() - side - (0 if GIVES in wanted else inspector))
+        for name in wide:
+            width = wanted[name]
+            wanted[name] = width * room // rest
+            room, rest = room - wanted[name], rest - width
+        if inspector:
+            wanted[INSPECTOR] = inspector
+            inspector += self.handleWidth()
+            for name in (GIVES, BESIDE, "fx"):
+                # Beyond that, the others are made narrower as well.
+                given = min(inspector, max(0, wanted.get(name, 0) - LEAST[name]))
+                if given:
+                    wanted[name] -= given
+                    inspector -= given
+        return wanted
+
+    def _lay_out(self) -> None:
         sizes = [0] * self.count()
-        for name, width in wanted.items():
-            share = width if name in self._mode.side or not rest else width * room // rest
-            sizes[self.indexOf(self._panes[name])] = share
+        for name, width in self._shares().items():
+            sizes[self.indexOf(self._panes[name])] = width
         self.setSizes(sizes)
         self._laid_out = self.width()
 
     def _note_widths(self) -> None:
         """Store the widths of the panes in view."""
-        if self._maximised or not self.isVisible() or not self._laid_out:
+        if self._maximised or not self.isVisible() or not self._laid_out or self._collapsed:
             return
         if not self._windows.keys().isdisjoint(dict(self._mode.panes)):
             # The others have the room of one that is in a window of its own.
             return
         sizes = self.sizes()
         noted = self._widths.setdefault(self._mode.key, {})
-        for name in self._shown():
+        for name in self._visible:
             width = sizes[self.indexOf(self._panes[name])]
             if width > 0 and not (self._folds and name in FOLDED):
                 noted[name] = width
+        if INSPECTOR in self._visible and GIVES in self._visible:
+            noted[GIVES] += noted[INSPECTOR] + self.handleWidth()
 
     # Qt
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        folds = event.size().width() < FOLD_BELOW
-        if folds == self._folds:
-            super().resizeEvent(event)
-            return
-        self._note_widths()
-        self._folds = folds
-        for name, width in FOLDED.items():
-            self._panes[name].setMinimumWidth(width if folds else LEAST[name])
-        super().resizeEvent(event)
-        self._lay_out()
 
     def event(self, event: QEvent) -> bool:
         handled = super().event(event)
         if event.type() == QEvent.Type.Show:
             # Widths count once it has its own.
             self._lay_out()
+            self._show()
         return handled
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        before, folds = self._folds, event.size().width() < FOLD_BELOW
+        if folds != before:
+            self._note_widths()
+            self._folds = folds
+            for name, width in FOLDED.items():
+                self._panes[name].setMinimumWidth(width if folds else LEAST[name])
+        if self._laid_out and self._find_collapsed() != self._collapsed:
+            self._show()
+        super().resizeEvent(event)
+        if folds != before:
+            self._lay_out()
+        self._place_over()
+
+
+class PaneOver(QFrame):
+    """A pane at the side that lies over the others."""
+
+    def __init__(self, name: str, pane: Pane, area: ModeArea) -> None:
+        super().__init__(area.parentWidget())
+        self.name = name
+        self._area = area
+        self.setProperty("floating", True)
+        column_of(self, (pane, 1), margins=1)
+        pane.show()
+
+    # Qt
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            # Before the window's commands.
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self._area.set_closed(self.name, True)
+            return True
+        return super().event(event)
 
 
 class PaneWindow(QWidget):

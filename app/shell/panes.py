@@ -38,6 +38,18 @@ from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
 
+HELP_PAGES = {
+    "outcome": "compare",
+    "memory": "time",
+    "pipeline": "timeline",
+    "changes": "difference",
+    "call": "details",
+    "node-map": "translation#node-map",
+    "drawer": "problems",
+    "log": "problems#log",
+}
+"""Help page, or section of one, of a pane or tab whose name is another one."""
+
 DRAWER_HEIGHT = 220
 """Height of the drawer when it is opened for the first time."""
 
@@ -125,13 +137,11 @@ class Panes(QWidget):
         self.arranged.connect(self._show_strip)
         self._lay_out()
         for name, pane in (*self.by_name.items(), ("drawer", self.drawer)):
-            # Each page of these has its own help page.
-            own = {"outcome": "compare", "changes": "difference"}
-            set_page(pane, own.get(name, "problems" if name == "drawer" else name))
+            set_page(pane, HELP_PAGES.get(name, name))
         set_page(self.summary, "result")
         set_page(self.outcome.calls, "time")
         for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
-            set_page(part, "numbers")
+            set_page(part, "schedule#metrics")
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
@@ -140,6 +150,7 @@ class Panes(QWidget):
         features.document.on(("selection", "snapshot"), self._show_details)
         self._show_details()
         self.details.close_wanted.connect(self._close_details)
+        self.details.pin.toggled.connect(self._show_details)
         features.document.on(("problems",), self._show_problems)
         features.document.on(("snapshot",), self._show_problems)
         features.pins.wanted.connect(self.show_difference)
@@ -203,7 +214,7 @@ class Panes(QWidget):
             (self.drawer, "log", _("Log"), self.log),
         ):
             pane.add_page(key, title, page)
-            set_page(page, {"call": "details", "memory": "time"}.get(key, key))
+            set_page(page, HELP_PAGES.get(key, key))
         self.tensorir.schedule_wanted.connect(self._schedule)
         self.details.schedule_wanted.connect(self._schedule)
         self.details.compare_wanted.connect(self.show_tensor)
@@ -239,8 +250,9 @@ class Panes(QWidget):
         self.arranged.emit()
 
     def _show_details(self) -> None:
-        """Give the inspector its place while something is selected."""
-        self.area.set_empty("details", not self.details.has_content)
+        """Give the inspector its place while something is selected, or it is pinned."""
+        pinned = self.details.pin.isChecked()
+        self.area.set_empty("details", not pinned and not self.details.has_content)
 
     def _open_outline(self) -> None:
         """Open the outline, or close it."""
@@ -249,11 +261,10 @@ class Panes(QWidget):
     def _show_strip(self) -> None:
         """Show the strip of the outline where that is closed."""
         belongs = "model" in dict(self.area.mode.panes) and not self.area.maximised
-        self.strip.setVisible(belongs and "model" in self.area.closed)
+        self.strip.setVisible(belongs and not self.area.has_place("model"))
 
     def _close_details(self) -> None:
-        self.area.set_closed("details", True)
-        self._arrange()
+        self.switch_closed("details")
 
     def _schedule(self, function: str) -> None:
         self._document.select((function,))
@@ -346,7 +357,12 @@ class Panes(QWidget):
 
     def switch_closed(self, name: str) -> None:
         """Close a pane at the side, or show it."""
-        self.area.set_closed(name, name not in self.area.closed)
+        if name == "details" and not self.area.shows(name) and not self.details.has_content:
+            # It stays, and says what to do.
+            self.details.pin.setChecked(True)
+            self.area.bring(name)
+        else:
+            self.area.switch(name)
         self._arrange()
 
     def switch_maximised(self, name: str) -> None:
@@ -364,6 +380,7 @@ class Panes(QWidget):
 
     def reset(self) -> None:
         """Put all panes back to their usual places and widths."""
+        self.details.pin.setChecked(False)
         self.area.reset()
         self._drawer_height = DRAWER_HEIGHT
         self.close_drawer()
@@ -382,6 +399,7 @@ class Panes(QWidget):
             mode=self.mode,
             widths=self.area.widths(),
             closed=tuple(sorted(self.area.closed)),
+            pinned=self.details.pin.isChecked(),
             drawer=self._drawer_height,
         )
 
@@ -390,6 +408,7 @@ class Panes(QWidget):
         if layout.mode not in BY_KEY:
             return
         self.area.restore(layout.widths, layout.closed)
+        self.details.pin.setChecked(layout.pinned)
         if LEAST_DRAWER <= layout.drawer < MOST:
             self._drawer_height = layout.drawer
         self.set_mode(layout.mode)
@@ -455,5 +474,6 @@ class Panes(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._show_strip()
         if self._floats():
             self._place_drawer()

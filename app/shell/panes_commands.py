@@ -56,9 +56,9 @@ class PaneCommands(QObject):
     def commands(self) -> tuple[Command, ...]:
         """Return the commands."""
         sides = (
-            ("model", _("&Outline")),
-            ("details", _("&Inspector")),
-            ("pipeline", _("List of &steps")),
+            ("model", _("&Outline"), "O"),
+            ("details", _("&Inspector"), "I"),
+            ("pipeline", _("List of &steps"), ""),
         )
         return (
             *(
@@ -88,7 +88,7 @@ class PaneCommands(QObject):
             ),
             Command(
                 "pane-window",
-                _("Pane in a &window, or back"),
+                _("Open pane in a new &window, or put back"),
                 self._switch_window,
                 enabled=self._has_panes,
             ),
@@ -99,8 +99,10 @@ class PaneCommands(QObject):
                     partial(self._switch, name),
                     enabled=partial(self._belongs, name),
                     checked=partial(self._is_shown, name),
+                    mode_keys=letter,
+                    mode="explore",
                 )
-                for name, title in sides
+                for name, title, letter in sides
             ),
             Command(
                 "drawer",
@@ -155,7 +157,7 @@ class PaneCommands(QObject):
 
     def _is_shown(self, name: str) -> bool:
         panes = self._panes()
-        return panes is not None and self._belongs(name) and name not in panes.area.closed
+        return panes is not None and self._belongs(name) and panes.area.shows(name)
 
     def _has_drawer(self) -> bool:
         panes = self._panes()
@@ -240,7 +242,7 @@ class Pointing(QObject):
         """Return the commands."""
         return (
             Command("columns", _("Colu&mns of the table…"), self._open_columns),
-            Command("tip", _("Show the tool ti&p"), self._tell, "Shift+F1"),
+            Command("tip", _("Show the card or tool ti&p"), self._tell, "Shift+F1"),
         )
 
     def _focus(self) -> QWidget | None:
@@ -254,13 +256,16 @@ class Pointing(QObject):
         if isinstance(focus, Table):
             focus.open_columns()
         else:
-            words = _("The keyboard is in no table: go to one with Tab first.")
+            words = _("No table has the focus: go to one with Tab first.")
             self._document.notify(words, "info")
 
     def _tell(self) -> None:
-        """Show the tool tip of the focus widget until the next key press."""
+        """Show the card of what the focus is on, or the tool tip until the next key press."""
+        from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+        from lowerscope.app.kit.code.code_editor import CodeEditor
+
         focus = self._focus()
-        if focus is None:
+        if focus is None or (isinstance(focus, CodeEditor | GraphCanvas) and focus.show_card()):
             return
         target = focus.viewport() if isinstance(focus, QAbstractScrollArea) else focus
         place = _place(focus)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
-import socket
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSocketNotifier
-from PySide6.QtWidgets import QApplication
+from lowerscope.core.model.texts import VARIABLE, _, language, set_language
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
     from lowerscope.app.shell.window import MainWindow
     from lowerscope.core.model.recipe import Recipe
 
 
 def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
-    from lowerscope.core.files.console import say
+    from lowerscope.app.document.settings import Settings
 
+    if VARIABLE not in os.environ and (chosen := Settings().language()):
+        set_language(chosen)
     # Slow imports are made where they are needed: the window comes first.
     recipe, session = None, ""
     handed_over = list(arguments) == ["--handed-over"]
@@ -38,13 +39,11 @@ def open_window(arguments: Sequence[str]) -> int:
             session = _session_of(arguments)
             recipe = None if session else _recipe_of(arguments)
         except LowerscopeError as error:
-            say(error.problem.line())
-            return 2
+            return _refuse(error.problem.line())
 
     missing = explain_missing_libraries()
     if missing:
-        say(missing)
-        return 2
+        return _refuse(missing)
     application, window = make_window(recipe, session)
     from lowerscope.app.kit.dialogs import FRAME
 
@@ -52,7 +51,6 @@ def open_window(arguments: Sequence[str]) -> int:
     window.resize(window.size().boundedTo(window.screen().availableSize() - FRAME))
 
     def begin() -> None:
-
         end_on_interrupt(application)
         window.begin(recipe, session)
         application.commitDataRequest.connect(window.sessions.save_for_log_out)
@@ -64,6 +62,13 @@ def open_window(arguments: Sequence[str]) -> int:
 
     window.painted.connect(begin)
     return application.exec()
+
+
+def _refuse(text: str) -> int:
+    from lowerscope.core.files.console import say
+
+    say(text)
+    return 2
 
 
 def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QApplication, MainWindow]:
@@ -84,6 +89,7 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
         os.environ["QT_SCALE_FACTOR"] = str(settings.scale() / 100)
     application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
+    _translate_qt(application)
     CycleCollector(application)
     if settings.code_pixels():
         theme.set_code_pixels(settings.code_pixels())
@@ -91,6 +97,17 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
     window = MainWindow(welcome=recipe is None and not session)
     window.show()
     return application, window
+
+
+def _translate_qt(application: QApplication) -> None:
+    """Set the language of the buttons and menus that Qt makes by itself."""
+    from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
+
+    QLocale.setDefault(QLocale(language()))
+    translator = QTranslator(application)
+    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+    if translator.load(f"qtbase_{language()}", folder):
+        application.installTranslator(translator)
 
 
 def _session_of(arguments: Sequence[str]) -> str:
@@ -118,8 +135,10 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     _check_command(arguments[0], COMMANDS)
     parser = recipe_options.OneLineParser(
         prog="lowerscope",
-        description="A debugger for lowering: see and steer how a PyTorch model becomes machine"
-        " code in Apache TVM.",
+        description=_(
+            "A debugger for lowering: see and steer how a PyTorch model becomes machine"
+            " code in Apache TVM."
+        ),
         epilog=f"Without a window: lowerscope {' | '.join(COMMANDS)} (each has --help).",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
@@ -144,16 +163,14 @@ def _check_command(word: str, commands: Sequence[str]) -> None:
     close = get_close_matches(word, commands, 1)
     if close and word.isalpha() and not os.path.exists(word):
         raise LowerscopeError(
-            f"there is no command {word!r}", todo=f"Did you mean lowerscope {close[0]}?"
+            _("there is no command {word!r}", word=word),
+            todo=_("Did you mean lowerscope {close}?", close=close[0]),
         )
 
 
 # --- Closing the window on Ctrl+C in the terminal and on log-out ---
 #
 # The document is saved then, as always when a window is closed.
-
-_CLOSED = () if sys.platform == "win32" else (signal.SIGHUP,)
-_ENDING = (signal.SIGINT, signal.SIGTERM, *_CLOSED)
 
 
 def end_on_interrupt(application: QApplication) -> None:
@@ -162,13 +179,20 @@ def end_on_interrupt(application: QApplication) -> None:
     Python runs its signal handlers between two bytecode instructions, whatever is running, and not
     while Qt waits. So the signal only writes to a socket that Qt watches.
     """
+    import signal
+    import socket
+
+    from PySide6.QtCore import QSocketNotifier
+
+    closed = () if sys.platform == "win32" else (signal.SIGHUP,)
+    ending = (signal.SIGINT, signal.SIGTERM, *closed)
     reader, writer = socket.socketpair()
     reader.setblocking(False)
     writer.setblocking(False)
     notifier = QSocketNotifier(reader.fileno(), QSocketNotifier.Type.Read, application)
 
     def end() -> None:
-        if set(reader.recv(64)) & set(_ENDING):
+        if set(reader.recv(64)) & set(ending):
             application.closeAllWindows()
 
     notifier.activated.connect(end)
@@ -179,7 +203,7 @@ def end_on_interrupt(application: QApplication) -> None:
     def leave_to_qt(_number: int, _frame: object) -> None:
         """Do nothing: the wakeup socket carries the signal."""
 
-    for number in _ENDING:
+    for number in ending:
         signal.signal(number, leave_to_qt)
 
 
@@ -216,12 +240,13 @@ def explain_missing_libraries() -> str:
     needed = ALWAYS | (ON_X11 if on_x11 else {})
     missing = {name: package for name, package in needed.items() if not _loads(name)}
     if missing:
-        return (
-            f"Qt needs {', '.join(missing)}, which this system lacks."
-            f" Install with: apt-get install {' '.join(sorted(set(missing.values())))}"
+        return _(
+            "Qt needs {missing}, which this system lacks. Install with: apt-get install {sorted}",
+            missing=", ".join(missing),
+            sorted=" ".join(sorted(set(missing.values()))),
         )
     if on_x11 and not os.environ.get("DISPLAY"):
-        return (
+        return _(
             "there is no display to open a window on (DISPLAY is not set)."
             " Use the commands samples, show, run, export and rule, or start a virtual display:"
             " xvfb-run lowerscope …"

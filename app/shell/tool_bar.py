@@ -47,9 +47,9 @@ from lowerscope.core.model.snapshot import ModelRecord
 from lowerscope.core.model.texts import _, _n
 
 STRATEGY_HINTS = {
-    "high-level": "Relax operators",
-    "te": "TensorIR functions made from tensor expressions",
-    "library": "Calls into torch, on the same memory",
+    "high-level": _("Relax operators"),
+    "te": _("TensorIR functions made from tensor expressions"),
+    "library": _("Calls into torch, on the same memory"),
 }
 STEP_WIDTH = 190
 """Largest width of the chip with the current step."""
@@ -66,7 +66,7 @@ SMALL = 1000
 SHADES = {"high-level": "accent", "te": "te", "library": "library"}
 """Colours of the strategies, as fields of the theme."""
 
-TARGETS = {"llvm": "llvm", "native": "this machine"}
+TARGETS = {"llvm": "llvm", "native": _("this machine")}
 
 
 class ToolBar(QWidget):
@@ -124,9 +124,7 @@ class ToolBar(QWidget):
         self.lowering_box = Field(_("Lowering"))
         self.lowering_box.set_menu(self._lowering_menu())
         self.importer = ImporterField(document)
-        self.overrides = push_button(
-            "", _("Nodes that are lowered in a way of their own"), look="quiet"
-        )
+        self.overrides = push_button("", _("Nodes with an override"), look="quiet")
         self.overrides.setMenu(QMenu(self))
         self.pipeline = Field(_("Pipeline"))
         self.target = Field(_("Target"))
@@ -222,7 +220,7 @@ class ToolBar(QWidget):
         self._targets = QActionGroup(menu)
         for target, name in (
             ("llvm", _("llvm – any processor of this kind")),
-            ("native", _("This machine – its own vector instructions")),
+            ("native", _("This machine – with its vector instructions")),
         ):
             action = QAction(name, self._targets, checkable=True)
             action.setData(target)
@@ -256,7 +254,7 @@ class ToolBar(QWidget):
             if not has_torch:
                 hint = _("This source is a Relax module already.")
             elif strategy == "library" and recipe.translator != "lowerscope":
-                hint = _("TVM's importers know no library functions.")
+                hint = _("TVM's importers do not support library functions.")
             enabled = has_torch and (strategy != "library" or recipe.translator == "lowerscope")
             self.lowering.set_segment_enabled(strategy, enabled, hint)
             action = next(each for each in self._strategies.actions() if each.data() == strategy)
@@ -415,8 +413,11 @@ def verdict_tooltip(record: RunRecord) -> str:
         if record.max_abs_error is None:
             return why
         largest = error_text(record.max_abs_error)
-        return (
-            f"{why}\nthe other outputs match {record.reference}, largest absolute error {largest}"
+        return _(
+            "{why}\nthe other outputs match {reference}, largest absolute error {largest}",
+            why=why,
+            reference=record.reference,
+            largest=largest,
         )
     return (
         f"largest absolute error {error_text(record.max_abs_error)}\n"

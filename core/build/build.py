@@ -20,6 +20,7 @@ from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.module_steps import PassRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.run_records import MemoryRecord, Storage, StoredTensor
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.recording import (
     FunctionChanges,
     PassRun,
@@ -62,9 +63,9 @@ def build(
             executable = compiled(module, target)
     except TVM_ERRORS as error:
         raise LowerscopeError(
-            f"TVM could not compile the module: {last_line(error)}",
+            _("TVM could not compile the module: {last_line}", last_line=last_line(error)),
             where="build",
-            todo="Try the other lowering or the target llvm; the log has TVM's whole message",
+            todo=_("Try the other lowering or the target llvm; the log has TVM's whole message"),
             details=str(error),
         ) from error
     return BuiltModel(executable, (time.perf_counter() - start) * 1000)
@@ -166,15 +167,18 @@ def is_registered(name: str) -> bool:
 def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Format missing functions: ``env.relu is not registered; called by lv1 in main``."""
     return "; ".join(
-        f"{name} is not registered; called by {', '.join(callers)}"
+        _("{name} is not registered; called by {callers}", name=name, callers=", ".join(callers))
         for name, callers in missing.items()
     )
 
 
 def load_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Return the remedy for missing functions."""
-    them = "it" if len(missing) == 1 else "them"
-    return f"load the file that registers {them} with --library"
+    return _n(
+        "load the file that registers it with --library",
+        "load the file that registers them with --library",
+        len(missing),
+    )
 
 
 def check_registered(module: tvm.IRModule, known: Collection[str] = ()) -> None:
@@ -253,9 +257,9 @@ class RecordedBuild:
         """
         if not 0 <= number <= len(self.runs):
             raise LowerscopeError(
-                f"there is no step {number}",
+                _("there is no step {number}", number=number),
                 where="build",
-                todo=f"Choose one from 0 to {len(self.runs)}",
+                todo=_("Choose one from 0 to {count}", count=len(self.runs)),
             )
         return self.module if number == 0 else self._joined(self._wholes[number - 1][1])
 
@@ -280,7 +284,7 @@ class RecordedBuild:
             given = before[run.parent]
             rest = _without(given, _functions(run.before))
             made = {} if run.after is None else _functions(run.after)
-            if not any(isinstance(function, relax.Function) for _, function in made.values()):
+            if not any(isinstance(function, relax.Function) for _other, function in made.values()):
                 # Relax functions call the others by variables that are not in this module.
                 made = {
                     name: (given[name][0] if name in given else variable, function)
@@ -339,7 +343,7 @@ def _functions(module: tvm.IRModule) -> _Functions:
 
 
 def _by_name(functions: _Functions) -> Mapping[str, Any]:
-    return {name: function for name, (_, function) in functions.items()}
+    return {name: function for name, (_other, function) in functions.items()}
 
 
 def _without(functions: _Functions, others: _Functions) -> _Functions:
@@ -386,7 +390,7 @@ def planned_memory(build: RecordedBuild, name: str = "main") -> MemoryRecord:
     module = next(each.after for each in build.runs if each.name == AFTER_KILLS)
     function = dict(relax_functions(module)).get(name) if module is not None else None
     if function is None:
-        return MemoryRecord(reason=f"there is no function {name}")
+        return MemoryRecord(reason=_("there is no function {name}", name=name))
     plan = _Plan()
     try:
         for bound in bound_in(name, function):
@@ -410,7 +414,7 @@ class _Plan:
         """Process the next binding."""
         value: Any = getattr(binding, "value", None)
         if type(value) is relax.If:
-            raise _Unknown("which of its branches are run is known only while it runs")
+            raise _Unknown(_("which of its branches are run is known only while it runs"))
         operator = str(getattr(getattr(value, "op", None), "name", ""))
         if operator == _STORAGE:
             size = _extents(value.args[0])[0]
@@ -487,7 +491,7 @@ class _Plan:
 def _extents(shape: Any) -> tuple[int, ...]:
     values = shape.values
     if not all(hasattr(each, "value") for each in values):
-        raise _Unknown("sizes are known only while it runs: a dimension has a name")
+        raise _Unknown(_("sizes are known only while it runs: a dimension has a name"))
     return tuple(int(each.value) for each in values)
 
 

@@ -15,9 +15,11 @@ import psutil
 import torch
 import tvm
 
-from lowerscope.core.model.machines import MACHINE, TargetRecord, usable_processors
+from lowerscope.core.model.machines import TargetRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE, usable_processors
 from lowerscope.core.model.run_records import were_taken
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.rules.recorder import machine_of
 
 
@@ -89,7 +91,7 @@ _FLAGS = {"mcpu", "mtriple", "mattr", "num-cores", "mabi", "mfloat-abi", "opt-le
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 """Alternative names of architectures in triples."""
 
-_TODO = 'Write llvm, native, or JSON such as {"kind": "llvm", "mcpu": "skylake"}'
+_TODO = _('Write llvm, native, or JSON such as {"kind": "llvm", "mcpu": "skylake"}')
 
 NATIVE = "native"
 """A recipe's name for this machine's own processor."""
@@ -109,16 +111,19 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
     target = _made(_description(text, threads), text)
     if target.kind.name != "llvm":
         raise LowerscopeError(
-            f"the target {text!r} is of kind {target.kind.name}, and only processors are compiled "
-            "for",
+            _(
+                "the target {text!r} is of kind {name}, and only processors are compiled for",
+                text=text,
+                name=target.kind.name,
+            ),
             where="--target",
-            todo="Choose a target of kind llvm",
+            todo=_("Choose a target of kind llvm"),
         )
     if "cl-opt" in target.attrs:
         raise LowerscopeError(
-            "options of LLVM's own (cl-opt) are not taken: LLVM ends the process at them",
+            _("options of LLVM's own (cl-opt) are not taken: LLVM ends the process at them"),
             where="--target",
-            todo="Leave them out",
+            todo=_("Leave them out"),
         )
     _check(target, text)
     if threads and not int(target.attrs.get("num-cores", 0)):
@@ -148,7 +153,9 @@ def _from_flags(text: str) -> dict[str, Any]:
         if not word.startswith("-") or not equals or name not in _FLAGS:
             known = ", ".join(f"-{each}=…" for each in sorted(_FLAGS))
             raise LowerscopeError(
-                f"{word!r} is no option of a target", where="--target", todo=f"There are {known}"
+                _("{word!r} is no option of a target", word=word),
+                where="--target",
+                todo=_("There are {known}", known=known),
             )
         number = value.isascii() and value.isdigit()
         found[name] = int(value) if number else value.split(",") if name == "mattr" else value
@@ -161,7 +168,9 @@ def _made(description: object, text: str) -> tvm.target.Target:
     except TVM_ERRORS as error:
         reason = last_line(error).partition(". Target creation from")[0]
         raise LowerscopeError(
-            f"TVM does not know the target {text!r}: {reason}", where="--target", todo=_TODO
+            _("TVM does not know the target {text!r}: {reason}", text=text, reason=reason),
+            where="--target",
+            todo=_TODO,
         ) from error
 
 
@@ -176,20 +185,26 @@ def _check(target: tvm.target.Target, text: str) -> None:
     plain = _made({"kind": "llvm", "mtriple": triple_of(target)}, text)
     listed = [str(each) for each in tvm.get_global_func("target.llvm_get_cpu_archlist")(plain)]
     if cpu and cpu != "generic" and listed and cpu not in listed:
-        raise _unknown(f"processor of {architecture}", cpu, listed, text)
+        raise _unknown(
+            _("processor of {architecture}", architecture=architecture), cpu, listed, text
+        )
     wanted = [str(each) for each in target.attrs.get("mattr", ())]
     has = features_of(target)
     for each in wanted:
         if each.startswith("+") and each[1:] not in has:
-            raise _unknown(f"feature of {architecture}", each[1:], [], text)
+            raise _unknown(
+                _("feature of {architecture}", architecture=architecture), each[1:], [], text
+            )
 
 
 def _unknown(kind: str, name: str, known: list[str], text: str) -> LowerscopeError:
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return LowerscopeError(
-        f"LLVM knows no {kind} called {name}",
+        _("LLVM knows no {kind} called {name}", kind=kind, name=name),
         where=f"--target {text}",
-        todo=f"Did you mean {' or '.join(close)}?" if close else "See lowerscope targets",
+        todo=_("Did you mean {close}?", close=" or ".join(close))
+        if close
+        else _("See lowerscope targets"),
     )
 
 
@@ -255,7 +270,7 @@ FEATURES = {
     "amx-int8": "AMX int8",
     "amx-bf16": "AMX bf16",
     "neon": "NEON",
-    "dotprod": "dot product",
+    "dotprod": _("dot product"),
     "fullfp16": "FP16",
     "bf16": "BF16",
     "i8mm": "int8 matrices",
@@ -267,16 +282,16 @@ FEATURES = {
 """LLVM's names of the features that change how a model is computed, and their usual names."""
 
 CATALOGUE = {
-    "llvm": "any processor of this kind",
-    NATIVE: "this machine, with all that it has",
-    '{"kind": "llvm", "mcpu": "x86-64-v3"}': "x86 of the last ten years",
-    '{"kind": "llvm", "mcpu": "skylake-avx512"}': "x86 servers with AVX-512",
-    '{"kind": "llvm", "mcpu": "sapphirerapids"}': "x86 servers with VNNI, BF16 and AMX",
-    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}': "Raspberry Pi 4",
-    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}': "Raspberry Pi 5",
+    "llvm": _("any processor of this kind"),
+    NATIVE: _("this machine, with all that it has"),
+    '{"kind": "llvm", "mcpu": "x86-64-v3"}': _("x86 of the last ten years"),
+    '{"kind": "llvm", "mcpu": "skylake-avx512"}': _("x86 servers with AVX-512"),
+    '{"kind": "llvm", "mcpu": "sapphirerapids"}': _("x86 servers with VNNI, BF16 and AMX"),
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}': _("Raspberry Pi 4"),
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}': _("Raspberry Pi 5"),
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-n1"}': "ARM servers",
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-v1"}': (
-        "ARM servers with SVE"
+        _("ARM servers with SVE")
     ),
 }
 """Targets to choose from, with their purposes; any other can be typed."""
@@ -317,7 +332,7 @@ def target_record(text: str, threads: int) -> TargetRecord:
 def hindrance(target: tvm.target.Target) -> str:
     """Return the reason why this machine cannot run code for a target; empty where it can."""
     here = make_target(NATIVE, 0)
-    return lacks(target, here, host_triple(), "this machine")
+    return lacks(target, here, host_triple(), _("this machine"))
 
 
 def lacks(
@@ -331,12 +346,21 @@ def lacks(
     needed = triple_of(target)
     ours, theirs = architecture_in(triple), architecture_in(needed)
     if ours != theirs:
-        return f"it is for {theirs}, and {machine} is {ours}"
+        return _(
+            "it is for {theirs}, and {machine} is {ours}", theirs=theirs, machine=machine, ours=ours
+        )
     if _system(triple) != _system(needed):
-        return f"it is for {_system(needed)}, and {machine} has {_system(triple)}"
+        return _(
+            "it is for {system}, and {machine} has {system2}",
+            system=_system(needed),
+            machine=machine,
+            system2=_system(triple),
+        )
     missing = (features_of(target) & FEATURES.keys()) - features_of(processor)
     named = [FEATURES[each] for each in FEATURES if each in missing]
-    return f"{machine} has no {', no '.join(named)}" if named else ""
+    return (
+        _("{machine} has no {named}", machine=machine, named=", no ".join(named)) if named else ""
+    )
 
 
 def check_runs_here(target: tvm.target.Target) -> None:
@@ -347,12 +371,14 @@ def check_runs_here(target: tvm.target.Target) -> None:
     reason = hindrance(target)
     if reason:
         raise LowerscopeError(
-            f"what is built for this target cannot run here: {reason}",
+            _("what is built for this target cannot run here: {reason}", reason=reason),
             where="run",
-            todo="Run it on such a machine, with --tracker HOST:PORT --key KEY or Target, Remote "
-            "machine…; or choose the target native",
+            todo=_(
+                "Run it on such a machine, with --tracker HOST:PORT --key KEY or Target, Remote "
+                "machine…; or choose the target native"
+            ),
         )
 
 
 def _system(triple: str) -> str:
-    return next((each for each in _SYSTEMS if each in triple), "no system")
+    return next((each for each in _SYSTEMS if each in triple), _("no system"))

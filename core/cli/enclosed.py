@@ -21,6 +21,7 @@ from lowerscope.core.files.paths import cannot_write, is_same_file, user_path
 from lowerscope.core.model.artifacts import announced, parse_wanted
 from lowerscope.core.model.machines import usual_limit
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.folder import SandboxFolder, SandboxOutput, only, own_folder
 
@@ -35,7 +36,7 @@ _MOST_NAMES = 20
 _PARENT_DEATH_SIGNAL = 1
 """Of Linux's ``prctl``."""
 
-WITHOUT = f"leave {OPTION} out"
+WITHOUT = _("leave {option} out", option=OPTION)
 
 
 def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +44,10 @@ def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         OPTION,
         action="store_true",
-        help="run in a sandbox: without network, and code may write temporary files alone; what the"
-        " command writes is copied out when it has ended",
+        help=_(
+            "run in a sandbox: without network, and code may write temporary files alone; what the"
+            " command writes is copied out when it has ended"
+        ),
     )
 
 
@@ -80,7 +83,7 @@ def run_enclosed(
 def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
     program = bubblewrap.program()
     if program is None:
-        raise _refused("bwrap is not there", "Install bubblewrap (bwrap)")
+        raise _refused(_("bwrap is not there"), _("Install bubblewrap (bwrap)"))
     network: bubblewrap.Network = "open" if getattr(options, "tracker", "") else "none"
     folder = own_folder()
     output = _output(options, folder)
@@ -102,19 +105,26 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
         raise _refused(str(error)) from None
     if tried.returncode:
         reason = tried.stderr.strip().splitlines()
-        raise _refused(f"the system makes none ({reason[-1] if reason else 'it does not say why'})")
+        raise _refused(
+            _(
+                "the system makes none ({reason})",
+                reason=reason[-1] if reason else _("it does not say why"),
+            )
+        )
     # The command in the sandbox handles an interrupt itself, and reports the outcome.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     command = (sys.executable, "-P", "-m", "lowerscope.app", *arguments)
     with subprocess.Popen(enclosed(*command), preexec_fn=_end_with_parent) as process:
         code = process.wait()
     if output is not None:
-        output.copy_out(lambda _: options.command != "export" or options.force)
+        output.copy_out(lambda _unused: options.command != "export" or options.force)
         others = output.others()
         for name in others[:_MOST_NAMES]:
-            console.say(f"note: not taken from the sandbox: {name}")
+            console.say(_("note: not taken from the sandbox: {name}", name=name))
         if len(others) > _MOST_NAMES:
-            console.say(f"note: not taken either: {len(others) - _MOST_NAMES:,} more files")
+            console.say(
+                _("note: not taken either: {count:,} more files", count=len(others) - _MOST_NAMES)
+            )
     return code if code >= 0 else 128 - code
 
 
@@ -145,4 +155,6 @@ def _output(options: argparse.Namespace, folder: SandboxFolder) -> SandboxOutput
 
 def _refused(reason: str, todo: str = "") -> LowerscopeError:
     way = f"{todo}, or {WITHOUT}" if todo else WITHOUT[0].upper() + WITHOUT[1:]
-    return LowerscopeError(f"there is no sandbox: {reason}", where=OPTION, todo=way)
+    return LowerscopeError(
+        _("there is no sandbox: {reason}", reason=reason), where=OPTION, todo=way
+    )

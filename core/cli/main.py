@@ -46,7 +46,8 @@ from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
 from lowerscope.core.files.console import ERROR, MATCH, say
 from lowerscope.core.files.paths import cache_folder, cannot_write, check_not_read, user_path
-from lowerscope.core.files.sources import samples, source_kind, source_path
+from lowerscope.core.files.samples import samples
+from lowerscope.core.files.sources import source_kind, source_path
 from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
@@ -56,6 +57,7 @@ from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule_records import CHECK_THREAD
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.resources import HELP, SAMPLES
 
@@ -68,35 +70,41 @@ def add_export_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope export``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(len(each.name) for each in EXPORTS)
-    parser.epilog = "what can be exported:\n" + "\n".join(
-        f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS
+    parser.epilog = (
+        _("what can be exported:")
+        + "\n"
+        + "\n".join(f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS)
     )
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
+    parser.add_argument("--output", required=True, metavar="DIR", help=_("folder to write to"))
     parser.many(
         "--what",
         "LIST",
-        f"what to write, as listed below, or {ALL}; step:2, patch:2, function:NAME and "
-        f"schedule:NAME are one of them (default {','.join(DEFAULT)}); repeatable",
+        _(
+            "what to write, as listed below, or {all}; step:2, patch:2, function:NAME and "
+            "schedule:NAME are one of them (default {default}); repeatable",
+            all=ALL,
+            default=",".join(DEFAULT),
+        ),
     )
     parser.text(
         "--picture",
         "LIST",
-        f"formats of graphs: {', '.join(PICTURES)} (default svg)",
+        _("formats of graphs: {pictures} (default svg)", pictures=", ".join(PICTURES)),
         default="svg",
     )
     parser.add_argument(
         "--level",
         choices=("fit", "all", "none"),
         default="fit",
-        help="modules that are expanded in graphs: those that fit a pane (default), all, none",
+        help=_("modules that are expanded in graphs: those that fit a pane (default), all, none"),
     )
     parser.text(
         "--part",
         "NAME",
-        "of graphs: what is inside of a module, or a node with those that it is tied to",
+        _("of graphs: what is inside of a module, or a node with those that it is tied to"),
     )
-    parser.flag("--force", "overwrite files that are there")
+    parser.flag("--force", _("overwrite files that are there"))
     add_recipe_options(parser)
 
 
@@ -123,7 +131,7 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         ),
     )
     for reason in written.left_out:
-        say(f"note: not written: {reason}")
+        say(_("note: not written: {reason}", reason=reason))
     for note in written.notes:
         say(f"note: {note}")
     return MATCH if written.complete else ERROR, "\n".join(written.paths)
@@ -149,7 +157,9 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     options = parse(arguments)
     if getattr(options, "source", None) is None:
         raise LowerscopeError(
-            f"{options.command} is about no source", where=" ".join(arguments), todo="Try another"
+            _("{command} is about no source", command=options.command),
+            where=" ".join(arguments),
+            todo=_("Try another"),
         )
     return _recipe_from(options)
 
@@ -257,7 +267,9 @@ def _finish_user_code(over: threading.Timer) -> None:
 def _recipe(options: argparse.Namespace) -> Recipe:
     if options.source is None:
         raise LowerscopeError(
-            "no source is given", where=options.command, todo=f"Give {SOURCE_HELP}"
+            _("no source is given"),
+            where=options.command,
+            todo=_("Give {source_help}", source_help=SOURCE_HELP),
         )
     recipe = _recipe_from(options)
     # Before torch and TVM are imported, which takes seconds.
@@ -279,22 +291,24 @@ def _recipe_from(options: argparse.Namespace) -> Recipe:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = OneLineParser(prog="lowerscope", description="See and steer how a model becomes code.")
+    parser = OneLineParser(
+        prog="lowerscope", description=_("See and steer how a model becomes code.")
+    )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     for name, text, add_options in (
-        ("samples", "list the bundled samples", lambda _parser: None),
-        ("targets", "list targets, and what each of them changes", _add_targets_options),
-        ("show", "print a stage", add_show_options),
-        ("run", "compile, run, and compare with torch", add_run_options),
-        ("compare", "run variants of a source, and compare them", add_compare_options),
-        ("export", "write what there is of a source as files", add_export_options),
-        ("rule", "write a lowering rule for a node, to start from", _add_rule_options),
-        ("passes", "list the passes, or print one's module", add_passes_options),
-        ("schedule", "apply a schedule to a function, and look at it", add_schedule_options),
-        ("tune", "search schedules by measuring", add_tune_options),
-        ("why", "explain why two nodes are fused, or not", add_why_options),
-        ("cache", "say how much is kept of tuning and measuring; clear it", _add_cache_options),
-        ("course", "write the example files of the course's page", _add_course_options),
+        ("samples", _("list the bundled samples"), lambda _parser: None),
+        ("targets", _("list targets, and what each of them changes"), _add_targets_options),
+        ("show", _("print a stage"), add_show_options),
+        ("run", _("compile, run, and compare with torch"), add_run_options),
+        ("compare", _("run variants of a source, and compare them"), add_compare_options),
+        ("export", _("write what there is of a source as files"), add_export_options),
+        ("rule", _("write a lowering rule for a node, to start from"), _add_rule_options),
+        ("passes", _("list the passes, or print one's module"), add_passes_options),
+        ("schedule", _("apply a schedule to a function, and look at it"), add_schedule_options),
+        ("tune", _("search schedules by measuring"), add_tune_options),
+        ("why", _("explain why two nodes are fused, or not"), add_why_options),
+        ("cache", _("say how much is kept of tuning and measuring; clear it"), _add_cache_options),
+        ("course", _("write the example files of the course's page"), _add_course_options),
     ):
         add_options(commands.add_parser(name, help=text))
     for name in _OPENING:
@@ -304,18 +318,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_rule_options(parser: OneLineParser) -> None:
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.text("--node", "NAME", "as show --stage fx names it", required=True)
-    parser.text("--output", "FILE.py", "a new file, or one to add the rule to", required=True)
+    parser.text("--node", "NAME", _("as show --stage fx names it"), required=True)
+    parser.text("--output", "FILE.py", _("a new file, or one to add the rule to"), required=True)
     add_recipe_options(parser)
 
 
 def _add_cache_options(parser: OneLineParser) -> None:
-    parser.flag("--clear", "remove all that it has")
+    parser.flag("--clear", _("remove all that it has"))
 
 
 def _add_course_options(parser: OneLineParser) -> None:
-    parser.text("--output", "DIR", "folder to write to", required=True)
-    parser.flag("--force", "overwrite files that are there")
+    parser.text("--output", "DIR", _("folder to write to"), required=True)
+    parser.flag("--force", _("overwrite files that are there"))
 
 
 def _samples(options: argparse.Namespace) -> tuple[int, str]:
@@ -354,9 +368,9 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
         for name in names:
             if not force and (folder / name).exists():
                 raise LowerscopeError(
-                    "the file is there already",
+                    _("the file already exists"),
                     where=str(folder / name),
-                    todo="Choose another folder, or add --force to overwrite it",
+                    todo=_("Choose another folder, or add --force to overwrite it"),
                 )
         for source in sources:
             (folder / source.name).write_bytes(source.read_bytes())
@@ -371,7 +385,7 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
     paths = write_course(Path(options.output), force=options.force)
-    page = f"The page that goes with them: {HELP / 'course.md'}"
+    page = _("The page that goes with them: {help}", help=HELP / "course.md")
     return MATCH, "\n".join((*map(str, paths), page))
 
 
@@ -388,11 +402,11 @@ def _add_targets_options(parser: OneLineParser) -> None:
         "targets",
         nargs="*",
         metavar="TARGET",
-        help="a target as --target takes it; without one, those that there are to choose from",
+        help=_("a target as --target takes it; without one, those that there are to choose from"),
     )
-    parser.number("--threads", "of TVM (default: all that there are)")
+    parser.number("--threads", _("of TVM (default: all that there are)"))
     add_remote_options(parser)
-    parser.flag("--json", "print records as JSON")
+    parser.flag("--json", _("print records as JSON"))
 
 
 def _targets(options: argparse.Namespace) -> tuple[int, str]:
@@ -416,7 +430,11 @@ def _targets_table(records: Sequence[TargetRecord]) -> str:
     lines = console.table_lines([_TARGET_HEADINGS, *map(_target_row, records)], range(2, 6))
     told = [lines[0]]
     for record, line in zip(records, lines[1:], strict=True):
-        about = f"does not run here: {record.hindrance}" if record.hindrance else "runs here"
+        about = (
+            _("does not run here: {hindrance}", hindrance=record.hindrance)
+            if record.hindrance
+            else _("runs here")
+        )
         told += [line, "    " + "; ".join(each for each in (record.title, about) if each)]
     return "\n".join(told)
 
@@ -441,13 +459,18 @@ def _cache(options: argparse.Namespace) -> tuple[int, str]:
             cleared = clear_cache()
         except OSError as error:
             raise LowerscopeError(
-                f"the cache cannot be cleared: {error.strerror or error}",
+                _("the cache cannot be cleared: {strerror}", strerror=error.strerror or error),
                 where=str(cache_folder()),
             ) from error
         if cleared.freed:
             lines.append(f"removed {bytes_text(cleared.freed)}")
         if cleared.in_use:
-            lines.append(f"kept {bytes_text(cleared.in_use)}, which a tuning under way adds to")
+            lines.append(
+                _(
+                    "kept {in_use}, which a tuning under way adds to",
+                    in_use=bytes_text(cleared.in_use),
+                )
+            )
     lines.append(f"{bytes_text(cache_size())} of {bytes_text(LIMIT)}")
     return MATCH, "\n".join(lines)
 

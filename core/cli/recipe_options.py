@@ -43,9 +43,10 @@ from lowerscope.core.model.recipe import (
 )
 from lowerscope.core.model.run_records import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.model.schedule import with_unique_names
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
-SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"
+SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip")
 
 SEVERAL = {
     "lowering": "high-level",
@@ -84,7 +85,7 @@ class OneLineParser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise LowerscopeError(message, todo=f"See {self.prog} --help")
+        raise LowerscopeError(message, todo=_("See {prog} --help", prog=self.prog))
 
     def flag(self, name: str, text: str) -> None:
         """Add an option without a value."""
@@ -115,43 +116,53 @@ def add_recipe_options(
             ``by_rule`` is then true.
     """
     parser.set_defaults(by_rule=False)
-    again = "; repeatable: each is a variant" if several else ""
+    again = _("; repeatable: each is a variant") if several else ""
 
     def one(name: str, text: str, dest: str, **more: Any) -> None:
         kept: dict[str, Any] = {"action": "append"} if several else {"default": SEVERAL[dest]}
         parser.add_argument(name, dest=dest, help=f"{text}{again}", **kept, **more)
 
-    parser.text("--args", "JSON", "the entry's keyword arguments", default="{}")
+    parser.text("--args", "JSON", _("the entry's keyword arguments"), default="{}")
     parser.many(
         "--input",
         "NAME=1,784:float32",
-        "an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable",
+        _("an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable"),
     )
     parser.many(
         "--dim",
         "NAME=1..64",
-        "the sizes that a name in the shape of an input may stand for, as in --input x=batch,784 "
-        "(default 1..1024); repeatable",
+        _(
+            "the sizes that a name in the shape of an input may stand for, as in --input "
+            "x=batch,784 "
+            "(default 1..1024); repeatable"
+        ),
     )
     parser.many(
         "--sizes",
         "NAME=1,7,64",
-        "the sizes of that dimension to run at, run by run (default: the one that it is traced at, "
-        "and the ends of the range); repeatable",
+        _(
+            "the sizes of that dimension to run at, run by run (default: the one that it is "
+            "traced at, "
+            "and the ends of the range); repeatable"
+        ),
     )
-    parser.number("--seed", "of weights and inputs (default 0)")
-    parser.text("--params", "FILE", "parameters: .npz, .pkl, .pt or .pth")
-    parser.flag("--trust", "open a .pt2 that can run code")
+    parser.number("--seed", _("of weights and inputs (default 0)"))
+    parser.text("--params", "FILE", _("parameters: .npz, .pkl, .pt or .pth"))
+    parser.flag("--trust", _("open a .pt2 that can run code"))
     parser.add_argument(
         "--tracer",
         choices=TRACERS,
         default="auto",
-        help="torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)",
+        help=_(
+            "torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)"
+        ),
     )
     one(
         "--importer",
-        "what translates the graph: lowerscope (default), or TVM's own from_fx or "
-        "from_exported_program, as they are",
+        _(
+            "what translates the graph: lowerscope (default), or TVM's own from_fx or "
+            "from_exported_program, as they are"
+        ),
         "translator",
         choices=TRANSLATORS,
     )
@@ -159,14 +170,14 @@ def add_recipe_options(
     parser.many(
         "--override",
         "PATTERN=STRATEGY",
-        "another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable",
+        _("another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable"),
     )
     for kind, what in (
-        ("rules", "lowering rules of your own: @rule of lowerscope.core.rules"),
-        ("library", "functions that it registers by tvm.register_global_func"),
-        ("passes", "passes of your own: @tvm.transform.module_pass"),
+        ("rules", _("lowering rules of your own: @rule of lowerscope.core.rules")),
+        ("library", _("functions that it registers by tvm.register_global_func")),
+        ("passes", _("passes of your own: @tvm.transform.module_pass")),
     ):
-        alone = "without a file: schedule by rule. " if scheduling and kind == "rules" else ""
+        alone = _("without a file: schedule by rule. ") if scheduling and kind == "rules" else ""
         parser.add_argument(
             f"--{kind}",
             action=_AddExtension,
@@ -174,64 +185,85 @@ def add_recipe_options(
             default=(),
             metavar="FILE.py",
             nargs="?" if alone else None,
-            help=f"{alone}a file with {what}; repeatable, a later one wins",
+            help=_(
+                "{alone}a file with {what}; repeatable, a later one wins", alone=alone, what=what
+            ),
         )
     parser.flag(
-        "--params-as-inputs", "keep parameters as arguments of main, not as constants in it"
+        "--params-as-inputs", _("keep parameters as arguments of main, not as constants in it")
     )
     parser.flag(
-        "--bind-params", "the same, and bind them by relax.transform.BindParams as the first step"
+        "--bind-params",
+        _("the same, and bind them by relax.transform.BindParams as the first step"),
     )
     one(
         "--pipeline",
-        f"the passes: {', '.join(each.name for each in PRESETS)}, or a .json file that was saved "
-        "(default legalise)",
+        _(
+            "the passes: {value}, or a .json file that was saved (default legalise)",
+            value=", ".join(each.name for each in PRESETS),
+        ),
         "pipeline",
         metavar="NAME",
     )
     parser.many(
         "--pass",
         "NAME[:OPTION=VALUE,…]",
-        "a pass after those of the pipeline, as `lowerscope passes --catalogue` names it; "
-        "repeatable",
+        _(
+            "a pass after those of the pipeline, as `lowerscope passes --catalogue` names it; "
+            "repeatable"
+        ),
         dest="steps",
     )
     parser.many(
         "--schedule",
         f"FILE.json|{RULES}|{TUNED}",
-        "schedules that were saved, applied to the model after its passes, or where they have "
-        f"the step ApplySchedules; or {RULES}, for those that rules write; or {TUNED}, for what "
-        "lowerscope tune has found; repeatable"
-        + (": each is a variant, and none is one without schedules" if several else ""),
+        _(
+            "schedules that were saved, applied to the model after its passes, or where they have "
+            "the step ApplySchedules; or {rules}, for those that rules write; or {tuned}, for what "
+            "lowerscope tune has found; repeatable{more}",
+            rules=RULES,
+            tuned=TUNED,
+            more=_(": each is a variant, and none is one without schedules") if several else "",
+        ),
         dest="schedules",
     )
-    one("--target", "llvm, native (this processor), or a TVM target as JSON", "target")
+    one("--target", _("llvm, native (this processor), or a TVM target as JSON"), "target")
     parser.many(
         "--tolerance",
         "DTYPE=RTOL,ATOL",
-        "outputs match where |tvm - torch| <= ATOL + RTOL * |torch|, each of "
-        f"them by itself (default {'; '.join(tolerance_texts(Tolerances()).values())}); repeatable",
+        _(
+            "outputs match where |tvm - torch| <= ATOL + RTOL * |torch|, each of them by "
+            "itself (default {values}); repeatable",
+            values="; ".join(tolerance_texts(Tolerances()).values()),
+        ),
         dest="tolerances",
     )
-    parser.number("--threads", "of TVM and of torch (default: all that there are)")
+    parser.number("--threads", _("of TVM and of torch (default: all that there are)"))
     add_remote_options(parser)
     parser.number(
         "--repeats",
-        "calls of each side that are timed, by turns (default: as many as a second allows, "
-        f"from {LEAST} to {REPEATS})",
+        _(
+            "calls of each side that are timed, by turns (default: as many as a second allows, "
+            "from {least} to {repeats})",
+            least=LEAST,
+            repeats=REPEATS,
+        ),
         metavar="N",
     )
     warm_up = Measuring().warm_up
     parser.number(
         "--warm-up",
-        f"calls of each side before, which do not count (default {warm_up})",
+        _("calls of each side before, which do not count (default {warm_up})", warm_up=warm_up),
         warm_up,
         "N",
     )
     parser.flag(
         "--torch-compile",
-        "time torch.compile of the model as well: it takes seconds to minutes to compile, and a "
-        "C++ compiler",
+        _(
+            "time torch.compile of the model as well: it takes seconds to minutes to compile, "
+            "and a "
+            "C++ compiler"
+        ),
     )
 
 
@@ -240,13 +272,13 @@ def add_remote_options(parser: OneLineParser) -> None:
     parser.text(
         "--tracker",
         "HOST:PORT",
-        "run on another machine: the address of TVM's RPC tracker; choose its --target",
+        _("run on another machine: the address of TVM's RPC tracker; choose its --target"),
     )
-    parser.text("--key", "KEY", "with --tracker: the key of its servers")
+    parser.text("--key", "KEY", _("with --tracker: the key of its servers"))
     parser.text(
         "--remote-timeout",
         "SECONDS",
-        f"that one answer of the other machine may take (default {TIMEOUT:g})",
+        _("that one answer of the other machine may take (default {timeout:g})", timeout=TIMEOUT),
         type=float,
         default=TIMEOUT,
     )
@@ -269,9 +301,9 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     check_threads(options.threads)
     if not 0 <= options.seed < SEEDS:
         raise LowerscopeError(
-            f"{options.seed} is not a seed",
+            _("{seed} is not a seed", seed=options.seed),
             where="--seed",
-            todo=f"Write a number from 0 to {SEEDS - 1}",
+            todo=_("Write a number from 0 to {seeds}", seeds=SEEDS - 1),
         )
     dimensions = with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes))
     declared = frozenset(each.name for each in dimensions)
@@ -324,7 +356,7 @@ def _unpacked(path: Path) -> Path:
     """Return the session file of an archive, unpacked to a folder of the user's data."""
     session, new = open_archive(path)
     if new:
-        say(f"note: unpacked to {session.parent}")
+        say(_("note: unpacked to {parent}", parent=session.parent))
     return session
 
 
@@ -339,9 +371,9 @@ def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
     given = [name for name, value in unchanged.items() if getattr(options, name) != value]
     if given:
         raise LowerscopeError(
-            "a session has its own choices, and takes no options that make others",
+            _("a session has its own choices, and takes no options that make others"),
             where=f"{options.source}: --{given[0].replace('_', '-')}",
-            todo="Leave the options out, or change the session in the window",
+            todo=_("Leave the options out, or change the session in the window"),
         )
     return with_trust(load_session(path, Hashes()).recipe, trust=options.trust)
 
@@ -353,9 +385,12 @@ def check_threads(count: int) -> None:
     """
     if not 0 <= count <= MOST_THREADS:
         raise LowerscopeError(
-            f"{count} is not a number of threads",
+            _("{count} is not a number of threads", count=count),
             where="--threads",
-            todo=f"Write 0 for all that the machine has, or a number from 1 to {MOST_THREADS}",
+            todo=_(
+                "Write 0 for all that the machine has, or a number from 1 to {most_threads}",
+                most_threads=MOST_THREADS,
+            ),
         )
 
 
@@ -364,13 +399,16 @@ def parse_override(text: str) -> Override:
 
     Raises a `LowerscopeError` if there is no pattern, or no such strategy.
     """
-    pattern, _, name = text.rpartition("=")
+    pattern, _sep, name = text.rpartition("=")
     strategy = next((each for each in STRATEGIES if each == name.strip()), None)
     if not pattern.strip() or strategy is None:
         raise LowerscopeError(
-            f"it is not PATTERN=STRATEGY with a strategy of {', '.join(STRATEGIES)}",
+            _(
+                "it is not PATTERN=STRATEGY with a strategy of {strategies}",
+                strategies=", ".join(STRATEGIES),
+            ),
             where=f"--override {text}",
-            todo="Write for example --override conv1=library or --override 'layer1.*=te'",
+            todo=_("Write for example --override conv1=library or --override 'layer1.*=te'"),
         )
     return Override(pattern=pattern.strip(), strategy=strategy)
 

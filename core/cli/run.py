@@ -51,6 +51,7 @@ from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import limit_memory
 from lowerscope.core.sandbox.running_call import CallWriter
 
@@ -61,24 +62,30 @@ if TYPE_CHECKING:
 def add_run_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope run``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.flag("--json", "print the record as JSON")
+    parser.flag("--json", _("print the record as JSON"))
     parser.flag(
         "--per-node",
-        "a table of the FX nodes: error in the run, error alone on torch's inputs, and the times "
-        "of both sides; with --json as nodes",
+        _(
+            "a table of the FX nodes: error in the run, error alone on torch's inputs, and the "
+            "times "
+            "of both sides; with --json as nodes"
+        ),
     )
     parser.text(
         "--inputs-set",
         "PATH",
-        "run each sample of a folder of pictures or .npy files, or of an .npz with samples first "
-        "(and labels as y, for the accuracy): how far both sides agree over all",
+        _(
+            "run each sample of a folder of pictures or .npy files, or of an .npz with samples "
+            "first "
+            "(and labels as y, for the accuracy): how far both sides agree over all"
+        ),
     )
     add_nonfinite_option(parser)
     parser.add_argument(
         "--memory-limit",
         type=_limit,
         metavar="3GB",
-        help="memory that the run may have; a call that asks for more fails",
+        help=_("memory that the run may have; a call that asks for more fails"),
     )
     # Descriptor from which `supervised` reads the current call.
     parser.add_argument("--calls", type=int, default=None, help=argparse.SUPPRESS)
@@ -90,13 +97,15 @@ def add_nonfinite_option(parser: OneLineParser) -> None:
     """Add ``--allow-nonfinite``."""
     parser.flag(
         "--allow-nonfinite",
-        "exit with 0 where a verdict is inconclusive: no value is finite on both sides",
+        _("exit with 0 where a verdict is inconclusive: no value is finite on both sides"),
     )
 
 
 def add_report_option(parser: OneLineParser) -> None:
     """Add ``--html``."""
-    parser.text("--html", "FILE", "write a report as well: one file, which opens without a network")
+    parser.text(
+        "--html", "FILE", _("write a report as well: one file, which opens without a network")
+    )
 
 
 def _limit(text: str) -> int:
@@ -130,7 +139,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
         shown = (each for each in nodes if each.strategy or each.torch_ms is not None)
         lines += table_lines([_NODE_HEADINGS, *map(_node_row, shown)], range(2, 6))
     if options.per_node and not nodes:
-        lines.append("There are no FX nodes: the source is not of torch")
+        lines.append(_("There are no FX nodes: the source is not of torch"))
     if record.first_difference:
         lines.append(_first_difference(record, pipeline.stages(recipe)))
     return code, "\n".join([*lines, *written])
@@ -145,19 +154,29 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     node, line = stages.lowered.nodes[name], stages.traced.lines.get(name)
     place = "" if line is None else f"{PurePath(line.file).name}:{line.line}"
     about = "; ".join(each for each in (node.rule, place) if each)
-    far = f"largest error {error_text(found.max_abs_error)} absolute"
+    far = _("largest error {max_abs_error} absolute", max_abs_error=error_text(found.max_abs_error))
     made = record.first_made
-    from_above = "  alone, on torch's inputs, it matches: the error came from a node above it"
+    from_above = _("  alone, on torch's inputs, it matches: the error came from a node above it")
     lines = [
-        f"First difference: {name} ({about}): {found.reason}, {far}",
-        *([f"{from_above} that could not be compared"] if found.own_status == "matches" else []),
-        f"  passes on it: {', '.join(made.passes) or 'none'}",
-        *(f"  schedule of {each}" for each in made.schedules),
+        _(
+            "First difference: {name} ({about}): {reason}, {far}",
+            name=name,
+            about=about,
+            reason=found.reason,
+            far=far,
+        ),
+        *(
+            [_("{from_above} that could not be compared", from_above=from_above)]
+            if found.own_status == "matches"
+            else []
+        ),
+        _("  passes on it: {passes}", passes=", ".join(made.passes) or "none"),
+        *(_("  schedule of {each}", each=each) for each in made.schedules),
     ]
     return "\n".join(lines)
 
 
-_NODE_HEADINGS = ("node", "how", "abs error", "alone", "TVM", "torch", "status")
+_NODE_HEADINGS = ("node", "how", _("abs error"), "alone", "TVM", "torch", "status")
 
 
 def _node_row(node: NodeReport) -> tuple[str, ...]:
@@ -166,7 +185,10 @@ def _node_row(node: NodeReport) -> tuple[str, ...]:
         more = f": {node.own_reason}" if node.own_reason else ""
         status += f"; alone {node.own_status}{more}"
     if node.own_with:
-        status += f"; run with {', '.join(each.removeprefix('fx:') for each in node.own_with)}"
+        status += _(
+            "; run with {value}",
+            value=", ".join(each.removeprefix("fx:") for each in node.own_with),
+        )
     return (
         node.fx.removeprefix("fx:"),
         node.strategy,
@@ -186,14 +208,14 @@ def _run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
     """Run a set of inputs: agreement with the reference over all samples."""
     if options.per_node:
         raise LowerscopeError(
-            "the nodes are compared on one input",
+            _("the nodes are compared on one input"),
             where="--per-node",
-            todo="Leave --inputs-set out, or give one of its samples with --input",
+            todo=_("Leave --inputs-set out, or give one of its samples with --input"),
         )
     with on_terminal_line() as progress:
         record = pipeline.answer(AgreementQuery(recipe, options.inputs_set), progress)
     for reason in record.unread:
-        say(f"note: left out: {reason}")
+        say(_("note: left out: {reason}", reason=reason))
     counts = {"differ": record.differing, "inconclusive": record.inconclusive}
     code = DIFFER if any(counts[each] for each in failing_verdicts(options)) else MATCH
     return code, to_json(record) if options.json else "\n".join(_set_lines(record))
@@ -201,30 +223,47 @@ def _run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
 
 def _set_lines(record: AgreementRecord) -> Iterator[str]:
     left = f" of {record.count}" if record.ran < record.count else ""
-    yield f"{record.ran}{left} samples of {record.path}"
+    yield _("{ran}{left} samples of {path}", ran=record.ran, left=left, path=record.path)
     side = record.reference
     if record.compared:
         yield (
-            f"  within the tolerance of {side}: {share_of_text(record.matching, record.compared)}; "
-            f"largest error {error_text(record.max_abs_error)} absolute, "
-            f"{error_text(record.max_rel_error)} relative"
+            _(
+                "  within the tolerance of {side}: {matching}; largest error {max_abs_error} "
+                "absolute, {max_rel_error} relative",
+                side=side,
+                matching=share_of_text(record.matching, record.compared),
+                max_abs_error=error_text(record.max_abs_error),
+                max_rel_error=error_text(record.max_rel_error),
+            )
         )
     if record.not_finite:
         yield (
-            "  within the tolerance beside values that are not finite: "
-            f"{share_of_text(record.not_finite, record.matching)}"
+            _(
+                "  within the tolerance beside values that are not finite: {not_finite}",
+                not_finite=share_of_text(record.not_finite, record.matching),
+            )
         )
     if record.inconclusive:
         yield (
-            f"  inconclusive, without a finite value on both sides: "
-            f"{share_of_text(record.inconclusive, record.ran)}"
+            _(
+                "  inconclusive, without a finite value on both sides: {inconclusive}",
+                inconclusive=share_of_text(record.inconclusive, record.ran),
+            )
         )
     if record.classed:
-        yield f"  the same class as {side}: {share_of_text(record.same_class, record.classed)}"
+        yield _(
+            "  the same class as {side}: {same_class}",
+            side=side,
+            same_class=share_of_text(record.same_class, record.classed),
+        )
     if record.labelled:
         yield (
-            f"  as labelled: TVM {share_of_text(record.tvm_correct, record.labelled)}, "
-            f"{side} {share_of_text(record.torch_correct, record.labelled)}"
+            _(
+                "  as labelled: TVM {tvm_correct}, {side} {torch_correct}",
+                tvm_correct=share_of_text(record.tvm_correct, record.labelled),
+                side=side,
+                torch_correct=share_of_text(record.torch_correct, record.labelled),
+            )
         )
     worst = [
         each
@@ -303,9 +342,9 @@ def check_report_option(options: argparse.Namespace) -> None:
     """
     if options.html and getattr(options, "inputs_set", ""):
         raise LowerscopeError(
-            "there is no report on a set of inputs",
+            _("there is no report on a set of inputs"),
             where=f"--html {options.html}",
-            todo="Run one input of it, or leave the option out",
+            todo=_("Run one input of it, or leave the option out"),
         )
     if options.html:
         check_report(options.html)
@@ -335,7 +374,7 @@ UNSCHEDULED = "none"
 def add_compare_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope compare``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.flag("--json", "print the variants as JSON")
+    parser.flag("--json", _("print the variants as JSON"))
     add_nonfinite_option(parser)
     add_report_option(parser)
     add_recipe_options(parser, several=True)
@@ -351,9 +390,14 @@ def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
             continue
         if not os.path.isfile(user_path(name)):
             raise LowerscopeError(
-                f"there are no schedules called {name}",
+                _("there are no schedules called {name}", name=name),
                 where=f"--schedule {name}",
-                todo=f"Give a FILE.json from the workbench, {RULES}, {TUNED}, or {UNSCHEDULED}",
+                todo=_(
+                    "Give a FILE.json from the workbench, {rules}, {tuned}, or {unscheduled}",
+                    rules=RULES,
+                    tuned=TUNED,
+                    unscheduled=UNSCHEDULED,
+                ),
             )
     axes = [
         [(name, value) for value in dict.fromkeys(getattr(options, name) or [default])]
@@ -406,7 +450,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     headings = tuple(each.format(side) for each in _HEADINGS)
     lines = table_lines([headings, *map(_row, variants)], range(2, len(_HEADINGS)))
     if best:
-        told = " (which of them cannot be told)" if len(best) > 1 else ""
+        told = _(" (which of them cannot be told)") if len(best) > 1 else ""
         lines.append(f"Fastest: {', '.join(each.name for each in best)}{told}")
     if records and records[0].times is not None:
         method, compiled = method_text(records[0].times), compiled_text(records[0].times)
@@ -420,7 +464,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
             lines.append(f"{each.name}: {each.problem.line()}")
         elif each.record is not None and each.record.reason:
             first = each.record.first_difference.removeprefix("fx:")
-            where = f"; first difference: {first}" if first else ""
+            where = _("; first difference: {node}", node=first) if first else ""
             lines.append(f"{each.name}: {each.record.reason}{where}")
     return lines
 
@@ -428,7 +472,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
 def _row(variant: Variant) -> tuple[str, ...]:
     record = variant.record
     if record is None:
-        return (variant.name, "failed", *(NONE for _ in _HEADINGS[2:]))
+        return (variant.name, "failed", *(NONE for _other in _HEADINGS[2:]))
     times = our_times(record)
     ratio, told = ratio_of(record)
     return (

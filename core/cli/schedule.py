@@ -33,6 +33,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleRecord,
     ScheduleStep,
 )
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline
@@ -69,22 +70,32 @@ def add_schedule_options(parser: OneLineParser) -> None:
     parser.text(
         "--function",
         "NAME",
-        "a TensorIR function; with --rules or --apply tuned all of the model, where it is left out",
+        _(
+            "a TensorIR function; with --rules or --apply tuned all of the model, where it is "
+            "left out"
+        ),
     )
     parser.text(
         "--apply",
         f"FILE.json|{RULES}|{TUNED}",
-        f"a schedule that was saved; or {RULES}, as --rules, for the one that a rule writes; "
-        f"or {TUNED}, for the one that lowerscope tune has found",
+        _(
+            "a schedule that was saved; or {rules}, as --rules, for the one that a rule "
+            "writes; or {tuned}, for the one that lowerscope tune has found",
+            rules=RULES,
+            tuned=TUNED,
+        ),
     )
-    parser.flag("--show", "print the function as it is then, and nothing else")
+    parser.flag("--show", _("print the function as it is then, and nothing else"))
     parser.flag(
         "--check",
-        "run it and the unscheduled one on the same values; exit with 1 if they differ, or have no "
-        "finite value",
+        _(
+            "run it and the unscheduled one on the same values; exit with 1 if they differ, or "
+            "have no "
+            "finite value"
+        ),
     )
     add_nonfinite_option(parser)
-    parser.flag("--json", "print records as JSON")
+    parser.flag("--json", _("print records as JSON"))
     add_recipe_options(parser, scheduling=True)
 
 
@@ -136,17 +147,20 @@ def _check_together(options: argparse.Namespace) -> None:
     """Reject options that conflict."""
     if options.by_rule and options.apply not in ("", RULES):
         raise LowerscopeError(
-            "two schedules are given",
+            _("two schedules are given"),
             where=f"--rules and --apply {options.apply}",
-            todo="Leave one of them out",
+            todo=_("Leave one of them out"),
         )
     of_all = options.by_rule or options.apply in (RULES, TUNED)
     if not options.function and (options.show or not of_all):
         raise LowerscopeError(
-            "it is not said of which function",
+            _("it is not said of which function"),
             where="schedule",
-            todo="Give --function NAME; without it, --rules lists what rules write for all, and "
-            f"--apply {TUNED} what tuning has found",
+            todo=_(
+                "Give --function NAME; without it, --rules lists what rules write for all, and "
+                "--apply {tuned} what tuning has found",
+                tuned=TUNED,
+            ),
         )
 
 
@@ -155,7 +169,7 @@ def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
     stages = pipeline.stages(recipe)
     found, code = [], MATCH
     # Load lazily imported code before the first rule is timed.
-    _ = stages.target
+    _other = stages.target
     for name in stages.functions.structures:
         start = time.perf_counter()
         if options.apply == TUNED:
@@ -189,7 +203,7 @@ def _table(found: Sequence[RuledFunction]) -> Iterator[str]:
         time, remark = duration_text(each.milliseconds), _remark(each)
         rows.append((each.function, each.rule or "–", str(each.steps or "–"), time, remark))
     steps, total = (sum(each.steps for each in found), sum(each.milliseconds for each in found))
-    rows.append(("", "", str(steps), duration_text(total), "in all"))
+    rows.append(("", "", str(steps), duration_text(total), _("in all")))
     yield from table_lines(rows, range(2, 4))
 
 
@@ -210,7 +224,7 @@ def _by_tuning(pipeline: Pipeline, recipe: Recipe, function: str) -> ByRule:
         ruled = pipeline.answer(ByRuleQuery(recipe, function))
         note = not_tuned(function, ruled.primitives)
         return msgspec.structs.replace(ruled, reason=note.text)
-    reason = "" if found else "nothing that was tried is faster than the function as it is"
+    reason = "" if found else _("nothing that was tried is faster than the function as it is")
     return ByRule(rule=TUNED, primitives=found, reason=reason)
 
 
@@ -218,9 +232,9 @@ def _with_rule(pipeline: Pipeline, recipe: Recipe, function: str) -> Recipe:
     ruled = pipeline.answer(ByRuleQuery(recipe, function))
     if not ruled.primitives:
         raise LowerscopeError(
-            f"no rule schedules {function}: {ruled.reason}",
+            _("no rule schedules {function}: {reason}", function=function, reason=ruled.reason),
             where="--rules",
-            todo="Schedule it by hand, or choose another --function",
+            todo=_("Schedule it by hand, or choose another --function"),
         )
     return _scheduled(recipe, function, ruled.primitives)
 
@@ -243,9 +257,11 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
     if not any(fits(each, function, structures[function]) for each in loaded):
         names = ", ".join(dict.fromkeys(each.function for each in loaded))
         raise LowerscopeError(
-            f"it has no schedule for {function}" + (f", but for {names}" if names else ""),
+            _("it has no schedule for {function}, but for {names}", function=function, names=names)
+            if names
+            else _("it has no schedule for {function}", function=function),
             where=where,
-            todo="Choose another file, or another --function",
+            todo=_("Choose another file, or another --function"),
         )
     return msgspec.structs.replace(recipe, schedules=loaded)
 
@@ -271,7 +287,7 @@ def _loop_line(node: LoopNode) -> str:
         if node.loop_kind != "serial":
             words.append(node.loop_kind)
     else:
-        words.append(f"[{', '.join(f'{kind} {name}' for name, kind, _ in node.axes)}]")
+        words.append(f"[{', '.join(f'{kind} {name}' for name, kind, _other in node.axes)}]")
     words += [f"{key}={value}" for key, value in node.annotations]
     return "  ".join(words)
 
@@ -297,13 +313,23 @@ def _verdict(checked: Checked) -> str:
     if checked.verdict == "inconclusive":
         return f"Inconclusive: {checked.reason}"
     if checked.verdict == "unknown":
-        return f"Not known whether it computes the same: {checked.reason}"
+        return _("Not known whether it computes the same: {reason}", reason=checked.reason)
     error = ""
     if checked.max_abs_error is not None and checked.tolerance is not None:
         error, allowed = error_text(checked.max_abs_error), error_text(checked.tolerance)
-        error = f": largest error {error} (tolerance {allowed})"
+        error = _(": largest error {error} (tolerance {allowed})", error=error, allowed=allowed)
     at = f" at {checked.at}" if checked.at else ""
     if checked.verdict == "same":
         more = f"; {checked.reason}" if checked.reason else ""
-        return f"Computes the same as the unscheduled function{at}{error}{more}"
-    return f"Differs from the unscheduled function{at}: {checked.reason}{error}"
+        return _(
+            "Computes the same as the unscheduled function{at}{error}{more}",
+            at=at,
+            error=error,
+            more=more,
+        )
+    return _(
+        "Differs from the unscheduled function{at}: {reason}{error}",
+        at=at,
+        reason=checked.reason,
+        error=error,
+    )

@@ -24,6 +24,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import PassType
+from lowerscope.core.model.texts import _, _n
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 
 WHOLE = {
     "fx": "FX graph",
-    "translation": "node map",
-    "code": "code of the FX graph",
-    "library": "list of library functions",
-    "parameters": "list of parameters",
-    "builder": "builder program",
+    "translation": _("node map"),
+    "code": _("code of the FX graph"),
+    "library": _("list of library functions"),
+    "parameters": _("list of parameters"),
+    "builder": _("builder program"),
 }
 """Stages that are shown as a whole, with their descriptions."""
 
@@ -48,21 +49,21 @@ STAGES = (
 def add_show_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope show``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.add_argument("--stage", choices=STAGES, help="what to print")
-    parser.text("--function", "NAME", "only this function")
+    parser.add_argument("--stage", choices=STAGES, help=_("what to print"))
+    parser.text("--function", "NAME", _("only this function"))
     parser.text(
         "--node",
         "NAME",
-        "with the stage translation: how this node was translated, with its rules' source",
+        _("with the stage translation: how this node was translated, with its rules' source"),
     )
-    parser.flag("--show-meta", "with the values of constants; for the stages relax and tensorir")
+    parser.flag("--show-meta", _("with the values of constants; for the stages relax and tensorir"))
     parser.text(
         "--constant",
         "NAME",
-        "range, histogram and first values of a parameter, a constant or an input",
+        _("range, histogram and first values of a parameter, a constant or an input"),
     )
-    parser.text("--save", "FILE.npy", "with --constant: write its values as well")
-    parser.flag("--json", "print records as JSON")
+    parser.text("--save", "FILE.npy", _("with --constant: write its values as well"))
+    parser.flag("--json", _("print records as JSON"))
     add_recipe_options(parser)
 
 
@@ -82,10 +83,12 @@ def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
         return MATCH, text
     if options.stage in WHOLE and options.function:
         raise LowerscopeError(
-            f"the {WHOLE[options.stage]} is shown whole",
+            _("the {whole} is shown whole", whole=WHOLE[options.stage]),
             where="--function",
-            todo="Leave the option out, or show the stage relax, tensorir, numpy, te, "
-            "bytecode, llvm or asm",
+            todo=_(
+                "Leave the option out, or show the stage relax, tensorir, numpy, te, "
+                "bytecode, llvm or asm"
+            ),
         )
     return MATCH, show_stage(
         pipeline,
@@ -102,9 +105,13 @@ def _check_shown(options: argparse.Namespace) -> None:
     """Reject conflicting options of ``show``."""
     if bool(options.constant) == bool(options.stage):
         raise LowerscopeError(
-            "it is not said what to show" if not options.stage else "two things are to be shown",
+            _("it is not said what to show")
+            if not options.stage
+            else _("two things are to be shown"),
             where="show",
-            todo=f"Give --stage with one of {', '.join(STAGES)}, or --constant NAME",
+            todo=_(
+                "Give --stage with one of {stages}, or --constant NAME", stages=", ".join(STAGES)
+            ),
         )
     scripts = options.stage in ("relax", "tensorir")
     for option, given, fits in (
@@ -114,14 +121,16 @@ def _check_shown(options: argparse.Namespace) -> None:
     ):
         if given and not fits:
             raise LowerscopeError(
-                "it has no meaning here",
+                _("it has no meaning here"),
                 where=option,
-                todo="--show-meta goes with the whole of a stage relax or tensorir, --save with "
-                "--constant NAME, --node with the stage translation",
+                todo=_(
+                    "--show-meta goes with the whole of a stage relax or tensorir, --save with "
+                    "--constant NAME, --node with the stage translation"
+                ),
             )
     if options.save and Path(options.save).suffix != ".npy":
         raise LowerscopeError(
-            "the values are written as a .npy file", where=f"--save {options.save}"
+            _("the values are written as a .npy file"), where=f"--save {options.save}"
         )
 
 
@@ -132,22 +141,23 @@ _NAMES = 4
 def add_passes_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope passes``."""
     parser.add_argument("source", nargs="?", help=SOURCE_HELP)
-    parser.flag("--catalogue", "list the passes that there are, for any source")
+    parser.flag("--catalogue", _("list the passes that there are, for any source"))
     parser.text(
         "--step",
         "N",
-        "print the module after step N, or N.M inside of it; 0 is before the first",
+        _("print the module after step N, or N.M inside of it; 0 is before the first"),
         default=None,
     )
-    parser.text("--function", "NAME", "with --step: only this function")
+    parser.text("--function", "NAME", _("with --step: only this function"))
     parser.flag(
-        "--diff", "with --step: print what the step changed, function by function, as diff -u does"
+        "--diff",
+        _("with --step: print what the step changed, function by function, as diff -u does"),
     )
     parser.flag(
-        "--build", "the passes of TVM's own build, after those of the pipeline: it compiles"
+        "--build", _("the passes of TVM's own build, after those of the pipeline: it compiles")
     )
-    parser.flag("--nested", "list the passes that others call, too")
-    parser.flag("--json", "print records as JSON")
+    parser.flag("--nested", _("list the passes that others call, too"))
+    parser.flag("--json", _("print records as JSON"))
     add_recipe_options(parser)
 
 
@@ -163,11 +173,11 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     """
     if options.function and options.step is None:
         raise LowerscopeError(
-            "it has no meaning here", where="--function", todo="It goes with --step N"
+            _("it has no meaning here"), where="--function", todo=_("It goes with --step N")
         )
     if options.diff and options.step in (None, "0"):
         raise LowerscopeError(
-            "it has no meaning here", where="--diff", todo="It goes with --step N, from 1"
+            _("it has no meaning here"), where="--diff", todo=_("It goes with --step N, from 1")
         )
     if options.catalogue:
         types = pipeline.answer(CatalogueQuery(recipe))
@@ -243,9 +253,9 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
         if not chosen:
             names = tuple(each.name for each in record.functions)
             raise LowerscopeError(
-                f"neither side has a function {options.function!r}",
+                _("neither side has a function {function!r}", function=options.function),
                 where="--function",
-                todo=f"Choose one of {listed(names)}",
+                todo=_("Choose one of {listed}", listed=listed(names)),
                 choices=names,
             )
         record = msgspec.structs.replace(record, functions=chosen)
@@ -263,7 +273,9 @@ def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
     if number is None:
         last = sum(not each.depth for each in records)
         raise LowerscopeError(
-            f"there is no step {label}", where="--step", todo=f"Choose one from 0 to {last}"
+            _("there is no step {label}", label=label),
+            where="--step",
+            todo=_("Choose one from 0 to {last}", last=last),
         )
     return Moment(section="passes", index=number)
 
@@ -271,7 +283,7 @@ def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
 def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
     """Return a line for each pass: number, name, time, and changes."""
     if not listed:
-        return "There are no passes."
+        return _("There are no passes.")
     names = [f"{'  ' * each.depth}{each.name}" for each in listed]
     width = max(map(len, names))
     digits = max(len(each.label) for each in listed)
@@ -281,12 +293,17 @@ def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
         for each, name in zip(listed, names, strict=True)
     ]
     lines += (
-        f"step {each.label} ({each.name}) leaves out {function}"
+        _(
+            "step {label} ({name}) leaves out {function}",
+            label=each.label,
+            name=each.name,
+            function=function,
+        )
         for each in listed
         for function in each.left_out
     )
     if inside:
-        lines.append(f"and {inside} passes inside of these, which --nested lists")
+        lines.append(_("and {inside} passes inside of these, which --nested lists", inside=inside))
     return "\n".join(lines)
 
 
@@ -298,21 +315,30 @@ def _outcome(record: PassRecord) -> str:
     time = f"{duration_text(record.milliseconds):>9}"
     count = len(record.changed)
     if not count:
-        return f"{time}  no change"
+        return _("{time}  no change", time=time)
     named = ", ".join(record.changed[:_NAMES])
     more = ", …" if count > _NAMES else ""
-    return f"{time}  {count} function{'s' if count > 1 else ''} changed: {named}{more}"
+    return _n(
+        "{time}  {count} function changed: {named}{more}",
+        "{time}  {count} functions changed: {named}{more}",
+        count,
+        time=time,
+        named=named,
+        more=more,
+    )
 
 
 def _catalogued(record: PassType) -> Iterator[str]:
     yield f"{record.name}  {record.summary}".rstrip()
     if record.hindrance:
-        yield f"    cannot be a step: {record.hindrance}"
+        yield _("    cannot be a step: {hindrance}", hindrance=record.hindrance)
     for option in record.options:
         default = (
             "required"
             if option.required
             else f"default {msgspec.json.encode(option.default).decode()}"
         )
-        choices = f", one of {', '.join(option.choices)}" if option.choices else ""
+        choices = (
+            _(", one of {choices}", choices=", ".join(option.choices)) if option.choices else ""
+        )
         yield f"    {option.name}: {option.kind}, {default}{choices}"

@@ -26,6 +26,7 @@ from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQ
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.model.snapshot import View
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.whole_model import SCHEDULE_NOTE
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.snapshot_records import fx_nodes_of, notes_of
@@ -119,7 +120,7 @@ def _loops(pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_
         records = [pipeline.answer(TextQuery(recipe, name, view)) for name in shown]
         return to_json(records) if as_json else records[0].text.rstrip("\n")
     if view == "numpy" and shown:
-        shown += [name for name, _ in relax_functions(module)]
+        shown += [name for name, _other in relax_functions(module)]
     texts = []
     for name in shown:
         try:
@@ -128,9 +129,9 @@ def _loops(pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_
             texts.append(f"# {name}: {error.problem.what}")
     if not texts:
         raise LowerscopeError(
-            "the module has no TensorIR function",
+            _("the module has no TensorIR function"),
             where=view,
-            todo="Its operators are not legalised, or all of them run in a library",
+            todo=_("Its operators are not legalised, or all of them run in a library"),
         )
     return "\n\n\n".join(texts)
 
@@ -139,7 +140,9 @@ def describe_run(record: RunRecord) -> str:
     """Return a summary of a run in a few lines."""
     lines = [_verdict_line(record)]
     if record.ran_on:
-        lines.append(f"Ran on {record.ran_on}; torch here. {NOT_THERE}")
+        lines.append(
+            _("Ran on {ran_on}; torch here. {not_there}", ran_on=record.ran_on, not_there=NOT_THERE)
+        )
     for output in record.outputs:
         judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
         if output.not_finite and len(record.outputs) > 1:
@@ -149,14 +152,23 @@ def describe_run(record: RunRecord) -> str:
     if record.times is not None:
         lines += [times_text(record.times), claims_text(record.times)]
     lines.append(
-        f"Built in {duration_text(record.build_ms)}, {record.functions} TensorIR functions"
+        _(
+            "Built in {build_ms}, {functions} TensorIR functions",
+            build_ms=duration_text(record.build_ms),
+            functions=record.functions,
+        )
     )
     memory = record.memory
     if memory.storages:
         lines.append(
-            f"Memory: at most {bytes_text(memory.peak)} at once in {len(memory.storages)} storages,"
-            f" {bytes_text(memory.tensors)} if no tensors shared them; constants"
-            f" {bytes_text(memory.constants)}"
+            _(
+                "Memory: at most {peak} at once in {count} storages, {tensors} if no tensors "
+                "shared them; constants {constants}",
+                peak=bytes_text(memory.peak),
+                count=len(memory.storages),
+                tensors=bytes_text(memory.tensors),
+                constants=bytes_text(memory.constants),
+            )
         )
     if record.prediction is not None:
         lines += _prediction_lines(record.prediction, record.reference)
@@ -167,7 +179,7 @@ def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
     names = [f"TVM {prediction.tvm}"]
     if prediction.torch:
         names.append(f"{reference} {prediction.torch}")
-    by = "" if prediction.scores != "softmax" else " (by softmax)"
+    by = "" if prediction.scores != "softmax" else _(" (by softmax)")
     yield f"Prediction: {', '.join(names)}{by if prediction.top else ''}"
     sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
     for side, title in sides:
@@ -185,28 +197,40 @@ def _size_line(record: SizeRecord, reference: str) -> str:
     verdict = "ran" if record.verdict == "no-reference" else record.verdict
     error = ""
     if record.max_abs_error is not None:
-        error = f", largest error {error_text(record.max_abs_error)}"
+        error = _(", largest error {max_abs_error}", max_abs_error=error_text(record.max_abs_error))
     reason = f" ({record.reason})" if record.reason and record.verdict != "no-reference" else ""
     return f"{sizes_text(record.sizes)}: {verdict}{error}{reason}; {times}"
 
 
 def _verdict_line(record: RunRecord) -> str:
     if record.verdict == "no-reference":
-        return f"Ran; nothing to compare with: {record.reason}"
+        return _("Ran; nothing to compare with: {reason}", reason=record.reason)
     if record.verdict == "not-comparable" and record.max_abs_error is None:
-        return f"Not comparable: {record.reason}"
+        return _("Not comparable: {reason}", reason=record.reason)
     if record.verdict == "inconclusive" and record.max_abs_error is None:
         return f"Inconclusive: {record.reason}"
-    errors = (
-        f"largest error {error_text(record.max_abs_error)} absolute, "
-        f"{error_text(record.max_rel_error)} relative "
-        f"(tolerance {tolerance_text(record.atol, record.rtol, record.reference)})"
+    errors = _(
+        "largest error {max_abs_error} absolute, {max_rel_error} relative (tolerance {atol})",
+        max_abs_error=error_text(record.max_abs_error),
+        max_rel_error=error_text(record.max_rel_error),
+        atol=tolerance_text(record.atol, record.rtol, record.reference),
     )
     if record.verdict == "match":
-        at = f" at {len(record.sizes)} sizes" if len(record.sizes) > 1 else ""
+        at = _(" at {count} sizes", count=len(record.sizes)) if len(record.sizes) > 1 else ""
         rest = f"; {record.reason}" if record.reason else ""
         return f"Matches {record.reference}{at}: {errors}{rest}"
     if record.verdict in ("not-comparable", "inconclusive"):
         word = record.verdict.replace("-", " ").capitalize()
-        return f"{word}: {record.reason}; the other outputs match {record.reference}: {errors}"
-    return f"Differs from {record.reference}: {record.reason}; {errors}"
+        return _(
+            "{word}: {reason}; the other outputs match {reference}: {errors}",
+            word=word,
+            reason=record.reason,
+            reference=record.reference,
+            errors=errors,
+        )
+    return _(
+        "Differs from {reference}: {reason}; {errors}",
+        reference=record.reference,
+        reason=record.reason,
+        errors=errors,
+    )

@@ -21,6 +21,7 @@ from lowerscope.core.cli import main
 from lowerscope.core.cli.tune import PATIENCE, ended_soon
 from lowerscope.core.files import console
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox import running_call
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class _Supervised:
 
     def _wait(self) -> int:
         try:
-            _, status = os.waitpid(self._child, 0)
+            _other, status = os.waitpid(self._child, 0)
         except KeyboardInterrupt:
             return self._stop()
         outcome = self._outcome
@@ -140,23 +141,31 @@ class _Supervised:
     def _explain(self, status: int) -> None:
         """Print one line on why the process has ended before the command was done."""
         where = _source(self._arguments)
-        todo = "Raise an error that says what is wrong in place of it"
+        todo = _("Raise an error that says what is wrong in place of it")
         if self._outcome.lost:
-            what = "the code has closed or replaced standard output or standard error"
-            todo = "Close only what the code itself has opened"
+            what = _("the code has closed or replaced standard output or standard error")
+            todo = _("Close only what the code itself has opened")
         elif os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             name = signal.Signals(number).name
-            doing = "the run" if self._file is not None else f"the command {self._arguments[0]}"
-            ended = "crashed with" if number in _CRASHES else "was ended by"
+            doing = (
+                _("the run")
+                if self._file is not None
+                else _("the command {argument}", argument=self._arguments[0])
+            )
+            ended = _("crashed with") if number in _CRASHES else _("was ended by")
             what = f"{doing} {ended} {name} {self._place()}".rstrip()
-            todo = _ADVICE.get(name, "Look for native code, or a kernel, that is at fault")
+            todo = _ADVICE.get(name, _("Look for native code, or a kernel, that is at fault"))
         elif self._outcome.silent:
-            what = "the code interrupts its own process"
+            what = _("the code interrupts its own process")
         else:
             where = self._outcome.left_at.decode(errors="replace") or where
-            by = "by os._exit" if self._outcome.left_at else "before the command is done"
-            what = f"the code ends its process {by}, with exit code {os.WEXITSTATUS(status)}"
+            by = _("by os._exit") if self._outcome.left_at else _("before the command is done")
+            what = _(
+                "the code ends its process {by}, with exit code {wexitstatus}",
+                by=by,
+                wexitstatus=os.WEXITSTATUS(status),
+            )
         console.say(LowerscopeError(what, where=where, todo=todo).problem.line())
 
 
@@ -164,11 +173,11 @@ _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal
 """Signals of code that is at fault."""
 
 _ADVICE = {
-    "SIGFPE": "Check the divisors: an integer is divided by zero",
-    "SIGTERM": "Raise an error that says what is wrong, if it is the code that sends it",
-    "SIGKILL": "The memory may have run out: make the inputs smaller, or give --memory-limit",
-    "SIGXCPU": "Allow it more time",
-    "SIGXFSZ": "Allow larger files",
+    "SIGFPE": _("Check the divisors: an integer is divided by zero"),
+    "SIGTERM": _("Raise an error that says what is wrong, if it is the code that sends it"),
+    "SIGKILL": _("The memory may have run out: make the inputs smaller, or give --memory-limit"),
+    "SIGXCPU": _("Allow it more time"),
+    "SIGXFSZ": _("Allow larger files"),
 }
 
 

@@ -19,6 +19,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import TuneQuery
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def ended_soon(text: str, code: int) -> Iterator[None]:
         os.close(source)
 
 
-_KEPT = "stopped; what was found is kept"
+_KEPT = _("stopped; what was found is kept")
 
 MOST_TRIALS = 1_000_000
 """Most trials accepted: more than the distinct candidates of a function."""
@@ -79,20 +80,23 @@ def add_tune_options(parser: OneLineParser) -> None:
     trials = TuneOptions().trials
     parser.number(
         "--trials",
-        "candidates that are measured, of all functions together, with those that were before "
-        f"(default {trials}); 0 for what the database has",
+        _(
+            "candidates that are measured, of all functions together, with those that were "
+            "before (default {trials}); 0 for what the database has",
+            trials=trials,
+        ),
         trials,
         "N",
     )
     parser.many(
         "--function",
         "NAME",
-        "a TensorIR function (default: all, by their share of the time); repeatable",
+        _("a TensorIR function (default: all, by their share of the time); repeatable"),
         dest="functions",
     )
-    parser.number("--slowest", "only those that take most of the time", metavar="N")
-    parser.flag("--fresh", "measure anew what the database has already")
-    parser.flag("--json", "print the record as JSON")
+    parser.number("--slowest", _("only those that take most of the time"), metavar="N")
+    parser.flag("--fresh", _("measure anew what the database has already"))
+    parser.flag("--json", _("print the record as JSON"))
     add_recipe_options(parser)
 
 
@@ -104,9 +108,9 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
     for name, number in (("--trials", options.trials), ("--slowest", options.slowest)):
         if not 0 <= number <= MOST_TRIALS:
             raise LowerscopeError(
-                f"{number} is no count",
+                _("{number} is no count", number=number),
                 where=name,
-                todo=f"Write a number from 0 to {MOST_TRIALS}",
+                todo=_("Write a number from 0 to {most_trials}", most_trials=MOST_TRIALS),
             )
     wanted = TuneOptions(
         functions=tuple(options.functions),
@@ -159,7 +163,13 @@ def _found(each: TunedFunction, state: TuneState) -> str:
     ]
     parts = [f"{each.name}: {seconds_text(each.best)}", *against]
     if state.trials_total:
-        parts.append(f"{state.trials_done} of {state.trials_total} trials")
+        parts.append(
+            _(
+                "{trials_done} of {trials_total} trials",
+                trials_done=state.trials_done,
+                trials_total=state.trials_total,
+            )
+        )
     if state.seconds_left is not None:
         parts.append(f"{seconds_text(round(state.seconds_left))} left")
     return ", ".join(parts)
@@ -170,11 +180,11 @@ def _table(functions: Sequence[TunedFunction]) -> list[str]:
 
 
 def _row(each: TunedFunction) -> tuple[str, ...]:
-    words = ["from the database"] if each.from_database else []
+    words = [_("from the database")] if each.from_database else []
     words += [each.state] if each.state in ("stopped", "failed") else []
     words += [f"{each.failed} failed"] if each.failed else []
     words += [each.note] if each.note else []
-    words += ["unreliable times"] if each.disturbed else []
+    words += [_("unreliable times")] if each.disturbed else []
     return (
         each.name,
         str(each.calls),
@@ -191,12 +201,12 @@ def _end(tuned: Tuned) -> Iterator[str]:
     yield ""
     measured = [each for each in tuned.state.functions if each.best is not None]
     if measured:
-        yield f"One run of these: {', '.join(_sums(measured))}"
+        yield _("One run of these: {sums}", sums=", ".join(_sums(measured)))
     if any(each.disturbed for each in measured):
         yield f"{UNRELIABLE[0].upper()}{UNRELIABLE[1:]}, with --fresh"
     if tuned.database:
-        yield f"Kept in {tuned.database}"
-    yield "Use it with --schedule tuned, such as in: lowerscope run SOURCE --schedule tuned …"
+        yield _("Kept in {database}", database=tuned.database)
+    yield _("Use it with --schedule tuned, such as in: lowerscope run SOURCE --schedule tuned …")
 
 
 def _sums(functions: Sequence[TunedFunction]) -> Iterator[str]:

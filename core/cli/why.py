@@ -10,6 +10,7 @@ from lowerscope.core.files.console import MATCH
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.queries import WhyFusedQuery
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline
@@ -23,9 +24,9 @@ def add_why_options(parser: OneLineParser) -> None:
         nargs=2,
         metavar=("A", "B"),
         required=True,
-        help="two FX nodes, Relax bindings or functions: whether they are fused, and why",
+        help=_("two FX nodes, Relax bindings or functions: whether they are fused, and why"),
     )
-    parser.flag("--json", "print the answer as JSON")
+    parser.flag("--json", _("print the answer as JSON"))
     add_recipe_options(parser)
 
 
@@ -38,5 +39,5 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     answer = pipeline.answer(WhyFusedQuery(recipe, one, other))
     if options.json:
         return MATCH, to_json(answer)
-    head = "Fused" if answer.fused else f"Not fused ({answer.cause})"
+    head = "Fused" if answer.fused else _("Not fused ({cause})", cause=answer.cause)
     return MATCH, f"{head}: {answer.text}."

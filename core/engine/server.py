@@ -54,6 +54,7 @@ from lowerscope.core.model.problems import (
     problem_of_system,
 )
 from lowerscope.core.model.queries import QUERIES, LaneName, Query, Role
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.memory_limit import (
     is_shortage,
@@ -73,7 +74,7 @@ EARLY_TEXTS = 20
 
 Send = Callable[[Reply | Failure | Progress], None]
 
-CANCELLED = Problem(what="Cancelled", code="cancelled")
+CANCELLED = Problem(what=_("Cancelled"), code="cancelled")
 
 
 class Context:
@@ -255,7 +256,11 @@ class Jobs:
         try:
             self._send(answer)
         except ProtocolError as error:
-            self._send(Failure(job.id, Problem(what=f"internal error: {error}", code="internal")))
+            self._send(
+                Failure(
+                    job.id, Problem(what=_("internal error: {error}", error=error), code="internal")
+                )
+            )
         return True
 
     def _answer(self, job: Job, answer_to: Answer) -> Reply | Failure | None:
@@ -314,7 +319,9 @@ def problem_of(error: BaseException) -> Problem:
     text = "".join(traceback.format_exception(error))
     print(text, file=sys.stderr, flush=True)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    problem = Problem(what=f"internal error: {summary}", code="internal", details=text)
+    problem = Problem(
+        what=_("internal error: {summary}", summary=summary), code="internal", details=text
+    )
     return bubblewrap.explained(problem, error)
 
 
@@ -409,7 +416,9 @@ def _read(
                     try:
                         job = _accept(message, role)
                     except ProtocolError as error:
-                        problem = Problem(what=f"internal error: {error}", code="internal")
+                        problem = Problem(
+                            what=_("internal error: {error}", error=error), code="internal"
+                        )
                         channel.send(Failure(message.id, problem))
                     else:
                         jobs.add(job)
@@ -572,9 +581,9 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser(prog="lowerscope.core.engine.server", description=__doc__)
     parser.add_argument("--role", choices=get_args(Role), required=True)
     parser.add_argument(
-        "--calls", type=int, default=None, help="descriptor to write to which call is under way"
+        "--calls", type=int, default=None, help=_("descriptor to write to which call is under way")
     )
-    parser.add_argument("--memory-limit", type=int, default=None, help="in bytes")
+    parser.add_argument("--memory-limit", type=int, default=None, help=_("in bytes"))
     options = parser.parse_args()
     bubblewrap.enter()
     role: Role = options.role

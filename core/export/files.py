@@ -30,6 +30,7 @@ from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import Applied
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.run.execution import to_numpy
 from lowerscope.core.schedule.code import Code, program, program_by_name
@@ -115,11 +116,15 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
     """
     there = [name for name in names if _is_there(folder / name)]
     if set(there) - set(replacing):
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise LowerscopeError(
-            f"the file is there already{more}",
+            _n(
+                "the file is there already",
+                "the file is there already, and {more} more",
+                len(there),
+                more=len(there) - 1,
+            ),
             where=str(folder / there[0]),
-            todo="Choose another folder, or add --force to overwrite it",
+            todo=_("Choose another folder, or add --force to overwrite it"),
             code=EXISTS,
             choices=tuple(there),
         )
@@ -210,9 +215,9 @@ def _check_name(name: str) -> None:
     """Reject a function whose name would become code: TVM writes it verbatim."""
     if not is_identifier(name):
         raise LowerscopeError(
-            f"the name of the function {name!r} cannot stand in a script",
+            _("the name of the function {name!r} cannot stand in a script", name=name),
             where=name,
-            todo="Give the function a name of letters, digits and _",
+            todo=_("Give the function a name of letters, digits and _"),
         )
 
 
@@ -228,8 +233,8 @@ def _imported(text: str) -> dict[str, object]:
     """Return the imported values of a script by name."""
     found: dict[str, object] = {"tvm": tvm}
     for line in _IMPORT.findall(text):
-        path, _, name = line.removeprefix("from ").partition(" import ")
-        name, _, title = name.partition(" as ")
+        path, _sep, name = line.removeprefix("from ").partition(" import ")
+        name, _sep, title = name.partition(" as ")
         found[title or name] = getattr(importlib.import_module(path), name)
     return found
 
@@ -271,9 +276,9 @@ def parameter_files(stages: Stages) -> Iterator[File]:
     values = {name: value for name, value in stages.parameters.items() if name in arguments}
     if not values:
         raise LowerscopeError(
-            "no parameter is an argument of main",
+            _("no parameter is an argument of main"),
             where="parameters",
-            todo="Lower the model with --params-as-inputs",
+            todo=_("Lower the model with --params-as-inputs"),
         )
     yield arrays_file("parameters.npz", {name: to_numpy(each) for name, each in values.items()})
 
@@ -316,9 +321,11 @@ def _steps(stages: Stages, which: str, *, first: bool) -> Iterator[tuple[int, st
         if which not in known:
             outer = [label for label in known if "." not in label]
             raise LowerscopeError(
-                f"there is no step {which}",
+                _("there is no step {which}", which=which),
                 where=f"step:{which}",
-                todo=f"There are {', '.join(outer)}" if outer else "The pipeline has no steps",
+                todo=_("There are {outer}", outer=", ".join(outer))
+                if outer
+                else _("The pipeline has no steps"),
             )
         number, run = known[which]
         stages.transformed.module_after(number)
@@ -335,7 +342,7 @@ def _steps(stages: Stages, which: str, *, first: bool) -> Iterator[tuple[int, st
 def function_files(stages: Stages, which: str) -> Iterator[File]:
     """Yield the script of each function, or of one."""
     module = stages.completed
-    names = [*(n for n, _ in relax_functions(module)), *prim_funcs_of(module)]
+    names = [*(n for n, _other in relax_functions(module)), *prim_funcs_of(module)]
     files = file_names((*names, which))
     for name in [which] if which else names:
         _check_name(name)
@@ -359,11 +366,13 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
     if missing or not names:
         there = ", ".join(dict.fromkeys((*applied, *kept)))
         raise LowerscopeError(
-            f"{which or 'no function'} has {'no' if which else 'a'} schedule",
+            _("{function} has no schedule", function=which)
+            if which
+            else _("no function has a schedule"),
             where=f"schedule:{which}" if which else "schedule",
-            todo=f"There are those of {there}"
+            todo=_("There are those of {there}", there=there)
             if there
-            else "Schedule a function, or give --schedule",
+            else _("Schedule a function, or give --schedule"),
         )
     schedules = [applied[name].schedule if name in applied else kept[name] for name in names]
     yield text_file("schedules.json", schedules_text(schedules))

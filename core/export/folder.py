@@ -70,6 +70,7 @@ from lowerscope.core.model.schedule import (
     SCHEDULING,
     with_unique_names,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.extension_files import extension_files
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.graph.hierarchy import FITTING, Opening, openings_to, part_of
@@ -131,7 +132,7 @@ def export(
     """
     told, wanted = progress or Silent(), wanted or parse_wanted(())
     stages = pipeline.stages(recipe, told)
-    _ = stages.completed
+    _other = stages.completed
     given = _Exporting(pipeline, recipe, stages, pictures or Pictures(), told, record, layout)
     files: dict[str, File] = {}
     left_out: list[str] = []
@@ -158,12 +159,6 @@ def export(
     )
 
 
-_NOT_COMPARED = (
-    "{0}: what it computes was not compared, since no run was made: `lowerscope run` compares, and "
-    "so does --what report"
-)
-
-
 def _not_compared(
     given: _Exporting, wanted: Sequence[Wanted], files: Mapping[str, File]
 ) -> Iterator[str]:
@@ -175,7 +170,11 @@ def _not_compared(
     names = [runs[name] for name in asked if name in runs]
     names = [name for name in names if name in files]
     if names:
-        yield _NOT_COMPARED.format(" and ".join(names))
+        yield _(
+            "{names}: what it computes was not compared, since no run was made: `lowerscope run` "
+            "compares, and so does --what report",
+            names=_("{one} and {other}", one=names[0], other=names[1]) if names[1:] else names[0],
+        )
 
 
 @answers(ExportQuery)
@@ -359,9 +358,9 @@ def picture_files(
             continue
         if painter is None:
             raise LowerscopeError(
-                f"there is nobody to paint a {kind}",
+                _("there is nobody to paint a {kind}", kind=kind),
                 where=name,
-                todo="Use the command lowerscope, or --picture dot",
+                todo=_("Use the command lowerscope, or --picture dot"),
             )
         yield File(
             f"{which}.{kind}",
@@ -384,9 +383,11 @@ def _part(
     names = [each.rpartition(":")[2].rpartition("/")[2] for each in ids]
     near = difflib.get_close_matches(part, names, n=1)
     raise LowerscopeError(
-        f"the {which} graph has no module and no node {part}",
+        _("the {which} graph has no module and no node {part}", which=which, part=part),
         where=f"--part {part}",
-        todo=f"Did you mean {near[0]}?" if near else "Export the whole graph, which names them",
+        todo=_("Did you mean {near}?", near=near[0])
+        if near
+        else _("Export the whole graph, which names them"),
     )
 
 
@@ -398,7 +399,7 @@ def check_kinds(kinds: Sequence[str]) -> None:
     wrong = next((each for each in kinds if each not in PICTURES), None)
     if wrong is not None:
         raise LowerscopeError(
-            f"{wrong or 'nothing'} is not a format of pictures",
+            _("{wrong} is not a format of pictures", wrong=wrong or "nothing"),
             where="--picture",
-            todo=f"Choose some of {', '.join(PICTURES)}",
+            todo=_("Choose some of {pictures}", pictures=", ".join(PICTURES)),
         )

@@ -53,10 +53,11 @@ from lowerscope.core.files.sources import PREFIX, is_in_memory, neighbours, not_
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerance
 from lowerscope.core.passes import batch_norm_folding, own_passes, transposed, vector_math
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
@@ -114,7 +115,7 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     """
     if is_in_memory(recipe):
         raise not_in_a_file(recipe.source.spec)
-    stages.check_runs_here("the program runs the model")
+    stages.check_runs_here(_("the program runs the model"))
     stages.transformed.check()
     registering_files(stages)
     arrays: dict[str, Array] = {}
@@ -214,7 +215,7 @@ def _argument(value: Any) -> str:
         if type(value) in _PLAIN:
             return f'float("{value}")' if value in _INFINITE or value != value else repr(value)
         raise _without_form(value)
-    texts = [_argument(each) for _, each in below]
+    texts = [_argument(each) for _other, each in below]
     kind = type(value)
     if kind is list:
         return f"[{', '.join(texts)}]"
@@ -224,7 +225,7 @@ def _argument(value: Any) -> str:
         return f"{{{', '.join(f'{key!r}: {t}' for key, t in zip(value, texts, strict=True))}}}"
     is_named = hasattr(value, "_fields") or dataclasses.is_dataclass(value)
     if is_named and kind.__module__.startswith("lowerscope_source_"):
-        given = ", ".join(keywords(zip((str(key) for key, _ in below), texts, strict=True)))
+        given = ", ".join(keywords(zip((str(key) for key, _other in below), texts, strict=True)))
         return f"{attribute('source', *kind.__qualname__.split('.'))}({given})"
     raise _without_form(value)
 
@@ -235,9 +236,12 @@ _INFINITE = (math.inf, -math.inf)
 
 def _without_form(value: Any) -> LowerscopeError:
     return LowerscopeError(
-        f"an input is a {type(value).__name__}, which cannot be written down in a program",
+        _(
+            "an input is a {name}, which cannot be written down in a program",
+            name=type(value).__name__,
+        ),
         where=PROGRAM,
-        todo="Give the model tensors, or tuples, lists, dicts and dataclasses of tensors",
+        todo=_("Give the model tensors, or tuples, lists, dicts and dataclasses of tensors"),
     )
 
 
@@ -527,7 +531,7 @@ def compiled_files(stages: Stages) -> Iterator[File]:
     Raises a `LowerscopeError` if there is no C compiler to link with; or a function that the model
     calls is registered by a file that cannot be copied.
     """
-    stages.check_runs_here("a library is linked")
+    stages.check_runs_here(_("a library is linked"))
     _check_compiler()
     lowered = stages.lowered
     library = {} if lowered is None else lowered.library
@@ -539,9 +543,9 @@ def compiled_files(stages: Stages) -> Iterator[File]:
             executable.export_library(str(path))
         except TVM_ERRORS as error:
             raise LowerscopeError(
-                f"the library could not be linked: {last_line(error)}",
+                _("the library could not be linked: {last_line}", last_line=last_line(error)),
                 where=f"{FOLDER}/model.so",
-                todo="See that the C compiler works, or name another in the variable CXX",
+                todo=_("See that the C compiler works, or name another in the variable CXX"),
                 details=str(error),
             ) from error
 
@@ -580,10 +584,12 @@ def _check_compiler() -> None:
     if compiler is None or shutil.which(compiler) is None:
         named = f": {compiler} is not there" if compiler else ""
         raise LowerscopeError(
-            f"a library is linked by a C compiler, and there is none{named}",
+            _("a library is linked by a C compiler, and there is none{named}", named=named),
             where="library",
-            todo="Install gcc or clang (Debian and Ubuntu: apt-get install g++), or name one in "
-            "the variable CXX",
+            todo=_(
+                "Install gcc or clang (Debian and Ubuntu: apt-get install g++), or name one in "
+                "the variable CXX"
+            ),
         )
 
 
@@ -598,10 +604,12 @@ def registering_files(stages: Stages) -> list[Path]:
         both = called & set(loaded.functions)
         if both and extension.kind == "rules":
             raise LowerscopeError(
-                f"{', '.join(sorted(both))} is registered by a file of rules, which needs "
-                "Lowerscope",
+                _(
+                    "{sorted} is registered by a file of rules, which needs Lowerscope",
+                    sorted=", ".join(sorted(both)),
+                ),
                 where=str(loaded.path),
-                todo="Register the function in a file of its own, and give that with --library",
+                todo=_("Register the function in a file of its own, and give that with --library"),
             )
         if both:
             found.append(loaded.path)
@@ -626,9 +634,13 @@ def library_entries(library: Mapping[str, LibraryFunction], own: str = "") -> li
             lines += _entry(name, function, own)
         except _NotWritten as reason:
             raise LowerscopeError(
-                f"the library function {name} cannot be written down: {reason}",
+                _(
+                    "the library function {name} cannot be written down: {reason}",
+                    name=name,
+                    reason=reason,
+                ),
                 where=name,
-                todo="Lower its nodes by another strategy, or use Lowerscope itself to run it",
+                todo=_("Lower its nodes by another strategy, or use Lowerscope itself to run it"),
             ) from None
     return lines
 
@@ -683,7 +695,9 @@ def function_text(called: Callable[..., Any], own: str = "") -> str:
             return name
     if own and module.startswith("lowerscope_source_"):
         return attribute(own, *getattr(called, "__qualname__", title).split("."))
-    raise _NotWritten(f"it calls {module}.{title}, which is not torch's")
+    raise _NotWritten(
+        _("it calls {module}.{title}, which is not torch's", module=module, title=title)
+    )
 
 
 def _named(name: str) -> Any:
@@ -705,7 +719,9 @@ def module_text(module: nn.Module) -> str:
     try:
         data = base64.b85encode(pickle.dumps(module)).decode()
     except Exception as error:  # a module may hold anything, and pickle raises anything
-        raise _NotWritten(f"it calls {type(module).__name__}, {error}") from None
+        raise _NotWritten(
+            _("it calls {name}, {error}", name=type(module).__name__, error=error)
+        ) from None
     return f"pickle.loads(base64.b85decode({data!r}))"
 
 
@@ -776,4 +792,4 @@ def _expression(value: Any) -> str:
         names = [*kind.__module__.split("."), *kind.__qualname__.split("."), value.name]
         if all(map(is_identifier, names)):
             return ".".join(names)
-    raise _NotWritten(f"an argument is a {type(value).__name__}")
+    raise _NotWritten(_("an argument is a {name}", name=type(value).__name__))

@@ -35,6 +35,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WriteRuleQuery, answers
 from lowerscope.core.model.recipe import STRATEGIES, Strategy
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.stages import Pipeline, Stages
 
 
@@ -247,7 +248,7 @@ def _find(traced: Traced, name: str) -> fx.Node:
     else:
         return node
     shown = ", ".join(calls[:12])
-    raise LowerscopeError(what, where="--node", todo=f"Choose one of {shown}")
+    raise LowerscopeError(what, where="--node", todo=_("Choose one of {shown}", shown=shown))
 
 
 def _of_tuple(node: fx.Node, traced: Traced) -> bool:
@@ -301,9 +302,12 @@ def _key(node: fx.Node, module: nn.Module | None) -> tuple[str, str]:
                 return expression.removeprefix("builtins."), ""
             return expression, f"import {expression.rpartition('.')[0]}"
     raise LowerscopeError(
-        f"{getattr(target, '__qualname__', target)} has no name that a rule file could import",
+        _(
+            "{getattr} has no name that a rule file could import",
+            getattr=getattr(target, "__qualname__", target),
+        ),
         where=node.name,
-        todo="Move it to a module that can be imported",
+        todo=_("Move it to a module that can be imported"),
     )
 
 
@@ -358,13 +362,13 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
     traced, lowered = stages.traced, stages.lowered
     if traced is None or lowered is None:
         raise LowerscopeError(
-            "this source builds an IRModule, so there are no nodes to write rules for",
+            _("this source builds an IRModule, so there are no nodes to write rules for"),
             where="--node",
         )
     path = user_path(file).absolute()
     if path.suffix.lower() != ".py":
         raise LowerscopeError(
-            "it is not a Python file", where=str(path), todo="Give a file that ends in .py"
+            _("it is not a Python file"), where=str(path), todo=_("Give a file that ends in .py")
         )
     name = node.removeprefix("fx:")
     known = lowered.nodes.get(name)
@@ -379,7 +383,7 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
     try:
         atomic_write(path, text.replace("\n", newline))
     except OSError as error:
-        raise not_done("the file cannot be written", path, error) from None
+        raise not_done(_("the file cannot be written"), path, error) from None
     lines = text.split("\n")
     line = next(number for number, each in enumerate(lines) if each.startswith(f"def {name}("))
     return SourceLine(file=str(path), line=line, text=lines[line - 1])
@@ -393,7 +397,9 @@ def _read(path: Path) -> tuple[str, str]:
         return _HEAD, "\n"
     except (OSError, UnicodeDecodeError) as error:
         raise LowerscopeError(
-            f"the file cannot be read ({error})", where=str(path), todo="Choose another file"
+            _("the file cannot be read ({error})", error=error),
+            where=str(path),
+            todo=_("Choose another file"),
         ) from None
     return text.replace("\r\n", "\n"), "\r\n" if "\r\n" in text else "\n"
 
@@ -406,9 +412,9 @@ def _parsed(text: str, path: Path) -> ast.Module:
         if isinstance(error, SyntaxError):
             said, line = error.msg, f":{error.lineno}" if error.lineno else ""
         raise LowerscopeError(
-            f"this is not valid Python: {said}",
+            _("this is not valid Python: {said}", said=said),
             where=f"{path}{line}",
-            todo="Mend it, or choose another file",
+            todo=_("Mend it, or choose another file"),
         ) from None
 
 

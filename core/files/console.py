@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from lowerscope.core.model.progress import Progress, Silent
+from lowerscope.core.model.texts import _
 
 MATCH, DIFFER, ERROR = 0, 1, 2
 """Exit codes; see `core.cli`."""
@@ -79,7 +80,11 @@ def say(text: str) -> None:
     """Write one line about a command to standard error."""
     line = " ".join(text.splitlines())
     if len(line) > LONGEST_LINE:
-        line = f"{line[:LONGEST_LINE]}… ({len(line) - LONGEST_LINE:,} more characters)"
+        line = _(
+            "{line}… ({count:,} more characters)",
+            line=line[:LONGEST_LINE],
+            count=len(line) - LONGEST_LINE,
+        )
     print(f"lowerscope: {escaped(line)}", file=_stream("stderr"), flush=True)
 
 

@@ -32,6 +32,7 @@ from lowerscope.core.files.sources import MEMORY, not_in_a_file
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
 
 OPTION = "--handed-over"
 """Command-line option of the window; its order is read from stdin."""
@@ -90,9 +91,9 @@ def pack(model: object, inputs: object, title: str) -> Parcel:
     except Exception as error:
         # A model may hold anything, and raise any type.
         raise LowerscopeError(
-            f"it cannot be handed over: {type(error).__name__}: {error}",
+            _("it cannot be handed over: {name}: {error}", name=type(error).__name__, error=error),
             where=title,
-            todo="Write it as a Python file, and open that",
+            todo=_("Write it as a Python file, and open that"),
         ) from None
     folders = tuple(os.path.abspath(each) for each in sys.path)
     header = Header(title=title, path=folders, lines=dict(_texts(model)))
@@ -150,7 +151,7 @@ def take(order: Order) -> None:
     try:
         descriptor = os.open(order.file, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError as error:
-        raise _not_the_one(f"it cannot be read ({error.strerror})") from None
+        raise _not_the_one(_("it cannot be read ({strerror})", strerror=error.strerror)) from None
     status = os.fstat(descriptor)
     token = os.pread(descriptor, 2 * _TOKEN_BYTES, 0)
     if (
@@ -160,7 +161,7 @@ def take(order: Order) -> None:
         or not hmac.compare_digest(token, order.token.encode())
     ):
         os.close(descriptor)
-        raise _not_the_one("it is not the one that was written for this window")
+        raise _not_the_one(_("it is not the one that was written for this window"))
     os.unlink(order.file)
     with contextlib.suppress(OSError):  # the process that made it removes it as well
         os.rmdir(os.path.dirname(order.file))
@@ -182,9 +183,9 @@ def _out_of_the_way(descriptor: int) -> int:
 
 def _not_the_one(reason: str) -> LowerscopeError:
     return LowerscopeError(
-        f"the model is not taken: {reason}",
+        _("the model is not taken: {reason}", reason=reason),
         where="--handed-over",
-        todo="Call explore(model, inputs) in Python: it opens the window by itself",
+        todo=_("Call explore(model, inputs) in Python: it opens the window by itself"),
     )
 
 
@@ -212,7 +213,7 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
         try:
             header = msgspec.json.decode(stream.readline(), type=Header)
         except UNREADABLE as error:
-            raise _not_the_one(f"it does not begin as one does ({error})") from None
+            raise _not_the_one(_("it does not begin as one does ({error})", error=error)) from None
         sys.path.extend(each for each in header.path if each not in sys.path)
         for name, text in header.lines.items():
             # Entries without a modification time are never refreshed.
@@ -221,9 +222,13 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
             model, inputs = pickle.load(stream)
         except Exception as error:
             raise LowerscopeError(
-                f"the model cannot be read: {type(error).__name__}: {error}",
+                _(
+                    "the model cannot be read: {name}: {error}",
+                    name=type(error).__name__,
+                    error=error,
+                ),
                 where=header.title,
-                todo="What it imports has to be found from here as well; or write it as a file",
+                todo=_("What it imports has to be found from here as well; or write it as a file"),
             ) from error
     return header, model, inputs
 
@@ -231,7 +236,7 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
 @contextlib.contextmanager
 def _opened(spec: str) -> Iterator[io.BytesIO | mmap.mmap]:
     parcel = _here.get(spec)
-    number, _, name = os.environ.get(VARIABLE, "").partition(":")
+    number, _sep, name = os.environ.get(VARIABLE, "").partition(":")
     if parcel is not None:
         yield io.BytesIO(parcel.content)
     elif name == spec and number.isdecimal():

@@ -21,6 +21,7 @@ from typing import IO
 import platformdirs
 
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
 
 if sys.platform != "win32":
     import fcntl
@@ -88,7 +89,7 @@ def files_below(folder: int) -> list[str]:
     Raises an `OSError` if there are implausibly many.
     """
     found: list[str] = []
-    for place, directories, files, _ in os.fwalk(dir_fd=folder, follow_symlinks=False):
+    for place, directories, files, _other in os.fwalk(dir_fd=folder, follow_symlinks=False):
         found += [str(Path(place, name)) for name in files]
         if len(found) > _MOST or len(directories) > _MOST:
             raise OSError(errno.EMFILE, f"there are more than {_MOST} files")
@@ -273,30 +274,36 @@ def check_readable(path: Path, what: str) -> None:
         case None:
             return
         case FileNotFoundError():
-            reason, todo = "there is no such file", f"Check the path of the {what}"
+            reason, todo = _("there is no such file"), _("Check the path of the {what}", what=what)
         case IsADirectoryError():
-            reason, todo = "this is a folder, not a file", f"Give the file of the {what}"
+            reason, todo = (
+                _("this is a folder, not a file"),
+                _("Give the file of the {what}", what=what),
+            )
         case PermissionError():
-            reason, todo = "the file may not be read", "Check its permissions"
+            reason, todo = _("the file may not be read"), _("Check its permissions")
         case failure:
             said = getattr(failure, "strerror", None) or failure
-            reason, todo = f"the file cannot be opened ({said})", f"Check the path of the {what}"
+            reason, todo = (
+                _("the file cannot be opened ({said})", said=said),
+                _("Check the path of the {what}", what=what),
+            )
     raise LowerscopeError(reason, where=str(path), todo=todo)
 
 
 def not_done(what: str, path: Path, error: OSError) -> LowerscopeError:
     """Return the error of a failed action on a file: ``"the file cannot be written"``."""
     return LowerscopeError(
-        f"{what} ({error.strerror or error})", where=str(path), todo="Choose another file"
+        f"{what} ({error.strerror or error})", where=str(path), todo=_("Choose another file")
     )
 
 
 def cannot_write(error: OSError, path: object) -> LowerscopeError:
     """Return the error of a file, or of a folder, that cannot be written."""
     return LowerscopeError(
-        f"it cannot be written: {error.strerror or error}",
+        _("it cannot be written: {strerror}", strerror=error.strerror or error),
         where=str(path),
-        todo="Choose a folder that you may write to",
+        todo=_("Choose a folder that you may write to"),
     )
 
 
@@ -308,9 +315,9 @@ def check_not_read(path: Path, where: str, read: Iterable[Path]) -> None:
     """
     if any(is_same_file(path, each) for each in read):
         raise LowerscopeError(
-            "this file is read by the command, and would be overwritten",
+            _("this file is read by the command, and would be overwritten"),
             where=where,
-            todo="Choose another place to write to",
+            todo=_("Choose another place to write to"),
         )
 
 

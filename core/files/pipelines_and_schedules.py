@@ -31,6 +31,7 @@ from lowerscope.core.model.schedule import (
     Schedule,
 )
 from lowerscope.core.model.snapshot import Preset
+from lowerscope.core.model.texts import _, _n
 
 
 def file_text(value: Any) -> str:
@@ -47,7 +48,7 @@ def save(value: Any, file: str) -> Path:
     try:
         atomic_write(path, file_text(value))
     except OSError as error:
-        raise not_done("the file cannot be written", path, error) from None
+        raise not_done(_("the file cannot be written"), path, error) from None
     return path
 
 
@@ -64,7 +65,7 @@ def reading(path: Path, wrong: str, todo: str) -> Iterator[bytes]:
     try:
         yield read_plain(path)
     except OSError as error:
-        raise not_done("the file cannot be read", path, error) from None
+        raise not_done(_("the file cannot be read"), path, error) from None
     except (*UNREADABLE, OverflowError) as error:
         raise LowerscopeError(f"{wrong}: {error}", where=str(path), todo=todo) from None
 
@@ -106,22 +107,26 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
     schedules; of a field that is wrong, with its place.
     """
     path = user_path(file).absolute()
-    todo = "Choose a file that was saved as a schedule"
-    with reading(path, "it holds no schedules", todo) as content:
+    todo = _("Choose a file that was saved as a schedule")
+    with reading(path, _("it holds no schedules"), todo) as content:
         version = msgspec.json.decode(content, type=_Versioned).version
         if version != VERSION:
             raise LowerscopeError(
-                f"it is of version {version}, and this Lowerscope reads version {VERSION}",
+                _(
+                    "it is of version {version}, and this Lowerscope reads version {version2}",
+                    version=version,
+                    version2=VERSION,
+                ),
                 where=str(path),
-                todo="Open it with the Lowerscope that wrote it"
+                todo=_("Open it with the Lowerscope that wrote it")
                 if version > VERSION
-                else "Save it again",
+                else _("Save it again"),
             )
         schedules = msgspec.json.decode(content, type=_File).schedules
         # The window and its children exchange no numbers of more than 64 bits.
         msgspec.msgpack.encode(schedules)
     if not schedules:
-        raise LowerscopeError("there is no schedule in it", where=str(path), todo=todo)
+        raise LowerscopeError(_("there is no schedule in it"), where=str(path), todo=todo)
     _check_ids(schedules, path)
     return schedules
 
@@ -132,9 +137,13 @@ def _check_ids(schedules: Sequence[Schedule], path: Path) -> None:
         twice = next((each for each, count in counts.items() if count > 1), None)
         if twice is not None:
             raise LowerscopeError(
-                f"several steps of the schedule of {schedule.function} are called {twice!r}",
+                _(
+                    "several steps of the schedule of {function} are called {twice!r}",
+                    function=schedule.function,
+                    twice=twice,
+                ),
                 where=str(path),
-                todo="Give each step a name of its own",
+                todo=_("Give each step a name of its own"),
             )
 
 
@@ -159,12 +168,12 @@ def _preset(name: str, title: str, *steps: str) -> Preset:
 
 # TVM's are from tvm/relax/pipeline.py and tvm/relax/backend/cpu_generic/pipeline.py.
 PRESETS = (
-    _preset("none", "No passes"),
-    _preset("legalise", "Legalise", "LegalizeOps"),
-    _preset("fuse", "Fuse", *_FUSE),
+    _preset("none", _("No passes")),
+    _preset("legalise", _("Legalise"), "LegalizeOps"),
+    _preset("fuse", _("Fuse"), *_FUSE),
     _preset(
         "default-build",
-        "TVM's default build pipeline",
+        _("TVM's default build pipeline"),
         *_DISPATCH,
         "LegalizeOps",
         *_DATAFLOW,
@@ -174,7 +183,7 @@ PRESETS = (
     ),
     _preset(
         "cpu",
-        "TVM's CPU pipeline",
+        _("TVM's CPU pipeline"),
         *_DISPATCH,
         *_FUSE,
         *_DATAFLOW,
@@ -183,7 +192,7 @@ PRESETS = (
     ),
     _preset(
         "optimise-cpu",
-        "Optimise for CPU",
+        _("Optimise for CPU"),
         *_FOLD,
         *_DISPATCH,
         *_FUSE,
@@ -225,7 +234,7 @@ def pipeline_title(recipe: Recipe) -> str:
     if preset is not None:
         return preset.title
     count = sum(step.on for step in recipe.steps)
-    return f"{count} step{'' if count == 1 else 's'} of your own"
+    return _n("{count} step of your own", "{count} steps of your own", count)
 
 
 def find_pipeline(text: str) -> Preset:
@@ -239,9 +248,12 @@ def find_pipeline(text: str) -> Preset:
     if text.endswith(".json"):
         return load_preset(text)
     raise LowerscopeError(
-        f"there is no pipeline {text}",
+        _("there is no pipeline {text}", text=text),
         where="--pipeline",
-        todo=f"Choose {', '.join(each.name for each in PRESETS)}, or a .json file that was saved",
+        todo=_(
+            "Choose {value}, or a .json file that was saved",
+            value=", ".join(each.name for each in PRESETS),
+        ),
     )
 
 
@@ -260,8 +272,8 @@ def load_preset(file: str) -> Preset:
     field.
     """
     path = user_path(file).absolute()
-    todo = "Choose a file that was saved as a pipeline"
-    with reading(path, "it is no saved pipeline", todo) as content:
+    todo = _("Choose a file that was saved as a pipeline")
+    with reading(path, _("it is no saved pipeline"), todo) as content:
         preset = msgspec.json.decode(content, type=Preset)
         # Messages between the window and its children cannot contain integers of more than 64 bits.
         msgspec.msgpack.encode(preset)
@@ -276,21 +288,23 @@ def parse_step(text: str) -> Step:
     Raises `LowerscopeError` if there is no name, or the text after it is not of the form
     ``OPTION=VALUE``.
     """
-    name, _, rest = text.partition(":")
+    name, _sep, rest = text.partition(":")
     options: dict[str, OptionValue] = {}
     for part in _split(rest):
         option, equals, value = part.partition("=")
         if not equals or not option.strip():
             raise LowerscopeError(
-                f"{part.strip()!r} is not OPTION=VALUE", where=f"--pass {text}", todo=_EXAMPLE
+                _("{part!r} is not OPTION=VALUE", part=part.strip()),
+                where=f"--pass {text}",
+                todo=_EXAMPLE,
             )
         options[option.strip()] = _value(value.strip())
     if not name.strip():
-        raise LowerscopeError("it names no pass", where=f"--pass {text}", todo=_EXAMPLE)
+        raise LowerscopeError(_("it names no pass"), where=f"--pass {text}", todo=_EXAMPLE)
     return Step(name=name.strip(), options=options)
 
 
-_EXAMPLE = "Write for example --pass FoldConstant or --pass LegalizeOps:skip_ops=[relax.add]"
+_EXAMPLE = _("Write for example --pass FoldConstant or --pass LegalizeOps:skip_ops=[relax.add]")
 
 
 def _split(text: str) -> Iterator[str]:
@@ -323,10 +337,10 @@ def _value(text: str) -> OptionValue:
 
 _LOWERINGS = {"high-level": "high-level", "te": "TE", "library": "library"}
 _PIPELINES = {
-    "none": "no passes",
+    "none": _("no passes"),
     "legalise": "legalised",
     "fuse": "fused",
-    "default-build": "default build",
+    "default-build": _("default build"),
     "cpu": "CPU pipeline",
 }
 _TRANSLATORS = {"tvm-fx": "from_fx", "tvm-export": "from_exported_program"}
@@ -389,31 +403,31 @@ def _pipeline(recipe: Recipe) -> str:
     added = [step.name for step in steps[len(preset.steps) :] if step.on]
     if len(added) > 2:
         count = sum(step.on for step in steps)
-        return f"{count} steps of your own"
+        return _n("{count} step of your own", "{count} steps of your own", count)
     return " + ".join((_PIPELINES[preset.name], *added))
 
 
 def _schedules(recipe: Recipe) -> str:
     on = [each for each in recipe.schedules if each.on] if applies_schedules(recipe) else []
-    by = {APPLY_RULES: "by rules", APPLY_TUNED: "tuned"}
+    by = {APPLY_RULES: _("by rules"), APPLY_TUNED: _("tuned")}
     steps = [by[step.name] for step in recipe.steps if step.on and step.name in by]
     if len(on) > 2:
-        named = [f"{len(on)} schedules"]
+        named = [_n("{count} schedule", "{count} schedules", len(on))]
     else:
-        named = [f"{each.function} {each.variant or 'scheduled'}" for each in on]
+        named = [f"{each.function} {each.variant or _('scheduled')}" for each in on]
     return ", ".join([*named, *steps])
 
 
 def _threads(recipe: Recipe) -> str:
     count = recipe.threads
-    return "all threads" if not count else f"{count} thread{'s' if count > 1 else ''}"
+    return _n("{count} thread", "{count} threads", count) if count else _("all threads")
 
 
 def _parameters(recipe: Recipe) -> str:
     if not recipe.params_as_inputs:
         return ""
     bound = any(step.name == BIND_PARAMS and step.on for step in recipe.steps)
-    return "parameters bound" if bound else "parameters as inputs"
+    return _("parameters bound") if bound else _("parameters as inputs")
 
 
 def _inputs(recipe: Recipe) -> str:
@@ -425,7 +439,7 @@ _PARTS: tuple[Callable[[Recipe], str], ...] = (
     _lowering,
     _overrides,
     lambda recipe: _TRANSLATORS.get(recipe.translator, ""),
-    lambda recipe: "" if recipe.tracer == "auto" else f"traced by {recipe.tracer}",
+    lambda recipe: "" if recipe.tracer == "auto" else _("traced by {tracer}", tracer=recipe.tracer),
     _pipeline,
     _schedules,
     _parameters,

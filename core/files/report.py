@@ -44,8 +44,9 @@ from lowerscope.core.model.formatting import (
     verdict_words,
 )
 from lowerscope.core.model.graph import STRATEGY_NAMES
-from lowerscope.core.model.machines import MACHINE, processor_name
+from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import Recipe, to_json
 from lowerscope.core.model.run_records import (
     COMPARED,
@@ -56,6 +57,7 @@ from lowerscope.core.model.run_records import (
     SideTimes,
     SizeRecord,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.resources import REPORT
 
 
@@ -111,18 +113,18 @@ def check_report(file: str) -> None:
     except OSError as error:
         raise _cannot_write(path, error.strerror or str(error)) from None
     if path.is_dir():
-        raise _cannot_write(path, "it is a folder")
+        raise _cannot_write(path, _("it is a folder"))
     if not path.parent.is_dir():
-        raise _cannot_write(path, "there is no such folder")
+        raise _cannot_write(path, _("there is no such folder"))
     if not os.access(destination(path).parent, os.W_OK):
         raise _cannot_write(path, "Permission denied")
 
 
 def _cannot_write(path: Path, why: str) -> LowerscopeError:
     return LowerscopeError(
-        f"the report cannot be written ({why})",
+        _("the report cannot be written ({why})", why=why),
         where=str(path),
-        todo="Choose a file in a folder that you may write to",
+        todo=_("Choose a file in a folder that you may write to"),
     )
 
 

@@ -34,6 +34,7 @@ from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, WindowLayout
+from lowerscope.core.model.texts import _
 
 SUFFIX = ".lowerscope"
 
@@ -124,9 +125,9 @@ def save_session(
         atomic_write(path, _text(value), durable=True)
     except OSError as error:
         raise LowerscopeError(
-            f"the session cannot be written ({error.strerror or error})",
+            _("the session cannot be written ({strerror})", strerror=error.strerror or error),
             where=str(path),
-            todo="Save it in another folder",
+            todo=_("Save it in another folder"),
         ) from None
     return value
 
@@ -153,7 +154,7 @@ def load_session(path: Path, hashes: Hashes | None = None) -> Session:
     """
     try:
         if path.stat().st_size > _MOST:
-            raise _refused(path, "it is too large for one")
+            raise _refused(path, _("it is too large for one"))
         content = read_plain(path)
         if msgspec.json.decode(content, type=_Versioned).version > VERSION:
             raise _newer(path)
@@ -164,7 +165,7 @@ def load_session(path: Path, hashes: Hashes | None = None) -> Session:
             wanted = _recipe(path, msgspec.json.encode(file.wanted))
         written = msgspec.json.decode(content)
     except OSError as error:
-        raise not_done("the session cannot be read", path, error) from None
+        raise not_done(_("the session cannot be read"), path, error) from None
     except (*UNREADABLE, OverflowError) as error:
         raise _refused(path, str(error)) from None
     folder = path.absolute().parent
@@ -253,17 +254,17 @@ def _merged(old: Any, known: Any, new: Any) -> Any:
 
 def _newer(path: Path) -> LowerscopeError:
     return LowerscopeError(
-        "a newer Lowerscope wrote this session",
+        _("a newer Lowerscope wrote this session"),
         where=str(path),
-        todo="Open it with that version, or install the newest",
+        todo=_("Open it with that version, or install the newest"),
     )
 
 
 def _refused(path: Path, reason: str) -> LowerscopeError:
     return LowerscopeError(
-        f"it holds no session: {reason}",
+        _("it holds no session: {reason}", reason=reason),
         where=str(path),
-        todo=f"Choose a {SUFFIX} file that Lowerscope has saved",
+        todo=_("Choose a {suffix} file that Lowerscope has saved", suffix=SUFFIX),
     )
 
 
@@ -397,12 +398,14 @@ def read_archive(path: Path) -> Archive:
     with _opened(path) as archive:
         entries = [each for each in archive.infolist() if not each.is_dir()]
     if len(entries) > MOST_FILES:
-        raise _archive_refused(path, f"it holds more than {MOST_FILES:,} files")
+        raise _archive_refused(
+            path, _("it holds more than {most_files:,} files", most_files=MOST_FILES)
+        )
     seen: set[str] = set()
     for entry in entries:
         reason = _reason_against(entry)
         if not reason and entry.filename.casefold() in seen:
-            reason = "is in it twice"
+            reason = _("is in it twice")
         if reason:
             raise _archive_refused(path, f"{entry.filename!r} {reason}")
         seen.add(entry.filename.casefold())
@@ -410,9 +413,14 @@ def read_archive(path: Path) -> Archive:
     _check_bytes(path, sum(sizes.values()))
     sessions = [each for each in sizes if "/" not in each and each.endswith(SUFFIX)]
     if len(sessions) != 1:
-        found = f"{len(sessions)} of them" if sessions else "none"
+        found = _("{count} of them", count=len(sessions)) if sessions else "none"
         raise _archive_refused(
-            path, f"it has to have one {SUFFIX} file at its top, and has {found}"
+            path,
+            _(
+                "it has to have one {suffix} file at its top, and has {found}",
+                suffix=SUFFIX,
+                found=found,
+            ),
         )
     return Archive(path, sessions[0], sizes)
 
@@ -431,9 +439,9 @@ def unpack(archive: Archive, folder: Path, check: Callable[[], None] = lambda: N
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise LowerscopeError(
-            "there is something there already",
+            _("there is something there already"),
             where=str(folder),
-            todo="Choose a new folder",
+            todo=_("Choose a new folder"),
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -442,9 +450,9 @@ def unpack(archive: Archive, folder: Path, check: Callable[[], None] = lambda: N
             _check_session(archive, made)
     except OSError as error:
         raise LowerscopeError(
-            f"it cannot be unpacked ({error.strerror or error})",
+            _("it cannot be unpacked ({strerror})", strerror=error.strerror or error),
             where=str(folder),
-            todo="Choose another folder",
+            todo=_("Choose another folder"),
         ) from None
     return folder / archive.session
 
@@ -496,7 +504,7 @@ def _write(archive: Archive, folder: Path, check: Callable[[], None]) -> None:
                     check()
                     left -= len(piece)
                     if left < 0:
-                        raise _archive_refused(archive.path, "it unpacks to more than it says")
+                        raise _archive_refused(archive.path, _("it unpacks to more than it says"))
                     to.write(piece)
 
 
@@ -508,7 +516,9 @@ def _check_session(archive: Archive, folder: Path) -> None:
         inside = Path(path).is_relative_to(folder)
         if not name.startswith(PREFIX) and not (inside and Path(path).is_file()):
             where = Path(path).relative_to(folder) if inside else path
-            raise _archive_refused(archive.path, f"its session names {where}, which is not in it")
+            raise _archive_refused(
+                archive.path, _("its session names {where}, which is not in it", where=where)
+            )
 
 
 def _same(archive: zipfile.ZipFile, name: str, path: Path) -> bool:
@@ -533,7 +543,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     except OSError as error:
         if error.filename is not None and Path(error.filename) != path:
             raise
-        raise not_done("the archive cannot be read", path, error) from None
+        raise not_done(_("the archive cannot be read"), path, error) from None
     except _DAMAGE as error:
         raise _archive_refused(path, str(error)) from None
 
@@ -542,7 +552,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 def _read(archive: zipfile.ZipFile, name: str, path: Path) -> Iterator[zipfile.ZipExtFile]:
     with archive.open(name) as file:
         if not isinstance(file, zipfile.ZipExtFile):
-            raise _archive_refused(path, f"{name!r} cannot be read")
+            raise _archive_refused(path, _("{name!r} cannot be read", name=name))
         yield file
 
 
@@ -552,13 +562,13 @@ def _reason_against(entry: zipfile.ZipInfo) -> str:
     parts = name.split("/")
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
-        return "is a link or a device, not a file"
+        return _("is a link or a device, not a file")
     if entry.flag_bits & 0x1:
-        return "is encrypted"
+        return _("is encrypted")
     if "\\" in name or ":" in name or any(ord(each) < 32 for each in name):
-        return "is not a name that a file has everywhere"
+        return _("is not a name that a file has everywhere")
     if any(each in ("", ".", "..") for each in parts) or len(name) > 1000:
-        return "would lie outside of the folder"
+        return _("would lie outside of the folder")
     return ""
 
 
@@ -568,12 +578,14 @@ def _check_bytes(path: Path, size: int) -> None:
     except OSError as error:
         raise _archive_refused(path, error.strerror or str(error)) from None
     if size > MOST_BYTES or size > max(_USUAL_BYTES, _USUAL_RATIO * packed):
-        raise _archive_refused(path, f"it would unpack to {bytes_text(size)}, which no session is")
+        raise _archive_refused(
+            path, _("it would unpack to {size}, which no session is", size=bytes_text(size))
+        )
 
 
 def _archive_refused(path: Path, reason: str) -> LowerscopeError:
     return LowerscopeError(
-        f"it holds no session: {reason}",
+        _("it holds no session: {reason}", reason=reason),
         where=str(path),
-        todo="Choose a .zip that Lowerscope has exported",
+        todo=_("Choose a .zip that Lowerscope has exported"),
     )

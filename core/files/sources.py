@@ -15,37 +15,20 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePath
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from lowerscope.core.files.paths import check_readable, read_plain, user_path, why_unreadable
+from lowerscope.core.files.samples import SAMPLES
 from lowerscope.core.model.dimensions import EXTENT
 from lowerscope.core.model.encoding import NO_PYTHON
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe, Source, Step
+from lowerscope.core.model.texts import _
 from lowerscope.resources import SAMPLES as FOLDER
 
-SAMPLES = (
-    "matmul_relu",
-    "matmul",
-    "fashion_mlp",
-    "conv_net",
-    "resnet18",
-    "depthwise_net",
-    "transformer_block",
-    "mlp_tvmscript",
-)
-"""The names of the samples, in the order in which a learner meets them."""
-
 PREFIX = "sample:"
-
-
-class Sample(NamedTuple):
-    """A bundled sample: its name and one-line description."""
-
-    name: str
-    description: str
 
 
 def sample_path(name: str) -> Path:
@@ -56,16 +39,6 @@ def sample_path(name: str) -> Path:
     if name not in SAMPLES:
         raise no_sample(name)
     return FOLDER / f"{name}.py"
-
-
-def samples() -> tuple[Sample, ...]:
-    """Return every sample with the first line of its docstring."""
-    return tuple(Sample(name, _title(sample_path(name).read_text("utf-8"))) for name in SAMPLES)
-
-
-def _title(text: str) -> str:
-    """Return the first line of a sample, which is the first of its docstring."""
-    return text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""').strip()
 
 
 Kind = Literal["python", "exported"]
@@ -87,12 +60,12 @@ def parse_spec(text: str) -> tuple[str, str]:
     text = text.strip()
     if not text:
         raise LowerscopeError(
-            "no source is given", todo="Give sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
+            _("no source is given"), todo=_("Give sample:NAME, FILE.py[:ENTRY] or FILE.pt2")
         )
     if text.startswith(MEMORY):
         return text, ""
     if text.startswith(PREFIX):
-        name, _, entry = text.removeprefix(PREFIX).partition(":")
+        name, _sep, entry = text.removeprefix(PREFIX).partition(":")
         return PREFIX + name, _checked_entry(entry, text)
     if os.path.exists(user_path(text)):
         return text, ""
@@ -109,9 +82,9 @@ def parse_spec(text: str) -> tuple[str, str]:
 def _checked_entry(entry: str, text: str) -> str:
     if entry and not ENTRY.fullmatch(entry):
         raise LowerscopeError(
-            f"{entry!r} is not the name of a class, an instance or a function",
+            _("{entry!r} is not the name of a class, an instance or a function", entry=entry),
             where=text,
-            todo="Write FILE.py:ENTRY, such as model.py:Net",
+            todo=_("Write FILE.py:ENTRY, such as model.py:Net"),
         )
     return entry
 
@@ -145,10 +118,13 @@ def is_in_memory(recipe: Recipe) -> bool:
 def not_in_a_file(spec: str) -> LowerscopeError:
     """Return the error for a model in memory where a file is required."""
     return LowerscopeError(
-        f"{source_label(spec)} is in the memory of the Python process that it was made in, and in "
-        "no file",
+        _(
+            "{source_label} is in the memory of the Python process that it was made in, and in "
+            "no file",
+            source_label=source_label(spec),
+        ),
         where=spec,
-        todo="Call explore(model, inputs) there; to keep it, write the model as a Python file",
+        todo=_("Call explore(model, inputs) there; to keep it, write the model as a Python file"),
     )
 
 
@@ -183,11 +159,11 @@ WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".npz")
 """Suffixes of files that hold parameters of a model, but no model."""
 
 _OTHERS = {
-    ".onnx": "an ONNX model",
-    ".tflite": "a TensorFlow Lite model",
+    ".onnx": _("an ONNX model"),
+    ".tflite": _("a TensorFlow Lite model"),
     ".pb": "a TensorFlow model",
-    ".h5": "a Keras model",
-    ".keras": "a Keras model",
+    ".h5": _("a Keras model"),
+    ".keras": _("a Keras model"),
 }
 _SHOWN = 4
 
@@ -195,53 +171,56 @@ _SHOWN = 4
 def missing_source(path: Path) -> LowerscopeError:
     """Return the error for a source that does not exist, with a similar name."""
     close = _close_to(path)
-    todo = f"Did you mean {close}?" if close else "Check the path of the source"
-    return LowerscopeError("there is no such file", where=str(path), todo=todo)
+    todo = _("Did you mean {close}?", close=close) if close else _("Check the path of the source")
+    return LowerscopeError(_("there is no such file"), where=str(path), todo=todo)
 
 
 def folder_source(path: Path) -> LowerscopeError:
     """Return the error for a folder, with the files in it that can be opened."""
     models = [each.name for each in _inside(path) if each.suffix.lower() in MODELS]
     if models:
-        todo = f"Open one of its files: {listed(models, _SHOWN)}"
+        todo = _("Open one of its files: {listed}", listed=listed(models, _SHOWN))
     elif (path / "config.json").is_file():
-        todo = (
+        todo = _(
             "Open a Python file that makes its model, such as by "
             "AutoModel.from_pretrained of this folder"
         )
     else:
-        todo = "Open a Python file with a model, or a .pt2"
-    return LowerscopeError("this is a folder, not a file", where=str(path), todo=todo)
+        todo = _("Open a Python file with a model, or a .pt2")
+    return LowerscopeError(_("this is a folder, not a file"), where=str(path), todo=todo)
 
 
 def unknown_kind(path: Path) -> LowerscopeError:
     """Return the error for a file that is neither Python nor an exported program."""
     suffix = path.suffix.lower()
-    what = f"{suffix or 'a file without an ending'} is neither .py nor .pt2"
-    todo = "Open a Python file with a model, or a program saved by torch.export.save"
+    what = _("{suffix} is neither .py nor .pt2", suffix=suffix or _("a file without an ending"))
+    todo = _("Open a Python file with a model, or a program saved by torch.export.save")
     if suffix in WEIGHTS:
-        what = f"a {suffix} file is read for weights, and is not opened as a model"
-        todo = (
-            f"Open the model's Python file with --params {path.name}, or in the window with "
-            "Lowering → Load parameters"
+        what = _("a {suffix} file is read for weights, and is not opened as a model", suffix=suffix)
+        todo = _(
+            "Open the model's Python file with --params {name}, or in the window with Lowering "
+            "→ Load parameters",
+            name=path.name,
         )
     elif suffix in _OTHERS:
-        what = f"{_OTHERS[suffix]} is not opened"
-        todo = "Open the PyTorch model, as a Python file or as .pt2 from torch.export.save"
+        what = _("{others} is not opened", others=_OTHERS[suffix])
+        todo = _("Open the PyTorch model, as a Python file or as .pt2 from torch.export.save")
     elif suffix == ".ipynb":
-        what = "a notebook is not opened"
-        todo = "Call explore(model, inputs) in it: from lowerscope.core import explore"
+        what = _("a notebook is not opened")
+        todo = _("Call explore(model, inputs) in it: from lowerscope.core import explore")
     return LowerscopeError(what, where=str(path), todo=todo)
 
 
 def no_sample(name: str) -> LowerscopeError:
     """Return the error for a sample that does not exist."""
     close = difflib.get_close_matches(name, SAMPLES, 1)
-    meant = f"Did you mean {PREFIX}{close[0]}? " if close else ""
+    meant = _("Did you mean {prefix}{close}? ", prefix=PREFIX, close=close[0]) if close else ""
     return LowerscopeError(
-        f"there is no sample called {name!r}" if name else "the name of the sample is missing",
+        _("there is no sample called {name!r}", name=name)
+        if name
+        else _("the name of the sample is missing"),
         where=PREFIX + name,
-        todo=f"{meant}The samples are {', '.join(SAMPLES)}",
+        todo=_("{meant}The samples are {samples}", meant=meant, samples=", ".join(SAMPLES)),
         choices=tuple(PREFIX + sample for sample in SAMPLES),
     )
 
@@ -366,15 +345,24 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
         return file, layout
     if EXTENT.fullmatch(value):
         raise LowerscopeError(
-            f"{value} is neither a file that can be read nor a dimension that is declared",
+            _(
+                "{value} is neither a file that can be read nor a dimension that is declared",
+                value=value,
+            ),
             where=option(text),
-            todo=f"Declare it with --dim {value}=1..64, or write {FORMS} (.npy, .npz, .pt or an "
-            "image)",
+            todo=_(
+                "Declare it with --dim {value}=1..64, or write {forms} (.npy, .npz, .pt or an "
+                "image)",
+                value=value,
+                forms=FORMS,
+            ),
         )
     raise LowerscopeError(
-        "this is neither a shape nor a file that can be read" if value else "nothing is given",
+        _("this is neither a shape nor a file that can be read")
+        if value
+        else _("nothing is given"),
         where=option(text),
-        todo=f"Write {FORMS} (.npy, .npz, .pt or an image)",
+        todo=_("Write {forms} (.npy, .npz, .pt or an image)", forms=FORMS),
     )
 
 
@@ -388,33 +376,39 @@ def check_input(spec: InputSpec, where: str) -> None:
 
 def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
     if spec.dtype is not None and spec.dtype not in DTYPES:
-        return f"there is no dtype called {spec.dtype!r}", f"The dtypes are {', '.join(DTYPES)}"
+        return _("there is no dtype called {dtype!r}", dtype=spec.dtype), _(
+            "The dtypes are {dtypes}", dtypes=", ".join(DTYPES)
+        )
     given = bool(spec.file) or spec.drawing is not None
     if spec.shape is None and not given:
-        return "the shape is missing", f"Write {FORMS}"
+        return _("the shape is missing"), f"Write {FORMS}"
     if spec.shape is not None:
         problem = _problem_of_shape(spec.shape, given)
         if problem is not None:
             return problem
     if spec.item is not None and spec.item > LARGEST:
-        return f"there is no sample {spec.item}", f"Write the number of one, up to {LARGEST}"
+        return _("there is no sample {item}", item=spec.item), _(
+            "Write the number of one, up to {largest}", largest=LARGEST
+        )
     if spec.seed is not None and not 0 <= spec.seed < SEEDS:
-        return f"the seed {spec.seed} is out of range", f"Give one from 0 to {SEEDS - 1}"
+        return _("the seed {seed} is out of range", seed=spec.seed), _(
+            "Give one from 0 to {seeds}", seeds=SEEDS - 1
+        )
     if spec.low is None and spec.high is None:
         return None
     if given:
-        return "a range is for random integers, not for a file", "Leave the range out"
+        return _("a range is for random integers, not for a file"), _("Leave the range out")
     if spec.dtype not in INTEGERS:
         return (
-            f"a range is for random integers, not for {spec.dtype or 'float32'}",
-            "Leave the range out, or give an integer dtype",
+            _("a range is for random integers, not for {dtype}", dtype=spec.dtype or "float32"),
+            _("Leave the range out, or give an integer dtype"),
         )
     low, high = integer_range(spec)
     least, most = bounds(spec.dtype)
     if low >= high or low < least or high > most + 1:
         return (
-            f"[{low},{high}) is not a range of {spec.dtype}",
-            f"Give one from {least} up, with the first number below the second",
+            _("[{low},{high}) is not a range of {dtype}", low=low, high=high, dtype=spec.dtype),
+            _("Give one from {least} up, with the first number below the second", least=least),
         )
     return None
 
@@ -422,17 +416,19 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
 def _problem_of_shape(shape: tuple[int | str, ...], given: bool) -> tuple[str, str] | None:
     if any(isinstance(extent, int) and extent < 1 for extent in shape):
         extents = ", ".join(map(str, shape))
-        return f"the extents ({extents}) must be 1 or more", f"Write {FORMS}"
+        return _("the extents ({extents}) must be 1 or more", extents=extents), f"Write {FORMS}"
     if any(isinstance(extent, int) and extent > LARGEST for extent in shape):
-        return f"an extent is larger than {LARGEST}", f"Write {FORMS}"
+        return _("an extent is larger than {largest}", largest=LARGEST), f"Write {FORMS}"
     names = [extent for extent in shape if isinstance(extent, str)]
     for name in names:
         if not EXTENT.fullmatch(name) or keyword.iskeyword(name):
-            return f"{name!r} cannot be the name of a dimension", "Choose another name"
+            return _("{name!r} cannot be the name of a dimension", name=name), _(
+                "Choose another name"
+            )
     if names and given:
         return (
-            f"the dimension {names[0]} has any size, and a file has one",
-            "Write numbers for the shape of a file, or leave the file out",
+            _("the dimension {name} has any size, and a file has one", name=names[0]),
+            _("Write numbers for the shape of a file, or leave the file out"),
         )
     return None
 
@@ -518,9 +514,11 @@ def check_database(folder: str | None) -> None:
     missing = [file for file in _files(folder or "") if not file.is_file()]
     if not folder or missing:
         raise LowerscopeError(
-            f"there is no file {missing[0].name}" if folder else "the option work_dir is missing",
+            _("there is no file {name}", name=missing[0].name)
+            if folder
+            else _("the option work_dir is missing"),
             where=folder or APPLY_DATABASE,
-            todo="Give work_dir the folder that TVM's tuning has written",
+            todo=_("Give work_dir the folder that TVM's tuning has written"),
         )
 
 

@@ -23,6 +23,7 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.schedule_records import LoopKind
 from lowerscope.core.model.snapshot import Card, Span, TextRecord
+from lowerscope.core.model.texts import _
 
 _MARK = "lowerscope mark "
 _LINE = re.compile(rf" *# {_MARK}(\d+)")
@@ -165,7 +166,7 @@ def allocated_lines(
         for number, line in enumerate(lines[whole[0] - 1 : whole[1]], start=whole[0])
         if _ALLOCATED.match(line)
     ]
-    for (entity, _), number in zip(allocated_ids(name, function), found, strict=False):
+    for (entity, _other), number in zip(allocated_ids(name, function), found, strict=False):
         yield entity, number
 
 
@@ -352,7 +353,7 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
 
     `show_meta`: with the values of constants, so that the text can be read back.
     """
-    lines, functions, bindings, cards, _ = _module_lines(module, show_meta=show_meta)
+    lines, functions, bindings, cards, _other = _module_lines(module, show_meta=show_meta)
     return _record(lines, _spans(lines, functions, bindings), cards)
 
 
@@ -394,8 +395,8 @@ def function_text(
         objects = [part.binding for part in bound]
         return _text(name, function, f"relax:{name}", bound, objects, name_of)
     raise LowerscopeError(
-        f"the module has no TensorIR or Relax function {name!r}",
-        todo=f"Choose one of {listed(sorted(names))}",
+        _("the module has no TensorIR or Relax function {name!r}", name=name),
+        todo=_("Choose one of {listed}", listed=listed(sorted(names))),
         choices=tuple(sorted(names)),
     )
 

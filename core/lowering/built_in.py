@@ -34,6 +34,7 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.model.texts import _
 
 
 def attribute(root: Any, path: str) -> Any:
@@ -121,7 +122,7 @@ class Notes:
     def unused_rules(self, rules: Iterable[UserRule]) -> None:
         """Add a note on rules whose operators no node calls."""
         self._unused_rules += [
-            Note(text=f"{rule.name}: no node calls what it is for", where=rule.where)
+            Note(text=_("{name}: no node calls what it is for", name=rule.name), where=rule.where)
             for rule in rules
         ]
 
@@ -129,17 +130,20 @@ class Notes:
         self, not_legalised: Iterable[str], without_match: Iterable[Override]
     ) -> tuple[Note, ...]:
         notes = [
-            Note(text=f"{text}; lowered without it: {', '.join(names)}", where=where)
+            Note(
+                text=_("{text}; lowered without it: {names}", text=text, names=", ".join(names)),
+                where=where,
+            )
             for (where, text), names in self._without_rule.items()
         ]
         notes += self._unused_rules
         notes += [self._note(cause, nodes) for cause, nodes in self._in_torch.items()]
         notes += [
-            Note(text=f"{name} has no TensorIR form here and stays an operator")
+            Note(text=_("{name} has no TensorIR form here and stays an operator", name=name))
             for name in sorted(not_legalised)
         ]
         notes += [
-            Note(text="it matches no node", where=f"--override {each.pattern}={each.strategy}")
+            Note(text=_("it matches no node"), where=f"--override {each.pattern}={each.strategy}")
             for each in without_match
         ]
         return tuple(notes)
@@ -147,10 +151,16 @@ class Notes:
     def _note(self, cause: str, nodes: list[fx.Node]) -> Note:
         names = ", ".join(node.name for node in nodes)
         kind = "node" if len(nodes) == 1 else "nodes"
-        random = "; its values cannot be compared" if cause in self._random else ""
+        random = _("; its values cannot be compared") if cause in self._random else ""
         line = next((self._lines[node.name] for node in nodes if node.name in self._lines), None)
         return Note(
-            text=f"{cause}; runs in torch{random} ({kind} {names})",
+            text=_(
+                "{cause}; runs in torch{random} ({kind} {names})",
+                cause=cause,
+                random=random,
+                kind=kind,
+                names=names,
+            ),
             where=f"{line.file}:{line.line}" if line else "",
         )
 
@@ -175,7 +185,7 @@ def uncovered_error(
 ) -> LowerscopeError:
     """Return one error that names every one of `uncovered`."""
     shown = "; ".join(each.text() for each in uncovered[:_SHOWN])
-    more = f"; and {len(uncovered) - _SHOWN} more" if len(uncovered) > _SHOWN else ""
+    more = _("; and {count} more", count=len(uncovered) - _SHOWN) if len(uncovered) > _SHOWN else ""
     line = next((each.line for each in uncovered if each.line), None)
     return LowerscopeError(
         f"{translator} {shown}{more}",
@@ -191,22 +201,23 @@ _SHOWN = 5
 
 def advice_on(uncovered: Sequence[Uncovered], tracer: str) -> str:
     """Return what can be done about nodes without a lowering."""
-    of_data = all(each.reason.endswith(ONLY_TENSORS) for each in uncovered)
-    other = ", or try --tracer export" if tracer == "fx" else ""
+    of_data = all(ONLY_TENSORS in each.reason for each in uncovered)
     if of_data:
-        return f"keep it a tensor, without .item(), .tolist() and the like{other}"
-    return f"write it with other operators{other}"
+        advice = _("keep it a tensor, without .item(), .tolist() and the like")
+    else:
+        advice = _("write it with other operators")
+    return _("{advice}, or try --tracer export", advice=advice) if tracer == "fx" else advice
 
 
-ONLY_TENSORS = "of data, and only tensors can be computed"
-"""End of the reason for a node that computes a number from tensors."""
+ONLY_TENSORS = _("of data, and only tensors can be computed")
+"""Part of the reason for a node that computes a number from tensors."""
 
 
 def reason_of(error: Exception) -> str:
     """Return a short reason why TVM, or a rule, failed."""
     needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
     if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
-        return "it needs a number where a dimension has any size"
+        return _("it needs a number where a dimension has any size")
     # A KeyError quotes its message.
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     message = str(text).strip().splitlines()
@@ -298,7 +309,7 @@ def _convert(converter: Callable[[fx.Node], Value], node: fx.Node) -> Value:
         return converter(node)
     except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
         # The importers raise these for unsupported arguments.
-        raise Refused(f"TVM's converter does not take it: {error}") from error
+        raise Refused(_("TVM's converter does not take it: {error}", error=error)) from error
 
 
 @dataclass
@@ -357,7 +368,7 @@ class Current:
             self._shown_rule(emitted),
             names,
             functions,
-            reason=f"{self.cause}; runs in torch" if in_torch and self.cause else "",
+            reason=_("{cause}; runs in torch", cause=self.cause) if in_torch and self.cause else "",
             random=in_torch and is_random,
             line=None if self.user_rule is None else self.user_rule.line,
             parts=self.parts,
@@ -435,7 +446,7 @@ class BuiltIn:
                 cause = reason_of(error)
         if not in_torch:
             made = self._traced.values[node.name].text
-            makes = f"it makes a {made} {ONLY_TENSORS}"
+            makes = _("it makes a {made} {only_tensors}", made=made, only_tensors=ONLY_TENSORS)
             raise Refused(cause or makes)
         random = is_random(node, self._modules)
         if not random and not hinders_rules(args, kwargs, self._dimensions):
@@ -449,9 +460,11 @@ class BuiltIn:
         now.used = []
         name = operator_name(node, self._modules)
         if random:
-            now.cause = f"{name} is random"
+            now.cause = _("{name} is random", name=name)
         else:
-            now.cause = f"{name}: {cause}" if cause else f"no relax operator for {name}"
+            now.cause = (
+                f"{name}: {cause}" if cause else _("no relax operator for {name}", name=name)
+            )
         return self._by_library(node, args, kwargs, now)
 
     def by_rule(
@@ -477,7 +490,7 @@ class BuiltIn:
 
         value, now.parts = self._in_parts.lower(node, args, kwargs, checked)
         now.used = []
-        now.rule = f"{operator_name(node, self._modules)} in parts"
+        now.rule = _("{operator_name} in parts", operator_name=operator_name(node, self._modules))
         return value
 
     def _as_traced(self, node: fx.Node, value: Value) -> Value:
@@ -497,7 +510,7 @@ class BuiltIn:
         name = operator_name(node, self._modules)
         random = is_random(node, self._modules)
         if now.cause or random:
-            cause = now.cause or f"{name} is random"
+            cause = now.cause or _("{name} is random", name=name)
             self._notes.runs_in_torch(node, cause, random=random)
         now.strategy = "library"
         now.rule = f"{name}: {function}"

@@ -37,6 +37,7 @@ from lowerscope.core.lowering.values import (
 )
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
+from lowerscope.core.model.texts import _
 
 
 def as_traced(
@@ -63,7 +64,13 @@ def as_traced(
         or any(map(dimensions.never_same, made, traced))
     ):
         text = _tensor_text(made, dtype_of(value))
-        raise Refused(f"it would be {text} where torch has {_tensor_text(shape, dtype)}")
+        raise Refused(
+            _(
+                "it would be {text} where torch has {shape}",
+                text=text,
+                shape=_tensor_text(shape, dtype),
+            )
+        )
     if all(map(dimensions.same, made, traced)):
         return value
     # Checked at run time if it cannot be proved.
@@ -93,7 +100,13 @@ def _check(field: Any, item: Info, dimensions: Dimensions) -> None:
         or any(map(dimensions.never_same, made, traced))
     ):
         expected = _tensor_text(item.shape, item.dtype)
-        raise Refused(f"a member would be {_tensor_text(made, dtype)} where torch has {expected}")
+        raise Refused(
+            _(
+                "a member would be {made} where torch has {expected}",
+                made=_tensor_text(made, dtype),
+                expected=expected,
+            )
+        )
 
 
 def _tensor_text(shape: Sequence[object], dtype: str) -> str:
@@ -143,7 +156,7 @@ def decompose(
         except Refused:
             raise
         except Exception as error:  # a user's module, or a decomposition, may raise any type
-            raise Refused(f"it cannot be broken up: {type(error).__name__}") from error
+            raise Refused(_("it cannot be broken up: {name}", name=type(error).__name__)) from error
         return recorder.finish(result)
 
 
@@ -180,7 +193,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         if not isinstance(func, OpOverload):
-            raise Refused(f"it calls {func}")
+            raise Refused(_("it calls {func}", func=func))
         if func.namespace == "prim":  # attributes, such as the device
             return func(*args, **kwargs)
         functional = _functional(func)
@@ -213,10 +226,10 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> None:
         self._count += 1
         if self._count > MOST:
-            raise Refused(f"it is more than {MOST} operators")
+            raise Refused(_("it is more than {most} operators", most=MOST))
         changes = func._schema.is_mutable
         if changes and functional is func:
-            raise Refused(f"{func} changes its arguments")
+            raise Refused(_("{func} changes its arguments", func=func))
         node_args, node_kwargs = pytree.tree_map_only(torch.Tensor, self._node_of, (args, kwargs))
         name = functional._schema.name.rpartition("::")[2]
         node = self._graph.create_node("call_function", functional, node_args, node_kwargs, name)
@@ -238,20 +251,20 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _mark_views(self, changed: torch.Tensor) -> None:
         """Record the other tensors that view memory changed in place."""
         storage = changed.untyped_storage()._cdata
-        for tensor, _ in self._nodes.values():
+        for tensor, _other in self._nodes.values():
             shared = tensor is not changed and tensor.untyped_storage()._cdata == storage
             if shared and _overlap(tensor, changed):
                 self._stale.add(id(tensor))
 
     def _node_of(self, tensor: torch.Tensor) -> fx.Node:
         if id(tensor) in self._stale:
-            raise Refused("it reads a tensor that it has changed through a view")
+            raise Refused(_("it reads a tensor that it has changed through a view"))
         known = self._nodes.get(id(tensor))
         if known is not None:
             return known[1]
         constant = tensor.constant if isinstance(tensor, FakeTensor) else tensor
         if constant is None:
-            raise Refused("it reads a tensor that is not among its arguments")
+            raise Refused(_("it reads a tensor that is not among its arguments"))
         name = f"constant_{len(self._constants)}"
         self._constants[name] = constant
         node = self._graph.create_node("get_attr", name)
@@ -310,7 +323,7 @@ _KEPT: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule | str]] = WeakKeyDi
 """Cache by traced graph of the decompositions of its calls, or the reasons why they fail."""
 
 
-NUMBERS_ONLY = "no rule covers it as a whole, and it is broken up only where shapes are numbers"
+NUMBERS_ONLY = _("no rule covers it as a whole, and it is broken up only where shapes are numbers")
 """Reason why a node with named dimensions is not lowered in parts."""
 
 
@@ -340,7 +353,7 @@ class Parts:
         builder = self._builder
         stayed = set(builder.not_legalised)
         builder.discard_node()
-        kept, _ = builder.end_node()
+        kept, _other = builder.end_node()
         try:
             bound = self._library.bind(node, args, kwargs)
             graph_module = self._graph_of(bound)
@@ -406,7 +419,7 @@ class Parts:
         hindrance = hinders_rules(args, kwargs, self._builder.dimensions)
         rule = find_rule(part.target)
         if hindrance or rule is None:
-            raise Refused(hindrance or f"no relax operator for {part.target}")
+            raise Refused(hindrance or _("no relax operator for {target}", target=part.target))
         value = rule.apply(self._builder, args, kwargs)
         expected = part.meta["val"]
         if isinstance(expected, torch.Tensor):

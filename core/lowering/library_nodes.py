@@ -28,6 +28,7 @@ from lowerscope.core.lowering.values import (
     is_tensor,
     leaves,
 )
+from lowerscope.core.model.texts import _
 
 _STATE = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _HOOKS = "_hooks"
@@ -116,11 +117,11 @@ def hinders_rules(args: Any, kwargs: Any, dimensions: Dimensions) -> str:
     """Return why only torch can take these values; empty if rules can."""
     for value in leaves([args, kwargs], slices=True):
         if isinstance(value, EncodedTensor):
-            return f"TVM has no {value.dtype}"
+            return _("TVM has no {dtype}", dtype=value.dtype)
         if isinstance(value, Missing):
             return value.reason
         if is_tensor(value) and not dimensions.are_known(value):
-            return "the shape of its input depends on the data"
+            return _("the shape of its input depends on the data")
     return ""
 
 
@@ -133,7 +134,7 @@ def unknown_among(node: fx.Node, args: Any, kwargs: Any, dimensions: Dimensions)
         if isinstance(value, Missing):
             return value
         if is_tensor(value) and not dimensions.are_known(value):
-            return Missing(f"{node.name} is known only when the model runs")
+            return Missing(_("{name} is known only when the model runs", name=node.name))
     return None
 
 
@@ -227,7 +228,7 @@ class LibraryNodes:
             return self._builder.constant(tensor)
         held = held_type((), dtype)
         if held is None:
-            raise Refused(f"TVM has no {dtype}")
+            raise Refused(_("TVM has no {dtype}", dtype=dtype))
         data = tensor.detach().resolve_conj()
         data = torch.view_as_real(data) if data.is_complex() else data.view(torch.uint8)
         return EncodedTensor(self._builder.constant(data), dtype)
@@ -269,7 +270,7 @@ class LibraryNodes:
             sizes.append(value)
             return Size(len(sizes) - 1)
         if isinstance(value, ir.Expr):
-            raise Refused(f"an argument is a {type(value).__name__}")
+            raise Refused(_("an argument is a {name}", name=type(value).__name__))
         if type(value) in (tuple, list):
             return type(value)(self._bind(each, tensors, sizes) for each in value)
         if type(value) is dict:
@@ -346,7 +347,7 @@ def _held_type(info: Info) -> tuple[tuple[Any, ...], str]:
     assert info.shape is not None
     held = held_type(info.shape, info.dtype)
     if held is None:
-        raise Refused(f"TVM has no {info.dtype}")
+        raise Refused(_("TVM has no {dtype}", dtype=info.dtype))
     return held
 
 

@@ -19,6 +19,7 @@ from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.values import HALF, Value, dtype_of, is_float, is_tensor, leaves
+from lowerscope.core.model.texts import _
 
 Lower = Callable[..., Value]
 Found = TypeVar("Found")
@@ -77,7 +78,7 @@ class Rule:
             try:
                 signature.whole.bind(builder, *args, **kwargs, **own)
             except TypeError as error:
-                raise Refused(f"its arguments are not covered: {error}") from error
+                raise Refused(_("its arguments are not covered: {error}", error=error)) from error
         half = "" if self.exact else _half_dtype((args, kwargs))
         if self.rounds_as_input:
             half = _half_dtype(kwargs["input"] if "input" in kwargs else args[0])

@@ -59,6 +59,7 @@ from lowerscope.core.lowering.values import (
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Override, Strategy
+from lowerscope.core.model.texts import _
 
 _NODE = "fx:"
 """Prefix of the name of a node in a pattern, as in the ids of nodes."""
@@ -177,8 +178,12 @@ def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
     if isinstance(leaf, (bool, int, float)):
         return builder.constant(torch.tensor(leaf))
     if isinstance(leaf, EncodedTensor):
-        raise Refused(f"an output is {leaf.dtype}, which TVM does not have")
-    reason = leaf.reason if isinstance(leaf, Missing) else f"an output is a {type(leaf).__name__}"
+        raise Refused(_("an output is {dtype}, which TVM does not have", dtype=leaf.dtype))
+    reason = (
+        leaf.reason
+        if isinstance(leaf, Missing)
+        else _("an output is a {name}", name=type(leaf).__name__)
+    )
     raise Refused(reason)
 
 
@@ -229,8 +234,8 @@ def input_variable(
     """
     if not is_dtype(dtype):
         raise LowerscopeError(
-            f"input {name} is {dtype}, which TVM does not have",
-            todo="give it another dtype, for example --input NAME=1,784:float32",
+            _("input {name} is {dtype}, which TVM does not have", name=name, dtype=dtype),
+            todo=_("give it another dtype, for example --input NAME=1,784:float32"),
         )
     return relax.Var(name, relax.TensorType(dimensions.shape(shape), dtype))
 
@@ -312,7 +317,7 @@ class _Translation:
                 builder.abandon()
                 tracer = self._traced.tracer
                 todo, code = advice_on(self._uncovered, tracer), "try-export" * (tracer == "fx")
-                raise uncovered_error(self._uncovered, "no lowering for", todo, code)
+                raise uncovered_error(self._uncovered, _("no lowering for"), todo, code)
             builder.finish(bindings, output)
         self._begins(None)
         module = without_unused(builder.get())
@@ -426,7 +431,9 @@ class _Translation:
         self._builder.discard_node(kept=True)
         self._start(node)
         self._notes.rule_failed(node, own, failure.problem)
-        self._now.without = f"; without {shown(own)}: {failure.problem.what}"
+        self._now.without = _(
+            "; without {rule}: {reason}", rule=shown(own), reason=failure.problem.what
+        )
 
     def _callee(self, node: fx.Node) -> Any:
         """Return the key for looking up rules."""

@@ -41,6 +41,7 @@ from lowerscope.core.lowering.values import Dimensions, Value
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
 from lowerscope.core.model.recipe import Recipe, TracerName, Translator, overrides_on
 from lowerscope.core.model.snapshot import Note
+from lowerscope.core.model.texts import _
 
 IMPORTERS: dict[Translator, tuple[str, TracerName]] = {
     "tvm-fx": ("from_fx", "fx"),
@@ -48,7 +49,7 @@ IMPORTERS: dict[Translator, tuple[str, TracerName]] = {
 }
 """TVM's name of each importer, and the tracer whose graphs it takes."""
 
-_OWN = "choose Lowerscope's own translator (--importer lowerscope)"
+_OWN = _("choose Lowerscope's own translator (--importer lowerscope)")
 
 
 def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
@@ -64,13 +65,18 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
     name, needed = IMPORTERS[recipe.translator]
     if chosen in ("auto", needed):
         return needed
-    what = "an exported program" if exported else f"a graph of torch.{chosen}"
+    what = _("an exported program") if exported else _("a graph of torch.{chosen}", chosen=chosen)
     other = "tvm-export" if needed == "fx" else "tvm-fx"
-    tracer = "" if exported else f", leave out --tracer {chosen}"
+    tracer = "" if exported else _(", leave out --tracer {chosen}", chosen=chosen)
     raise LowerscopeError(
-        f"TVM's {name} takes graphs of torch.{needed}, and this is {what}",
+        _(
+            "TVM's {name} takes graphs of torch.{needed}, and this is {what}",
+            name=name,
+            needed=needed,
+            what=what,
+        ),
         where=f"--importer {recipe.translator}",
-        todo=f"choose --importer {other}{tracer}, or {_OWN}",
+        todo=_("choose --importer {other}{tracer}, or {own}", other=other, tracer=tracer, own=_OWN),
         code="own-translator",
     )
 
@@ -92,7 +98,7 @@ def lower_by_importer(
         warnings.simplefilter("ignore")
         made = _Import(traced, recipe, name, ranges).run(inputs)
     unused = tuple(
-        Note(text=f"its rules are not used: TVM's {name} translates", where=each.path)
+        Note(text=_("its rules are not used: TVM's {name} translates", name=name), where=each.path)
         for each in recipe.extensions
         if each.on and each.kind == "rules"
     )
@@ -102,18 +108,18 @@ def lower_by_importer(
 def _check(recipe: Recipe, name: str) -> None:
     if recipe.lowering == "library":
         raise LowerscopeError(
-            f"TVM's {name} knows no library functions",
+            _("TVM's {name} knows no library functions", name=name),
             where="--lowering library",
-            todo=f"lower to high-level or te, or {_OWN}",
+            todo=_("lower to high-level or te, or {own}", own=_OWN),
             code="own-translator",
         )
     overrides = overrides_on(recipe)
     if overrides:
         first = overrides[0]
         raise LowerscopeError(
-            f"TVM's {name} translates all nodes in one way",
+            _("TVM's {name} translates all nodes in one way", name=name),
             where=f"--override {first.pattern}={first.strategy}",
-            todo=f"reset the nodes that have a lowering of their own, or {_OWN}",
+            todo=_("reset the nodes that have a lowering of their own, or {own}", own=_OWN),
             code="own-translator",
         )
 
@@ -178,7 +184,7 @@ class _Import:
                 nodes[node.name] = self._provenance(node, now, bound, emitted)
             builder.finish(bindings, output)
         module = without_unused(builder.get())
-        constants = {variable: constant for variable, (_, constant) in self._tensors.items()}
+        constants = {variable: constant for variable, (_other, constant) in self._tensors.items()}
         module = with_constants(module, constants)
         notes = Notes(self._traced.lines).all(builder.not_legalised, ())
         kept = (self._importer.made if self._of_fx else self._tensors).values()
@@ -194,7 +200,7 @@ class _Import:
     def _check_covered(self) -> None:
         """Reject nodes without a converter, all in one line."""
         uncovered = [
-            self._uncovered(node, "it has no converter for it")
+            self._uncovered(node, _("it has no converter for it"))
             for node in self._graph_module.graph.nodes
             if node.op.startswith("call_") and self._converter(node) is None
         ]
@@ -215,7 +221,7 @@ class _Import:
             if parameter.dtype not in (torch.float32, torch.float16):
                 dtype = str(parameter.dtype).removeprefix("torch.")
                 raise LowerscopeError(
-                    f"TVM's {self._name} takes no parameters of {dtype}",
+                    _("TVM's {name} takes no parameters of {dtype}", name=self._name, dtype=dtype),
                     where=name,
                     todo=_OWN,
                     code="own-translator",
@@ -266,7 +272,7 @@ class _Import:
         return Uncovered(name, node.name, line, reason)
 
     def _refusal(self, uncovered: Sequence[Uncovered]) -> LowerscopeError:
-        what = f"TVM's {self._name} does not translate"
+        what = _("TVM's {name} does not translate", name=self._name)
         return uncovered_error(uncovered, what, _OWN, "own-translator")
 
 

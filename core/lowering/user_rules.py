@@ -28,6 +28,7 @@ from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.texts import _
 
 Function = Callable[..., Any]
 Running = Callable[[str], contextlib.AbstractContextManager[None]]
@@ -123,7 +124,13 @@ def rule(
     strategies = (strategy,) if isinstance(strategy, str) else tuple(strategy)
     for each in strategies:
         if each not in STRATEGIES:
-            raise ValueError(f"strategy {each!r} is none of {', '.join(STRATEGIES)}")
+            raise ValueError(
+                _(
+                    "strategy {each!r} is none of {strategies}",
+                    each=each,
+                    strategies=", ".join(STRATEGIES),
+                )
+            )
     if not keys:
         raise TypeError("rule() needs what it is for, as in @rule(torch.nn.GELU)")
     for key in keys:
@@ -194,19 +201,20 @@ def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info
     at the file's line.
     """
     _check_arguments(found, node)
-    with found.running("lowers the node"), _lent(builder):
+    with found.running(_("lowers the node")), _lent(builder):
         try:
             value = found.function(builder, node, *node.args, **node.kwargs)
         except Refused as refusal:
             value = refusal
     if isinstance(value, Refused):
-        raise LowerscopeError(f"it refuses the node: {value}", where=found.where)
+        raise LowerscopeError(_("it refuses the node: {value}", value=value), where=found.where)
     try:
         value = _bound(builder, value)
     except TVM_ERRORS as error:
         # The type of the returned expression is inferred only when it is bound.
         raise LowerscopeError(
-            f"what it returned cannot be bound: {last_line(error)}", where=found.where
+            _("what it returned cannot be bound: {last_line}", last_line=last_line(error)),
+            where=found.where,
         ) from None
     wrong = _difference(value, info) or _foreign(builder, node, value)
     if wrong:
@@ -218,9 +226,14 @@ def _check_arguments(found: UserRule, node: RuleNode) -> None:
     try:
         inspect.signature(found.function).bind(None, node, *node.args, **node.kwargs)
     except TypeError as error:
-        call = [*("input" for _ in node.args), *(f"{name}=" for name in node.kwargs)]
+        call = [*("input" for _other in node.args), *(f"{name}=" for name in node.kwargs)]
         raise LowerscopeError(
-            f"it cannot be called as {found.name}(builder, node, {', '.join(call)}): {error}",
+            _(
+                "it cannot be called as {name}(builder, node, {call}): {error}",
+                name=found.name,
+                call=", ".join(call),
+                error=error,
+            ),
             where=found.where,
         ) from None
     except ValueError:
@@ -240,7 +253,7 @@ def _lent(builder: NodeBuilder) -> Iterator[None]:
     """Prevent a rule from ending the function that its node is a part of."""
 
     def refusing(name: str) -> Function:
-        def refuse(*_: Any, **__: Any) -> Any:
+        def refuse(*_unused: Any, **__: Any) -> Any:
             raise RuntimeError(f"a rule may not call builder.{name}: it makes a part of main")
 
         return refuse
@@ -276,19 +289,33 @@ def _difference(value: Any, info: Info) -> str:
         elif isinstance(value, tuple) and len(value) == len(info.items):
             wrong = (_difference(*pair) for pair in zip(value, info.items, strict=True))
             return next(filter(None, wrong), "")
-        return f"it returned {_in_words(value)} where torch has {info.text}"
+        return _(
+            "it returned {in_words} where torch has {text}",
+            in_words=_in_words(value),
+            text=info.text,
+        )
     if info.shape is None:
         return (
-            "" if value is None else f"it returned {_in_words(value)} where torch has {info.text}"
+            ""
+            if value is None
+            else _(
+                "it returned {in_words} where torch has {text}",
+                in_words=_in_words(value),
+                text=info.text,
+            )
         )
     held = held_type(info.shape, info.dtype)
     tensor = value.value if isinstance(value, EncodedTensor) else value
     if not is_tensor(tensor):
-        return f"it returned {_in_words(value)}, not a Relax expression for a tensor"
+        return _(
+            "it returned {in_words}, not a Relax expression for a tensor", in_words=_in_words(value)
+        )
     shape, dtype = held if held is not None else (info.shape, info.dtype)
     if dtype_of(tensor) == dtype and _fits(tensor, shape):
         return ""
-    return f"it returned {_in_words(tensor)} where torch has {info.text}"
+    return _(
+        "it returned {in_words} where torch has {text}", in_words=_in_words(tensor), text=info.text
+    )
 
 
 def _fits(tensor: Value, shape: Sequence[int | str]) -> bool:
@@ -310,10 +337,10 @@ def _in_words(value: Any) -> str:
         extents = [getattr(extent, "value", extent) for extent in extents]
         return f"{shape_text(extents)} {dtype_of(value)}"
     if isinstance(value, tuple):
-        return f"a tuple of {len(value)}"
+        return _("a tuple of {count}", count=len(value))
     if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
-        return f"a tuple of {len(value.ty.fields)}"
-    return "None" if value is None else f"a value of type {type(value).__name__}"
+        return _("a tuple of {count}", count=len(value.ty.fields))
+    return "None" if value is None else _("a value of type {name}", name=type(value).__name__)
 
 
 def _foreign(builder: NodeBuilder, node: RuleNode, value: Any) -> str:
@@ -326,7 +353,7 @@ def _foreign(builder: NodeBuilder, node: RuleNode, value: Any) -> str:
     ]
     for var in (*used, *_variables(value)):
         if var not in known:
-            return f"it used the variable {var.name}, which nothing binds"
+            return _("it used the variable {name}, which nothing binds", name=var.name)
     return ""
 
 

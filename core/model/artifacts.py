@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
 from lowerscope.resources import SAMPLES
 
 
@@ -30,71 +31,79 @@ EXPORTS = (
     ExportType(
         "module",
         "Module",
-        "Module as script, with its constants",
+        _("Module as script, with its constants"),
         "module.py",
-        hint="Read back by tvm.script.from_source.\nConstants of more than 10 MB are beside it, in "
-        "module.npz: import it then.",
+        hint=_(
+            "Read back by tvm.script.from_source.\nConstants of more than 10 MB are beside it, in "
+            "module.npz: import it then."
+        ),
     ),
-    ExportType("script", "Module", "Module as script, to read", "script.py"),
+    ExportType("script", "Module", _("Module as script, to read"), "script.py"),
     ExportType(
-        "builder", "Module", "Block builder program of the module", "builder.py, constants.npz"
+        "builder", "Module", _("Block builder program of the module"), "builder.py, constants.npz"
     ),
-    ExportType("fx", "Module", "Table of FX nodes", "fx.txt"),
-    ExportType("parameters", "Module", "Parameters that are arguments of main", "parameters.npz"),
+    ExportType("fx", "Module", _("Table of FX nodes"), "fx.txt"),
+    ExportType(
+        "parameters", "Module", _("Parameters that are arguments of main"), "parameters.npz"
+    ),
     ExportType(
         "step",
         "Steps",
-        "Module after each step",
+        _("Module after each step"),
         "steps/2-FuseOps.py",
-        of="the number of a step; 0 is before the first",
+        of=_("the number of a step; 0 is before the first"),
     ),
     ExportType(
         "patch",
         "Steps",
-        "What each step changed, as a patch",
+        _("What each step changed, as a patch"),
         "patches/2-FuseOps.patch",
-        of="the number of a step",
+        of=_("the number of a step"),
     ),
     ExportType(
         "function",
         "Steps",
-        "Each function by itself",
+        _("Each function by itself"),
         "functions/dense.py",
-        of="the name of a function",
+        of=_("the name of a function"),
     ),
     ExportType(
         "schedule",
         "Schedules",
-        "Schedules as Python and as JSON",
+        _("Schedules as Python and as JSON"),
         "schedules.json, schedules/dense.py",
-        of="the name of a function",
-        hint="Those that are applied to the model, and those that are kept.",
+        of=_("the name of a function"),
+        hint=_("Those that are applied to the model, and those that are kept."),
     ),
     ExportType(
         "reproduce",
         "Programs",
-        "A program that does all of it",
+        _("A program that does all of it"),
         "reproduce.py",
-        hint="Needs only torch and TVM: loads the model from its source, lowers it, applies\n"
-        "passes and schedules, builds, runs, and asserts that torch computes the same.",
+        hint=_(
+            "Needs only torch and TVM: loads the model from its source, lowers it, applies\n"
+            "passes and schedules, builds, runs, and asserts that torch computes the same."
+        ),
     ),
     ExportType(
         "library",
         "Programs",
-        "Compiled library, with a loader",
+        _("Compiled library, with a loader"),
         "library/model.so, library/load.py",
-        hint="Needs a C compiler.",
+        hint=_("Needs a C compiler."),
     ),
-    ExportType("fx-graph", "Graphs", "FX graph as a picture", "fx.svg"),
-    ExportType("relax-graph", "Graphs", "Relax graph as a picture", "relax.svg"),
-    ExportType("report", "Report", "Report on a run", "report.html", hint="Runs the model."),
+    ExportType("fx-graph", "Graphs", _("FX graph as a picture"), "fx.svg"),
+    ExportType("relax-graph", "Graphs", _("Relax graph as a picture"), "relax.svg"),
+    ExportType("report", "Report", _("Report on a run"), "report.html", hint=_("Runs the model.")),
     ExportType(
         "session",
         "Session",
-        "The session with all that it needs",
+        _("The session with all that it needs"),
         "session.zip",
-        hint="The model's files and what they import from beside them, rules, inputs, and all\n"
-        "choices; opens like a model, on any machine.",
+        hint=_(
+            "The model's files and what they import from beside them, rules, inputs, and all\n"
+            "choices; opens like a model, on any machine."
+        ),
     ),
 )
 """All exports, in the order of the dialog."""
@@ -216,18 +225,22 @@ def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise LowerscopeError(
-                f"there is nothing called {name} to export",
+                _("there is nothing called {name} to export", name=name),
                 where=f"--what {text}",
-                todo=f"Did you mean {near[0]}?"
+                todo=_("Did you mean {near}?", near=near[0])
                 if near
-                else f"There are {', '.join(known)} and {ALL}",
+                else _("There are {known} and {all}", known=", ".join(known), all=ALL),
             )
         if colon and not (known[name].of and which):
             of = known[name].of
             raise LowerscopeError(
-                f"{name} is one thing" if not of else f"{name}: is followed by nothing",
+                _("{name} is one thing", name=name)
+                if not of
+                else _("{name}: is followed by nothing", name=name),
                 where=f"--what {text}",
-                todo=f"Write {name}" + (f", or {name}: and {of}" if of else ""),
+                todo=_("Write {name}, or {name}: and {of}", name=name, of=of)
+                if of
+                else _("Write {name}", name=name),
             )
         found[Wanted(name=name, which=which)] = None
     return tuple(found)

@@ -16,6 +16,7 @@ import msgspec
 
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe
+from lowerscope.core.model.texts import _
 
 Sizes = Mapping[str, int]
 """A size for each dimension, by name."""
@@ -33,7 +34,7 @@ EXTENT = re.compile(r"[^\W\d]\w*")
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\S*?)\s*\.\.\s*(\S*)\s*")
 _SIZES = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(.*)")
 
-_FORM = "Write NAME=LOW..HIGH, for example --dim batch=1..64"
+_FORM = _("Write NAME=LOW..HIGH, for example --dim batch=1..64")
 
 
 def parse_dimension(text: str) -> Dimension:
@@ -44,7 +45,7 @@ def parse_dimension(text: str) -> Dimension:
     where = f"--dim {text}"
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise LowerscopeError("it is not a name with a range", where=where, todo=_FORM)
+        raise LowerscopeError(_("it is not a name with a range"), where=where, todo=_FORM)
     name, low, high = match.groups()
     standard = Dimension(name=name)
     least = _number(low, where) if low else standard.low
@@ -66,9 +67,9 @@ def parse_sizes(text: str) -> tuple[str, tuple[int, ...]]:
     parts = [part for part in match[2].split(",") if part.strip()] if match else []
     if match is None or not parts:
         raise LowerscopeError(
-            "it is not a name with sizes",
+            _("it is not a name with sizes"),
             where=where,
-            todo="Write NAME=SIZE,SIZE, for example --sizes batch=1,7,64",
+            todo=_("Write NAME=SIZE,SIZE, for example --sizes batch=1,7,64"),
         )
     return match[1], tuple(_number(part, where) for part in parts)
 
@@ -120,11 +121,14 @@ def check_dimensions(
             raise _twice(dimension.name, where)
         if dimension.name not in names:
             raise LowerscopeError(
-                f"no input has a dimension called {dimension.name}",
+                _("no input has a dimension called {name}", name=dimension.name),
                 where=where,
-                todo=f"The inputs name {', '.join(names)}"
+                todo=_("The inputs name {names}", names=", ".join(names))
                 if names
-                else f"Name it in a shape, for example --input x={dimension.name},784:float32",
+                else _(
+                    "Name it in a shape, for example --input x={name},784:float32",
+                    name=dimension.name,
+                ),
             )
         _check_range(dimension, where)
         for size in dimension.sizes:
@@ -139,9 +143,15 @@ def check_size(dimension: Dimension, size: int, where: str) -> None:
     """Raise a `LowerscopeError` if `size` is outside of the range of `dimension`."""
     if not dimension.low <= size <= dimension.high:
         raise LowerscopeError(
-            f"{dimension.name} = {size} is outside {dimension.low}..{dimension.high}",
+            _(
+                "{name} = {size} is outside {low}..{high}",
+                name=dimension.name,
+                size=size,
+                low=dimension.low,
+                high=dimension.high,
+            ),
             where=where,
-            todo="Give a size in the range, or widen it with --dim",
+            todo=_("Give a size in the range, or widen it with --dim"),
         )
 
 
@@ -233,36 +243,49 @@ def _check_runs(dimensions: Sequence[Dimension]) -> None:
     for each in several:
         if len(each.sizes) > MOST_RUNS:
             raise LowerscopeError(
-                f"{len(each.sizes)} sizes are more than {MOST_RUNS}",
+                _(
+                    "{count} sizes are more than {most_runs}",
+                    count=len(each.sizes),
+                    most_runs=MOST_RUNS,
+                ),
                 where=f"--sizes {each.name}",
-                todo="Run at fewer of them at once",
+                todo=_("Run at fewer of them at once"),
             )
         if len(each.sizes) != len(several[0].sizes):
             raise LowerscopeError(
-                f"{each.name} has {len(each.sizes)} sizes to run at, and {several[0].name} has "
-                f"{len(several[0].sizes)}",
+                _(
+                    "{name} has {count} sizes to run at, and {name2} has {sizes}",
+                    name=each.name,
+                    count=len(each.sizes),
+                    name2=several[0].name,
+                    sizes=len(several[0].sizes),
+                ),
                 where="--sizes",
-                todo="Give as many of each, as run by run, or a single one for all runs",
+                todo=_("Give as many of each, as run by run, or a single one for all runs"),
             )
 
 
 def _check_range(dimension: Dimension, where: str) -> None:
     name, low, high = dimension.name, dimension.low, dimension.high
     if not EXTENT.fullmatch(name):
-        raise LowerscopeError(f"{name!r} is not a name", where=where, todo=_FORM)
+        raise LowerscopeError(_("{name!r} is not a name", name=name), where=where, todo=_FORM)
     if low < 1 or high > LARGEST:
         raise LowerscopeError(
-            f"{low}..{high} is not within 1..{LARGEST}", where=where, todo="Sizes start at 1"
+            _("{low}..{high} is not within 1..{largest}", low=low, high=high, largest=LARGEST),
+            where=where,
+            todo=_("Sizes start at 1"),
         )
     if low > high:
         raise LowerscopeError(
-            f"{low} is more than {high}", where=where, todo="Write the smaller size first"
+            _("{low} is more than {high}", low=low, high=high),
+            where=where,
+            todo=_("Write the smaller size first"),
         )
     if low == high:
         raise LowerscopeError(
-            f"the range has one size, {low}",
+            _("the range has one size, {low}", low=low),
             where=where,
-            todo=f"Write {low} in the shape in place of {name}",
+            todo=_("Write {low} in the shape in place of {name}", low=low, name=name),
         )
 
 
@@ -271,13 +294,17 @@ def _number(text: str, where: str) -> int:
         return int(text)
     except ValueError:
         raise LowerscopeError(
-            f"{text.strip()!r} is not a number", where=where, todo="Write whole numbers"
+            _("{text!r} is not a number", text=text.strip()),
+            where=where,
+            todo=_("Write whole numbers"),
         ) from None
 
 
 def _twice(name: str, where: str) -> LowerscopeError:
     return LowerscopeError(
-        f"the dimension {name} is given twice", where=where, todo="Leave one of them out"
+        _("the dimension {name} is given twice", name=name),
+        where=where,
+        todo=_("Leave one of them out"),
     )
 
 

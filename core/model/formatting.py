@@ -18,6 +18,7 @@ from lowerscope.core.model.run_records import (
     is_short_of_processors,
     times_as_fast,
 )
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.tuning_records import TunedFunction, TunedTime
 
 NONE = "–"
@@ -57,7 +58,7 @@ def durations_text(low: float, high: float) -> str:
     first, last = duration_text(low), duration_text(high)
     if first == last:
         return first
-    number, _, unit = first.partition(" ")
+    number, _sep, unit = first.partition(" ")
     return f"{number if last.endswith(f' {unit}') else first} – {last}"
 
 
@@ -102,11 +103,6 @@ def figure_text(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 block``, ``1,024 blocks``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def shape_text(shape: Iterable[object] | None, scalar: str = "scalar") -> str:
     """Return a shape: ``1×784``, ``(n + 1)×4``; `scalar` for no dimensions, empty for no shape."""
     if shape is None:
@@ -138,7 +134,12 @@ def claims_text(times: RunTimes) -> str:
     """
     parts = [*claims(times), *disturbances(times)]
     if times.compile_problem:
-        parts.append(f"torch.compile does not work: {times.compile_problem}")
+        parts.append(
+            _(
+                "torch.compile does not work: {compile_problem}",
+                compile_problem=times.compile_problem,
+            )
+        )
     parts.append(method_text(times))
     return "; ".join(parts)
 
@@ -155,7 +156,9 @@ def claims(times: RunTimes) -> list[str]:
     return [_claim(ours, other) for other in others]
 
 
-UNRELIABLE = "the times are unreliable: measure again when nothing else keeps the processors busy"
+UNRELIABLE = _(
+    "the times are unreliable: measure again when nothing else keeps the processors busy"
+)
 """Text in place of a ratio."""
 
 
@@ -169,29 +172,54 @@ def unreliable_text(times: RunTimes | None) -> str:
 def disturbances(times: RunTimes) -> Iterator[str]:
     """Yield the other uses of the processors during the measurement."""
     if is_disturbed(times):
-        yield f"measured while the engine worked ({times.disturbed:.0%} of the time)"
+        yield _(
+            "measured while the engine worked ({disturbed:.0%} of the time)",
+            disturbed=times.disturbed,
+        )
     elif is_short_of_processors(times):
-        used = f"{times.others:.1f} of the {times.processors} processors"
-        yield f"other programs used {used} meanwhile"
+        used = _(
+            "{others:.1f} of the {processors} processors",
+            others=times.others,
+            processors=times.processors,
+        )
+        yield _("other programs used {used} meanwhile", used=used)
     for each in held_up(times):
-        yield f"{each.side} was held up: its fastest call took {duration_text(each.fastest)}"
+        yield _(
+            "{side} was held up: its fastest call took {fastest}",
+            side=each.side,
+            fastest=duration_text(each.fastest),
+        )
 
 
 def compiled_text(times: RunTimes) -> str:
     """Return the time of ``torch.compile``, or why it has none; empty if not requested."""
     if times.compile_problem:
-        return f"torch.compile does not work: {times.compile_problem}"
+        return _(
+            "torch.compile does not work: {compile_problem}", compile_problem=times.compile_problem
+        )
     return ", ".join(_side_text(each) for each in times.sides if each.side == "torch.compile")
 
 
 def method_text(times: RunTimes) -> str:
     """Return the method of the measurement: the number of calls, and of threads."""
     ours = times.sides[0]
-    calls = "1 call" if ours.repeats == 1 else f"{ours.repeats} calls"
-    spread = "quarters" if ours.repeats >= FEW else "extremes"
-    together = len({each.machine for each in times.sides}) == 1
-    by_turns = ", by turns" if len(times.sides) > 1 and together else ""
-    found = f"median and {spread} of {calls} after {times.warm_up}{by_turns}"
+    found = (
+        _n(
+            "median and quarters of {count} call after {warm_up}",
+            "median and quarters of {count} calls after {warm_up}",
+            ours.repeats,
+            warm_up=times.warm_up,
+        )
+        if ours.repeats >= FEW
+        else _n(
+            "median and extremes of {count} call after {warm_up}",
+            "median and extremes of {count} calls after {warm_up}",
+            ours.repeats,
+            warm_up=times.warm_up,
+        )
+    )
+    if len(times.sides) > 1 and len({each.machine for each in times.sides}) == 1:
+        found = _("{method}, by turns", method=found)
     return f"{found}; {_threads_text(times)}"
 
 
@@ -207,22 +235,45 @@ def _side_text(side: SideTimes) -> str:
 
 def _claim(ours: SideTimes, other: SideTimes) -> str:
     if ours.machine != other.machine:
-        return f"{ours.side} ran on {ours.machine} and {other.side} here, so neither is the faster"
+        return _(
+            "{side} ran on {machine} and {side2} here, so neither is the faster",
+            side=ours.side,
+            machine=ours.machine,
+            side2=other.side,
+        )
     ratio = times_as_fast(ours, other)
     if ratio is None:
-        return f"no difference between {ours.side} and {other.side} can be told"
+        return _(
+            "no difference between {side} and {side2} can be told", side=ours.side, side2=other.side
+        )
     if ratio >= 1:
-        return f"{ours.side} is {ratio_text(ratio)} as fast as {other.side}"
-    return f"{other.side} is {ratio_text(1 / ratio)} as fast as {ours.side}"
+        return _(
+            "{side} is {ratio} as fast as {side2}",
+            side=ours.side,
+            ratio=ratio_text(ratio),
+            side2=other.side,
+        )
+    return _(
+        "{side} is {ratio} as fast as {side2}",
+        side=other.side,
+        ratio=ratio_text(1 / ratio),
+        side2=ours.side,
+    )
 
 
 def _threads_text(times: RunTimes) -> str:
     counts = {side.threads for side in times.sides}
     if len(counts) == 1 and None not in counts:
         (count,) = counts
-        return "1 thread" if count == 1 else f"{count} threads"
+        assert count is not None
+        return _n("{count} thread", "{count} threads", count)
     return ", ".join(
-        f"{side.side} with {side.threads} threads"
+        _n(
+            "{side} with {count} thread",
+            "{side} with {count} threads",
+            side.threads,
+            side=side.side,
+        )
         for side in times.sides
         if side.threads is not None
     )
@@ -231,20 +282,19 @@ def _threads_text(times: RunTimes) -> str:
 # --- Verdicts in words, each with the role of its colour, for the window and reports ---
 
 _WORDS: Mapping[OutputVerdict, tuple[str, str, str]] = {
-    "match": ("✓ matches", "", "right"),
-    "differ": ("✕ differs", "from ", "wrong"),
-    "inconclusive": ("? inconclusive", "", "unsure"),
-    "not-comparable": ("– not comparable", "", "quiet"),
-    "no-reference": ("– no reference", "", "quiet"),
+    "match": (_("✓ matches"), _("✓ matches {reference}"), "right"),
+    "differ": (_("✕ differs"), _("✕ differs from {reference}"), "wrong"),
+    "inconclusive": (_("? inconclusive"), "", "unsure"),
+    "not-comparable": (_("– not comparable"), "", "quiet"),
+    "no-reference": (_("– no reference"), "", "quiet"),
 }
-"""Mark and word, the preposition before the reference, and the role."""
+"""Mark and word, the same with the reference, and the role."""
 
 
 def verdict_words(verdict: OutputVerdict, reference: str = "") -> tuple[str, str]:
     """Return words and role: ``("✓ matches", "right")``, or ``✕ differs from torch``."""
-    words, link, role = _WORDS[verdict]
-    is_named = reference and verdict in ("match", "differ")
-    return f"{words} {link}{reference}" if is_named else words, role
+    words, named, role = _WORDS[verdict]
+    return named.format(reference=reference) if reference and named else words, role
 
 
 def status_words(status: NodeStatus) -> tuple[str, str]:
@@ -254,4 +304,4 @@ def status_words(status: NodeStatus) -> tuple[str, str]:
 
 def not_finite_text(count: int) -> str:
     """Return how many elements are NaN or infinite: ``3 not finite``; empty for none."""
-    return f"{count:,} not finite" if count else ""
+    return _("{count:,} not finite", count=count) if count else ""

@@ -9,10 +9,12 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.model.texts import _
+
 
 def name_of(entity: str) -> str:
     """Return an id without its kind: ``linear0`` of ``fx:linear0``, ``lv1`` of a binding."""
-    kind, _, name = entity.partition(":")
+    kind, _sep, name = entity.partition(":")
     if kind == "torch":
         return Path(name).name
     return name.partition("/")[2] or name if kind == "relax" else name
@@ -25,14 +27,14 @@ STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
 STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
 
 FAMILY_NAMES = {
-    "dense": "Conv, dense",
+    "dense": _("Conv, dense"),
     "attention": "Attention",
     "activation": "Activation",
     "normalisation": "Normalisation",
     "pooling": "Pooling",
     "elementwise": "Elementwise",
     "reduction": "Reduction",
-    "shape": "Shape, data",
+    "shape": _("Shape, data"),
     "": "Other",
 }
 """Names of operator families; an operator of none of them has the family ``""``."""
@@ -71,7 +73,7 @@ WHOLE = (1e9, 1e9)
 """Width and height that every graph fits: all modules and fused functions are expanded."""
 
 _BADGES = STRATEGY_LETTERS | STATUS_MARKS
-_HEADERS = {"group": "module", "fused": "fused function"}
+_HEADERS = {"group": "module", "fused": _("fused function")}
 
 
 def described(operator: str, rows: tuple[tuple[str, str], ...]) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _, _n
 
 _LONGEST = 24
 """Maximum characters of a target that has no shorter name."""
@@ -43,17 +44,22 @@ class TargetRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def vector_text(record: TargetRecord) -> str:
     """Return the width of vectors in words: ``512 bits, 16 float32, 32 registers``."""
-    return f"{record.vector_bits} bits, {record.lanes} float32, {record.registers} registers"
+    return _(
+        "{vector_bits} bits, {lanes} float32, {registers} registers",
+        vector_bits=record.vector_bits,
+        lanes=record.lanes,
+        registers=record.registers,
+    )
 
 
 def target_line(record: TargetRecord) -> str:
     """Return a description of a target on one line."""
     parts = [
         f"{record.architecture} {record.cpu}",
-        f"vectors of {vector_text(record)}",
-        f"{record.threads} {'thread' if record.threads == 1 else 'threads'}",
-        ", ".join(record.features) or "no more features",
-        record.hindrance or "runs here",
+        _("vectors of {record}", record=vector_text(record)),
+        _n("{count} thread", "{count} threads", record.threads),
+        ", ".join(record.features) or _("no more features"),
+        record.hindrance or _("runs here"),
     ]
     return "; ".join(parts)
 
@@ -82,9 +88,6 @@ TRACKER_PORT = 9190
 
 TIMEOUT = 60.0
 """Default timeout of one answer of another machine, in seconds."""
-
-SERVER_HELP = "python -m tvm.exec.rpc_server --tracker {tracker} --key {key}"
-"""Command that starts a server; see `str.format`."""
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,18 +148,23 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
         return None
     if not tracker or not key:
         raise LowerscopeError(
-            "a key needs a tracker" if key else "a tracker needs the key of its servers",
+            _("a key needs a tracker") if key else _("a tracker needs the key of its servers"),
             where="--key" if key else "--tracker",
-            todo="Give both: --tracker HOST:PORT --key KEY",
+            todo=_("Give both: --tracker HOST:PORT --key KEY"),
         )
     host, port = tracker_address(tracker)
     if not 0 < timeout < float("inf"):
         raise LowerscopeError(
-            f"{timeout:g} is not a number of seconds",
+            _("{timeout:g} is not a number of seconds", timeout=timeout),
             where="--remote-timeout",
-            todo=f"Write how long one answer may take, such as {TIMEOUT:g}",
+            todo=_("Write how long one answer may take, such as {timeout:g}", timeout=TIMEOUT),
         )
     return Remote(tracker=f"{host}:{port}", key=key, timeout=timeout)
+
+
+def server_command(remote: Remote) -> str:
+    """Return the command that starts a server for the tracker and key of `remote`."""
+    return f"python -m tvm.exec.rpc_server --tracker {remote.tracker} --key {remote.key}"
 
 
 def tracker_address(text: str) -> tuple[str, int]:
@@ -170,59 +178,39 @@ def tracker_address(text: str) -> tuple[str, int]:
     number = int(port[:9]) if port.isascii() and port.isdigit() else 0
     if not host or any(each.isspace() for each in host) or not 0 < number < 2**16:
         raise LowerscopeError(
-            f"{text!r} is not the address of a tracker",
+            _("{text!r} is not the address of a tracker", text=text),
             where="--tracker",
-            todo=f"Write HOST:PORT, such as 192.168.1.5:{TRACKER_PORT}",
+            todo=_(
+                "Write HOST:PORT, such as 192.168.1.5:{tracker_port}", tracker_port=TRACKER_PORT
+            ),
         )
     return host, number
 
 
 def key_text(known: ServerKey) -> str:
     """Return a key of a tracker in words: ``rasp4: 2 servers, 1 free``."""
-    servers = "1 server" if known.servers == 1 else f"{known.servers} servers"
-    waiting = f", {known.waiting} waiting for one" if known.waiting else ""
-    return f"{known.key}: {servers}, {known.free} free{waiting}"
+    parts = [
+        _n("{count} server", "{count} servers", known.servers),
+        _("{count} free", count=known.free),
+    ]
+    if known.waiting:
+        parts.append(_("{count} waiting for one", count=known.waiting))
+    return f"{known.key}: {', '.join(parts)}"
 
 
 def machine_text(state: RemoteState) -> str:
     """Return the known properties of the machine of a key in words."""
     machine = state.machine
     if machine is None:
-        return "all of its servers are at work for others"
+        return _("all of its servers are at work for others")
     threads = "" if machine.threads is None else f", {machine.threads} threads"
     if not machine.target:
-        return f"{machine.address}{threads}; it does not say what processor it has"
+        return _(
+            "{address}{threads}; it does not say what processor it has",
+            address=machine.address,
+            threads=threads,
+        )
     return f"{machine.address}, {machine.triple} {machine.cpu}{threads}; target {machine.target}"
-
-
-def usable_processors() -> frozenset[int]:
-    """Return the numbers of the processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
-
-
-MACHINE = len(usable_processors())
-"""Number of processors that this process may use."""
-
-SETTINGS = {
-    # TVM counts half of the processors on x86, as if each were a hardware thread of a pair, and
-    # never exceeds its first count.
-    "TVM_NUM_THREADS": str(MACHINE),
-    # torch's threads spin for milliseconds while they wait for each other. When another process
-    # takes a processor, this made ResNet-18 take 900 ms instead of 25; so they sleep earlier.
-    "GOMP_SPINCOUNT": "20000",
-    # TVM's threads spin for 150 ms after each call, and block a processor meanwhile: a convolution
-    # of torch took 16 ms instead of 0.15 beside them. With this it is 1.5 ms, which is longer than
-    # a model's pause between two parallel loops.
-    "TVM_THREAD_POOL_SPIN_COUNT": "3000",
-}
-
-
-def prepare() -> None:
-    """Set variables that the user has not set; takes effect if torch and TVM are imported later."""
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
 
 
 def processor_name() -> str:
@@ -268,11 +256,11 @@ def parse_bytes(text: str) -> int:
     """
     found = _TEXT.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no amount of memory, such as 3GB")
+        raise ValueError(_("{text!r} is no amount of memory, such as 3GB", text=text))
     step = 1024 if (found["kind"] or "").lower() == "ib" else 1000
     number = float(found["number"]) * step ** " kmgt".index(found["unit"].lower() or " ")
     if number > _MOST:
-        raise ValueError(f"{text.strip()[:40]} is more than any machine has")
+        raise ValueError(_("{text} is more than any machine has", text=text.strip()[:40]))
     return int(number)
 
 
@@ -284,5 +272,5 @@ def parse_limit(text: str) -> int:
     """
     number = parse_bytes(text)
     if number < LEAST:
-        raise ValueError(f"torch and TVM need {bytes_text(LEAST)} at least")
+        raise ValueError(_("torch and TVM need {least} at least", least=bytes_text(LEAST)))
     return number

@@ -14,6 +14,7 @@ import msgspec
 from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
 
 Section = Literal["translate", "passes", "schedule", "build", "run"]
 """Section of the list of steps: FX nodes translated, the recipe's passes, the primitives of the
@@ -139,8 +140,18 @@ class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     def line(self) -> str:
         """Return it in words."""
-        apart = "" if self.largest is None else f", by {error_text(self.largest)} at most"
-        return f"values of {self.name}: {self.different:,} of {self.count:,} differ{apart}"
+        apart = (
+            ""
+            if self.largest is None
+            else _(", by {largest} at most", largest=error_text(self.largest))
+        )
+        return _(
+            "values of {name}: {different:,} of {count:,} differ{apart}",
+            name=self.name,
+            different=self.different,
+            count=self.count,
+            apart=apart,
+        )
 
 
 class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lowerscope.core.model.texts import _
+
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """One problem as it is shown on the command line and in the Problems pane."""
@@ -18,7 +20,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     todo: str = ""  # what to do next, one line
     # Machine-readable kind, which the window reacts to with more than text: ``"choose-entry"``
     # (``choices`` are the entries to offer), ``"give-inputs"`` (``choices`` are the names of the
-    # inputs), ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
+    # inputs), ``"change-inputs"`` (the model fails on them; ``choices`` likewise), ``"give-args"``
+    # (``choices`` is an example of the entry's arguments, as JSON),
     # ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
     # importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs code when it
     # is opened), ``"unseen"`` (``choices`` are files that have to be shown before they run),
@@ -68,7 +71,9 @@ def _readable(text: str) -> str:
     text = _LONG_WORD.sub(r"\1…", text)
     if len(text) <= _LONGEST:
         return text
-    return f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+    return _(
+        "{text}… ({count:,} more characters)", text=text[:_LONGEST], count=len(text) - _LONGEST
+    )
 
 
 def _shortened(details: str) -> str:
@@ -76,7 +81,10 @@ def _shortened(details: str) -> str:
     lines = details.splitlines()
     if len(lines) > _MOST_LINES:
         half = _MOST_LINES // 2
-        left_out = f"… {len(lines) - 2 * half:,} more lines: run the code in Python to see them …"
+        left_out = _(
+            "… {count:,} more lines: run the code in Python to see them …",
+            count=len(lines) - 2 * half,
+        )
         lines = [*lines[:half], left_out, *lines[-half:]]
     elif len(details) <= _LONGEST:
         return details
@@ -111,8 +119,9 @@ class LowerscopeError(Exception):
 
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names in one line, as in ``a, b and 3 more``."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    shown = ", ".join(names[:most])
+    more = len(names) - most
+    return _("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 
 
 def error_of(problem: Problem) -> LowerscopeError:
@@ -143,18 +152,18 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 _OF_THE_SYSTEM = {
-    errno.ENOSPC: "Make room on the disk",
-    errno.EDQUOT: "Make room on the disk",
-    errno.EFBIG: "Allow larger files",
-    errno.EROFS: "Choose a place that can be written to",
-    errno.EACCES: "Check its permissions",
-    errno.EPERM: "Check its permissions",
-    errno.EISDIR: "Move the folder out of the way: a file belongs there",
-    errno.ENOTDIR: "Move the file out of the way: a folder belongs there",
-    errno.EEXIST: "Move what is there out of the way",
-    errno.ENOTEMPTY: "Move the folder out of the way: a file belongs there",
-    errno.EMFILE: "Close files that the code has opened",
-    errno.EBADF: "Close only what the code itself has opened",
+    errno.ENOSPC: _("Make room on the disk"),
+    errno.EDQUOT: _("Make room on the disk"),
+    errno.EFBIG: _("Allow larger files"),
+    errno.EROFS: _("Choose a place that can be written to"),
+    errno.EACCES: _("Check its permissions"),
+    errno.EPERM: _("Check its permissions"),
+    errno.EISDIR: _("Move the folder out of the way: a file belongs there"),
+    errno.ENOTDIR: _("Move the file out of the way: a folder belongs there"),
+    errno.EEXIST: _("Move what is there out of the way"),
+    errno.ENOTEMPTY: _("Move the folder out of the way: a file belongs there"),
+    errno.EMFILE: _("Close files that the code has opened"),
+    errno.EBADF: _("Close only what the code itself has opened"),
 }
 
 
@@ -162,9 +171,9 @@ def problem_of_system(error: BaseException) -> Problem | None:
     """Return the problem of a file that the system cannot read or write, if that is the error."""
     if not isinstance(error, OSError) or error.errno not in _OF_THE_SYSTEM:
         return None
-    reason = "a file of Lowerscope was closed" if error.errno == errno.EBADF else error.strerror
+    reason = _("a file of Lowerscope was closed") if error.errno == errno.EBADF else error.strerror
     return Problem(
-        what=f"a file cannot be read or written: {reason}",
+        what=_("a file cannot be read or written: {reason}", reason=reason),
         where=str(error.filename2 or error.filename or ""),
         todo=_OF_THE_SYSTEM[error.errno],
     )

@@ -54,6 +54,7 @@ from lowerscope.core.model.snapshot import (
     ValuesRecord,
     View,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
 from lowerscope.core.model.why import FusionAnswer
 
@@ -141,7 +142,7 @@ class SnapshotQuery(Query[Snapshot], frozen=True):
 
     recipe: Recipe
     metrics: TextMetrics
-    doing = "lowering the model"
+    doing = _("lowering the model")
 
 
 class TextQuery(Query[TextRecord], frozen=True):
@@ -158,7 +159,7 @@ class TextQuery(Query[TextRecord], frozen=True):
     moment: Moment | None = None
     cached_first = True
     lane = "light"
-    doing = "printing a function"
+    doing = _("printing a function")
 
     @property
     def child(self) -> Role:
@@ -175,7 +176,7 @@ class FunctionTextsQuery(Query[tuple[TextRecord, ...]], frozen=True):
     moment: Moment | None = None
     cached_first = True
     lane = "light"
-    doing = "printing functions"
+    doing = _("printing functions")
 
     @property
     def child(self) -> Role:
@@ -187,7 +188,7 @@ class CatalogueQuery(Query[tuple[PassType, ...]], frozen=True):
 
     recipe: Recipe
     lane = "light"
-    doing = "listing the passes"
+    doing = _("listing the passes")
 
 
 class FunctionsQuery(Query[tuple[FunctionRecord, ...]], frozen=True):
@@ -197,7 +198,7 @@ class FunctionsQuery(Query[tuple[FunctionRecord, ...]], frozen=True):
     moment: Moment
     cached_first = True
     lane = "light"
-    doing = "listing functions"
+    doing = _("listing functions")
 
     @property
     def child(self) -> Role:
@@ -219,7 +220,7 @@ class GraphQuery(Query[GraphRecord], frozen=True):
     fits: tuple[float, float] = FITS
     cached_first = True
     lane = "light"
-    doing = "drawing a graph"
+    doing = _("drawing a graph")
 
     @property
     def child(self) -> Role:
@@ -234,7 +235,7 @@ class DifferenceQuery(Query[DifferenceRecord], frozen=True):
     new: ComparedModule
     cached_first = True
     lane = "light"
-    doing = "comparing two modules"
+    doing = _("comparing two modules")
 
     @property
     def child(self) -> Role:
@@ -250,7 +251,7 @@ class CodeDifferenceQuery(Query[DifferenceRecord], frozen=True):
     name: str
     view: Literal["llvm", "asm"] = "llvm"
     runs_on = "worker"
-    doing = "compiling a function before and after a step"
+    doing = _("compiling a function before and after a step")
 
 
 class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
@@ -262,7 +263,7 @@ class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
     function: str = "main"
     cached_first = True
     lane = "light"
-    doing = "comparing two graphs"
+    doing = _("comparing two graphs")
 
     @property
     def child(self) -> Role:
@@ -277,7 +278,7 @@ class ValuesQuery(Query[ValuesRecord], frozen=True):
     name: str
     cached_first = True
     lane = "light"
-    doing = "reading a tensor"
+    doing = _("reading a tensor")
 
 
 class SaveValuesQuery(Query[str], frozen=True):
@@ -286,7 +287,7 @@ class SaveValuesQuery(Query[str], frozen=True):
     recipe: Recipe
     name: str
     file: str
-    doing = "saving a tensor"
+    doing = _("saving a tensor")
 
 
 class TranslationQuery(Query[NodeTranslation], frozen=True):
@@ -296,7 +297,7 @@ class TranslationQuery(Query[NodeTranslation], frozen=True):
     node: str
     cached_first = True
     lane = "light"
-    doing = "looking up a translation"
+    doing = _("looking up a translation")
 
 
 class WhyFusedQuery(Query[FusionAnswer], frozen=True):
@@ -308,7 +309,7 @@ class WhyFusedQuery(Query[FusionAnswer], frozen=True):
     recipe: Recipe
     one: str
     other: str
-    doing = "explaining the fusion"
+    doing = _("explaining the fusion")
 
 
 class WriteRuleQuery(Query[SourceLine], frozen=True):
@@ -317,7 +318,7 @@ class WriteRuleQuery(Query[SourceLine], frozen=True):
     recipe: Recipe
     node: str
     file: str
-    doing = "writing a rule"
+    doing = _("writing a rule")
 
 
 class BuildStepsQuery(Query[tuple[PassRecord, ...]], frozen=True):
@@ -325,7 +326,7 @@ class BuildStepsQuery(Query[tuple[PassRecord, ...]], frozen=True):
 
     recipe: Recipe
     runs_on = "worker"
-    doing = "compiling the model"
+    doing = _("compiling the model")
 
 
 class TouchingStepsQuery(Query[tuple[int, ...]], frozen=True):
@@ -333,7 +334,7 @@ class TouchingStepsQuery(Query[tuple[int, ...]], frozen=True):
 
     recipe: Recipe
     entities: tuple[str, ...]
-    doing = "looking for the steps that change a node"
+    doing = _("looking for the steps that change a node")
 
 
 # --- schedules -----------------------------------------------------------------------------------
@@ -350,7 +351,7 @@ class ScheduleQuery(Query[ScheduleRecord], frozen=True):
     index: int | None = None
     cached_first = True
     lane = "light"
-    doing = "applying a schedule"
+    doing = _("applying a schedule")
 
 
 class MovesQuery(Query[tuple[Move, ...]], frozen=True):
@@ -362,7 +363,7 @@ class MovesQuery(Query[tuple[Move, ...]], frozen=True):
     chosen: tuple[Reference, ...] = ()
     cached_first = True
     lane = "light"
-    doing = "listing legal primitives"
+    doing = _("listing legal primitives")
 
 
 class ByRuleQuery(Query[ByRule], frozen=True):
@@ -371,14 +372,14 @@ class ByRuleQuery(Query[ByRule], frozen=True):
     recipe: Recipe
     function: str
     lane = "light"
-    doing = "scheduling by rule"
+    doing = _("scheduling by rule")
 
 
 class RulesQuery(Query[tuple[RuledFunction, ...]], frozen=True):
     """The outcome of the rules for each function that the model has before it is scheduled."""
 
     recipe: Recipe
-    doing = "scheduling the model by rules"
+    doing = _("scheduling the model by rules")
 
 
 class ScheduleProgramQuery(Query[str], frozen=True):
@@ -386,7 +387,7 @@ class ScheduleProgramQuery(Query[str], frozen=True):
 
     schedule: Schedule
     lane = "light"
-    doing = "writing a schedule as Python"
+    doing = _("writing a schedule as Python")
 
 
 class WorkQuery(Query[Work], frozen=True):
@@ -396,7 +397,7 @@ class WorkQuery(Query[Work], frozen=True):
     function: str
     cached_first = True
     lane = "light"
-    doing = "counting operations"
+    doing = _("counting operations")
 
 
 class PeaksQuery(Query[Peaks], frozen=True):
@@ -409,7 +410,7 @@ class PeaksQuery(Query[Peaks], frozen=True):
     recipe: Recipe
     again: bool = False
     runs_on = "worker"
-    doing = "measuring the machine"
+    doing = _("measuring the machine")
     has_own_job = True
 
 
@@ -420,7 +421,7 @@ class MeasureQuery(Query[Measured], frozen=True):
     function: str
     index: int | None = None
     runs_on = "worker"
-    doing = "measuring a function"
+    doing = _("measuring a function")
     has_own_job = True
 
 
@@ -435,7 +436,7 @@ class CheckQuery(Query[Checked], frozen=True):
     index: int | None = None
     seconds: float = 30.0
     runs_on = "worker"
-    doing = "checking a schedule"
+    doing = _("checking a schedule")
     has_own_job = True
 
 
@@ -458,7 +459,7 @@ class TuneStateQuery(Query[TuneState], frozen=True):
 
     runs_on = "worker"
     lane = "light"
-    doing = "reading the state of the tuning"
+    doing = _("reading the state of the tuning")
     has_own_job = True
 
 
@@ -468,7 +469,7 @@ class PauseTuningQuery(Query[TuneState], frozen=True):
     paused: bool
     runs_on = "worker"
     lane = "light"
-    doing = "pausing the tuning"
+    doing = _("pausing the tuning")
     has_own_job = True
 
 
@@ -481,7 +482,7 @@ class TargetsQuery(Query[tuple[TargetRecord, ...]], frozen=True):
     texts: tuple[str, ...] = ()
     threads: int = 0
     lane = "light"
-    doing = "reading targets"
+    doing = _("reading targets")
     has_own_job = True
 
 
@@ -490,7 +491,7 @@ class RemoteQuery(Query[RemoteState], frozen=True):
 
     remote: Remote
     runs_on = "worker"
-    doing = "querying another machine"
+    doing = _("querying another machine")
     has_own_job = True
 
 
@@ -508,7 +509,7 @@ class RunQuery(Query[RunRecord], frozen=True):
     part: RunPart = "all"
     before: RunRecord | None = None
     runs_on = "worker"
-    doing = "running the model"
+    doing = _("running the model")
     has_own_job = True
 
 
@@ -517,7 +518,7 @@ class VariantTimesQuery(Query[tuple[tuple[RunTimes, ...], ...]], frozen=True):
 
     recipes: tuple[Recipe, ...]
     runs_on = "worker"
-    doing = "timing variants of the model"
+    doing = _("timing variants of the model")
     has_own_job = True
 
 
@@ -527,7 +528,7 @@ class AgreementQuery(Query[AgreementRecord], frozen=True):
     recipe: Recipe
     path: str
     runs_on = "worker"
-    doing = "running a set of inputs"
+    doing = _("running a set of inputs")
     has_own_job = True
 
 
@@ -555,7 +556,7 @@ class ComparisonQuery(Query[Comparison], frozen=True):
     recipe: Recipe
     place: TensorPlace
     runs_on = "worker"
-    doing = "comparing a tensor"
+    doing = _("comparing a tensor")
 
 
 class WindowQuery(Query[Window], frozen=True):
@@ -573,7 +574,7 @@ class WindowQuery(Query[Window], frozen=True):
     columns: int = 0
     cells: int = 256
     runs_on = "worker"
-    doing = "reading a tensor"
+    doing = _("reading a tensor")
 
 
 class SaveRunValuesQuery(Query[str], frozen=True):
@@ -587,7 +588,7 @@ class SaveRunValuesQuery(Query[str], frozen=True):
     file: str
     side: Saved = "tvm"
     runs_on = "worker"
-    doing = "saving a tensor"
+    doing = _("saving a tensor")
 
 
 class RunStepQuery(Query[RunStep], frozen=True):
@@ -600,4 +601,4 @@ class RunStepQuery(Query[RunStep], frozen=True):
     call: int
     lines: tuple[int, int] = (0, 0)
     runs_on = "worker"
-    doing = "reading a call"
+    doing = _("reading a call")

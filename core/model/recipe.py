@@ -454,6 +454,7 @@ class WindowLayout(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = ""  # key of the current mode; empty in earlier versions
     widths: dict[str, dict[str, int]] = {}  # of the panes, by mode and by name
     closed: tuple[str, ...] = ()  # panes at the side that were closed
+    pinned: bool = False  # whether the inspector stays without a selection
     drawer: int = 0  # height of the drawer
     selection: tuple[str, ...] = ()  # ids of the selection
 

@@ -60,7 +60,7 @@ def side_times(side: str, seconds: Sequence[float], threads: int | None) -> Side
     times = sorted(each * 1000 for each in seconds)
     low, high = times[0], times[-1]
     if len(times) >= FEW:
-        low, _, high = statistics.quantiles(times, n=4, method="inclusive")
+        low, _other, high = statistics.quantiles(times, n=4, method="inclusive")
     return SideTimes(
         side=side,
         milliseconds=statistics.median(times),
@@ -148,7 +148,7 @@ LEAST = 3
 MOST = 100_000
 """Upper bound on the number of calls."""
 
-MEASURING = "Measuring"
+MEASURING = _("Measuring")
 """Prefix of the progress text of a run while it is measured."""
 
 
@@ -174,9 +174,9 @@ def check_measuring(measuring: Measuring) -> Measuring:
     ):
         if not least <= number <= MOST:
             raise LowerscopeError(
-                f"{number} is not a number of calls",
+                _("{number} is not a number of calls", number=number),
                 where=option,
-                todo=f"Write a number from {least} to {MOST}",
+                todo=_("Write a number from {least} to {most}", least=least, most=MOST),
             )
     return measuring
 
@@ -259,7 +259,7 @@ FAILING: tuple[OutputVerdict, ...] = ("differ", "inconclusive")
 KEEP = 1_000_000_000
 """Default limit on the cached values of a run, in bytes."""
 
-NOT_THERE = _("Values and times of single nodes are there for runs on this machine only.")
+NOT_THERE = _("Values and times of single nodes are available for runs on this machine only.")
 """Message on values of a run on another machine."""
 
 RunPart = Literal["all", "verdict", "times"]
@@ -536,5 +536,5 @@ def call_name(callee: str, nodes: Sequence[str]) -> str:
 
 def parts_of_name(name: str) -> tuple[str, tuple[str, ...]]:
     """Return the callee and the ids of the nodes from a label of `call_name`."""
-    callee, _, computed = name.removesuffix(")").partition(" (")
+    callee, _sep, computed = name.removesuffix(")").partition(" (")
     return callee, tuple(f"fx:{each}" for each in computed.split(", ")) if computed else ()

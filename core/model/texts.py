@@ -17,13 +17,21 @@ LANGUAGES = {"en": "English", "zh_CN": "中文"}
 
 def _catalogue() -> NullTranslations:
     """Return the catalogue of the language; without one, texts stay in English."""
-    chosen = os.environ.get(VARIABLE)
-    return translation(
-        "lowerscope", CATALOGUES, languages=[chosen] if chosen else None, fallback=True
-    )
+    names = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
+    wanted = os.environ.get(VARIABLE) or next(filter(None, map(os.environ.get, names)), "en")
+    # The first of several: that of the second is not preferred to English.
+    first = wanted.partition(":")[0]
+    return translation("lowerscope", CATALOGUES, languages=[first], fallback=True)
 
 
 _texts = _catalogue()
+
+
+def set_language(code: str) -> None:
+    """Set the language of this process, before it imports what has texts, and of its children."""
+    global _texts
+    os.environ[VARIABLE] = code
+    _texts = _catalogue()
 
 
 def language() -> str:

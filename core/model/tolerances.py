@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
 
 
 class Tolerance(msgspec.Struct, frozen=True):
@@ -59,19 +60,21 @@ def parse_number(text: str, what: str) -> float:
         value = math.nan
     if math.isnan(value):
         raise LowerscopeError(
-            f"{text.strip() or 'nothing'!r} is not a number",
+            _("{text!r} is not a number", text=text.strip() or "nothing"),
             where=what,
-            todo="Write for example 1e-4, or 0 for equal",
+            todo=_("Write for example 1e-4, or 0 for equal"),
         )
     if value < 0 or math.isinf(value):
         raise LowerscopeError(
-            f"{text.strip()} is not a distance", where=what, todo="Write a number from 0 on"
+            _("{text} is not a distance", text=text.strip()),
+            where=what,
+            todo=_("Write a number from 0 on"),
         )
     if what == "rtol" and value >= 1:
         raise LowerscopeError(
-            f"with {text.strip()} a zero would count as equal to any number",
+            _("with {text} a zero would count as equal to any number", text=text.strip()),
             where=what,
-            todo="Write a number below 1, such as 1e-4",
+            todo=_("Write a number below 1, such as 1e-4"),
         )
     return value
 
@@ -83,14 +86,16 @@ def parse_tolerances(texts: Iterable[str]) -> Tolerances:
     """
     found = Tolerances()
     for text in texts:
-        dtype, _, numbers = text.partition("=")
+        dtype, _sep, numbers = text.partition("=")
         parts = numbers.split(",")
         where = f"--tolerance {text}"
         if dtype.strip() not in DTYPES or len(parts) != 2:
             raise LowerscopeError(
-                f"it is not DTYPE=RTOL,ATOL with a dtype of {', '.join(DTYPES)}",
+                _("it is not DTYPE=RTOL,ATOL with a dtype of {dtypes}", dtypes=", ".join(DTYPES)),
                 where=where,
-                todo="Write for example --tolerance float32=1e-4,1e-5; integers have to be equal",
+                todo=_(
+                    "Write for example --tolerance float32=1e-4,1e-5; integers have to be equal"
+                ),
             )
         try:
             rtol, atol = map(parse_number, parts, ("rtol", "atol"))

@@ -26,6 +26,7 @@ from lowerscope.core.ir.relax import (
 )
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.module_steps import BindingEffect
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.recording import PassRun
 
 _CALL_TIR = "relax.call_tir"
@@ -189,7 +190,7 @@ def _passed(call: Any) -> list[Any]:
     """Return the arguments that a call passes, those of ``call_tir`` flattened."""
     arguments = list(call.args)
     if isinstance(call.op, ir.Op) and call.op.name == _CALL_TIR:
-        _, given, *more = arguments
+        _other, given, *more = arguments
         return [*(given.fields if type(given) is relax.Tuple else [given]), *more]
     return arguments
 
@@ -240,7 +241,7 @@ def bindings_by_name(
     walked = walked or Bindings()
     if before.same_as(after) or _variables(walked.of(before)) == _variables(walked.of(after)):
         return frozenset()
-    old, _, pairs = _paired(before, after, fused_groups(before, after))
+    old, _other, pairs = _paired(before, after, fused_groups(before, after))
     known = set(pairs.found)
     pairs.by_name()
     return frozenset(each for index in pairs.found.keys() - known for each in old[index].ids)
@@ -269,7 +270,7 @@ def fused_groups(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
 
     Equal groups become one function, named after one of them.
     """
-    old, kept = dict(relax_functions(before)), {name for name, _ in relax_functions(after)}
+    old, kept = dict(relax_functions(before)), {name for name, _other in relax_functions(after)}
     if old.keys() <= kept:
         return frozenset()
     prim_funcs = prim_funcs_of(after)
@@ -443,7 +444,7 @@ def follow(
         if run.after.same_as(run.before):
             now = replace(now, step={})
         else:
-            known = {function for function, _ in relax_functions(run.before)}
+            known = {function for function, _other in relax_functions(run.before)}
             matches = match_bindings(run.before, run.after, walked)
             became, in_main = now.after(matches)
             fates = {**now.fates, **_fates_in(run, now.became, became, known)}
@@ -462,7 +463,7 @@ def _fates_in(
             text = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
             fates[entity] = BindingEffect(text=text, step=run.step)
         elif groups := [group for each in found if (group := _function_of(each)) not in known]:
-            text = f"fused into {groups[0]} by {name}"
+            text = _("fused into {group} by {name}", group=groups[0], name=name)
             fates[entity] = BindingEffect(text=text, step=run.step, gone=False)
     return fates
 

@@ -31,6 +31,7 @@ from lowerscope.core.model.recipe import BIND_PARAMS, OptionValue
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import OptionKind, PassOption, PassType, SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
@@ -242,7 +243,11 @@ def _option(name: str, parameter: inspect.Parameter, type_text: str, doc: str) -
         if required:
             written = inspect.formatannotation(annotation).strip("'") if annotation else "a value"
             raise NoField(
-                f"it takes {parameter.name}: {_MODULE.sub('', written)}, which no field can hold"
+                _(
+                    "it takes {name}: {sub}, which no field can hold",
+                    name=parameter.name,
+                    sub=_MODULE.sub("", written),
+                )
             )
         return None
     kind, convert, nullable = found
@@ -320,7 +325,7 @@ def _same(value: Any) -> Any:
 
 def _pairs(value: Any) -> Iterator[tuple[str, str]]:
     for text in value:
-        name, _, rest = text.partition("=")
+        name, _sep, rest = text.partition("=")
         yield name.strip(), rest.strip()
 
 
@@ -371,9 +376,11 @@ def arguments_of(
     for name in values:
         if name not in known:
             raise LowerscopeError(
-                f"there is no option {name}",
+                _("there is no option {name}", name=name),
                 where=where,
-                todo=f"Its options are: {', '.join(known)}" if known else "It has no options",
+                todo=_("Its options are: {known}", known=", ".join(known))
+                if known
+                else _("It has no options"),
             )
     arguments: dict[str, Any] = {}
     for name, option in known.items():
@@ -381,7 +388,9 @@ def arguments_of(
         if name not in values:
             if record.required:
                 raise LowerscopeError(
-                    f"the option {name} is missing", where=where, todo=f"Give {_described(record)}"
+                    _("the option {name} is missing", name=name),
+                    where=where,
+                    todo=_("Give {described}", described=_described(record)),
                 )
             if name in DEFAULTS:
                 arguments[name] = record.default
@@ -389,17 +398,22 @@ def arguments_of(
         value = values[name]
         if not _fits(record, value):
             raise LowerscopeError(
-                f"the option {name} cannot be {value!r}",
+                _("the option {name} cannot be {value!r}", name=name, value=value),
                 where=where,
-                todo=f"Give {_described(record)}",
+                todo=_("Give {described}", described=_described(record)),
             )
         try:
             arguments[name] = None if value is None else option.convert(value)
         except (ValueError, TypeError, RuntimeError) as error:
             raise LowerscopeError(
-                f"the option {name} cannot be {value!r}: {error}",
+                _(
+                    "the option {name} cannot be {value!r}: {error}",
+                    name=name,
+                    value=value,
+                    error=error,
+                ),
                 where=where,
-                todo=f"Give {_described(record)}",
+                todo=_("Give {described}", described=_described(record)),
             ) from error
     return arguments
 
@@ -427,15 +441,15 @@ def _fits(option: PassOption, value: OptionValue) -> bool:
 def _described(option: PassOption) -> str:
     """Describe the accepted values of an option."""
     words = {
-        "bool": "true or false",
-        "int": "a whole number",
+        "bool": _("true or false"),
+        "int": _("a whole number"),
         "float": "a number",
         "text": "a text",
-        "names": "a list of texts, as [a,b]",
-        "pairs": "a list of name=value, as [a=1,b=2]",
+        "names": _("a list of texts, as [a,b]"),
+        "pairs": _("a list of name=value, as [a=1,b=2]"),
     }
     described = " or ".join(option.choices) if option.choices else words[option.kind]
-    return f"{described}, or null" if option.nullable else described
+    return _("{described}, or null", described=described) if option.nullable else described
 
 
 Change = Callable[..., tvm.IRModule]
@@ -478,71 +492,96 @@ _BOUND = options_of(APPLY_RULES, _bounded)
 _SCHEDULES = PassType(
     name=APPLY_SCHEDULES,
     dialect="s_tir",
-    summary="Apply the schedules of the workbench to the functions that they fit.",
-    doc="Apply the schedules of the workbench to the functions that they fit.\n\n"
-    "A schedule fits a function of the structure that it was made for, under whatever name; or of "
-    "its name, where it goes by that alone. Steps of a schedule that cannot be applied are left "
-    "out, and a note says which.",
+    summary=_("Apply the schedules of the workbench to the functions that they fit."),
+    doc=_(
+        "Apply the schedules of the workbench to the functions that they fit.\n\n"
+        "A schedule fits a function of the structure that it was made for, under whatever "
+        "name; or of "
+        "its name, where it goes by that alone. Steps of a schedule that cannot be applied are "
+        "left "
+        "out, and a note says which."
+    ),
 )
 
 _RULES = PassType(
     name=APPLY_RULES,
     dialect="s_tir",
-    summary="Schedule by rules the functions that have no schedule of the workbench.",
-    doc="Schedule by rules the functions that have no schedule of the workbench.\n\n"
-    "A rule writes the steps that *Schedule by rule* writes at the workbench. A function that no "
-    "rule fits stays as it is, and so does one for which rules reach the bound on their time: a "
-    "note names that function and the rule.",
+    summary=_("Schedule by rules the functions that have no schedule of the workbench."),
+    doc=_(
+        "Schedule by rules the functions that have no schedule of the workbench.\n\n"
+        "A rule writes the steps that *Schedule by rule* writes at the workbench. A function "
+        "that no "
+        "rule fits stays as it is, and so does one for which rules reach the bound on their "
+        "time: a "
+        "note names that function and the rule."
+    ),
     options=tuple(each.record for each in _BOUND),
 )
 
 _TUNED = PassType(
     name=APPLY_TUNED,
     dialect="s_tir",
-    summary="Schedule as tuning has found the functions that have no schedule of the workbench.",
-    doc="Schedule as tuning has found the functions that have no schedule of the workbench.\n\n"
-    "That is the best history that the database has of a function of this structure, for this "
-    "target, this machine and as many threads. A function that was not tuned is scheduled by a "
-    "rule, and a note says so.",
+    summary=_("Schedule as tuning has found the functions that have no schedule of the workbench."),
+    doc=_(
+        "Schedule as tuning has found the functions that have no schedule of the workbench.\n\n"
+        "That is the best history that the database has of a function of this structure, for this "
+        "target, this machine and as many threads. A function that was not tuned is scheduled by a "
+        "rule, and a note says so."
+    ),
     options=tuple(each.record for each in _BOUND),
 )
 
 _FOLDING = PassType(
     name=FOLD_BATCH_NORM,
     dialect="relax",
-    summary="Fold batch norms into weights and bias of the convolutions before them.",
-    doc="Fold batch norms into weights and bias of the convolutions before them.\n\n"
-    "In inference, a batch norm multiplies each channel by a constant and adds another. Where "
-    "weights, bias and statistics are constants, that is done to the weights here, once, with or "
-    "without a bias in between. The convolution has other values then than torch's, and is not "
-    "compared; the norm's result is.\n\n"
-    "It is a step of Lowerscope's own: FoldBatchnormToConv2D of TVM takes no convolution that has "
-    "a bias, and FoldConstant then compiles some hundred small operations for a ResNet.",
+    summary=_("Fold batch norms into weights and bias of the convolutions before them."),
+    doc=_(
+        "Fold batch norms into weights and bias of the convolutions before them.\n\n"
+        "In inference, a batch norm multiplies each channel by a constant and adds another. Where "
+        "weights, bias and statistics are constants, that is done to the weights here, once, "
+        "with or "
+        "without a bias in between. The convolution has other values then than torch's, and is not "
+        "compared; the norm's result is.\n\n"
+        "It is a step of Lowerscope's own: FoldBatchnormToConv2D of TVM takes no convolution "
+        "that has "
+        "a bias, and FoldConstant then compiles some hundred small operations for a ResNet."
+    ),
 )
 
 _TRANSPOSED = PassType(
     name=SPLIT_TRANSPOSED,
     dialect="relax",
-    summary="Make one plain convolution of each strided transposed one.",
-    doc="Make one plain convolution of each strided transposed one.\n\n"
-    "At a stride of 2, every second element of the output is a convolution of the input with every "
-    "second weight. All of these become channels of one convolution, whose results are woven "
-    "together. TVM puts zeros between the elements of the input instead, and multiplies by them. "
-    "It takes convolutions with constant weights, one group and no dilation.\n\n"
-    "It is a step of Lowerscope's own.",
+    summary=_("Make one plain convolution of each strided transposed one."),
+    doc=_(
+        "Make one plain convolution of each strided transposed one.\n\n"
+        "At a stride of 2, every second element of the output is a convolution of the input "
+        "with every "
+        "second weight. All of these become channels of one convolution, whose results are woven "
+        "together. TVM puts zeros between the elements of the input instead, and multiplies by "
+        "them. "
+        "It takes convolutions with constant weights, one group and no dilation.\n\n"
+        "It is a step of Lowerscope's own."
+    ),
 )
 
 _VECTOR_MATH = PassType(
     name=VECTOR_MATH,
     dialect="s_tir",
-    summary="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.",
-    doc="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.\n\n"
-    "LLVM has no vectors of them: it calls the C library for each element. For float32 and "
-    "float16; the results differ by a few units in the last place of float32. NaN stays NaN. It "
-    "changes TensorIR, and so belongs after LegalizeOps and FuseTIR, and before what schedules.\n\n"
-    "A function with bfloat16 or float8 in it is left out, and a note says so: TVM computes these "
-    "in float32, and its rewriting of them gives wrong code for values that are bound in an "
-    "expression.",
+    summary=_(
+        "Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once."
+    ),
+    doc=_(
+        "Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.\n\n"
+        "LLVM has no vectors of them: it calls the C library for each element. For float32 and "
+        "float16; the results differ by a few units in the last place of float32. NaN stays "
+        "NaN. It "
+        "changes TensorIR, and so belongs after LegalizeOps and FuseTIR, and before what "
+        "schedules.\n\n"
+        "A function with bfloat16 or float8 in it is left out, and a note says so: TVM "
+        "computes these "
+        "in float32, and its rewriting of them gives wrong code for values that are bound in an "
+        "expression."
+    ),
 )
 
 OWN_PASSES = (
@@ -578,7 +617,7 @@ def context_options(name: str, dialect: str) -> Iterator[Option]:
                 name=key.rpartition(".")[2],
                 kind=_KINDS[kind],
                 nullable=True,
-                doc=f"{key} of the PassContext; TVM's own where it is null.",
+                doc=_("{key} of the PassContext; TVM's own where it is null.", key=key),
             )
             yield Option(record, _PYTHON[record.kind], key)
 
@@ -669,7 +708,7 @@ class Pass:
     make: Callable[..., Any]
     options: tuple[Option, ...] = ()
     given: str = ""
-    running: Running = lambda _: nullcontext()
+    running: Running = lambda _unused: nullcontext()
 
 
 Catalogue = Mapping[str, Pass]
@@ -704,7 +743,9 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     options: tuple[Option, ...] = ()
     hindrance = ""
     if name in _RUN_CODE:
-        hindrance = "it measures the code that it makes, and passes are applied where none is run"
+        hindrance = _(
+            "it measures the code that it makes, and passes are applied where none is run"
+        )
     else:
         try:
             options = options_of(name, make, given)
@@ -752,23 +793,25 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
         same = [each for each in passes if each.rpartition(".")[2] == name]
         if len(same) > 1:
             raise LowerscopeError(
-                f"several passes are called {name}", where=where, todo=f"Write {' or '.join(same)}"
+                _("several passes are called {name}", name=name),
+                where=where,
+                todo=_("Write {same}", same=" or ".join(same)),
             )
         found = passes[same[0]] if same else None
     if found is None:
         near = difflib.get_close_matches(name, passes, n=3)
         raise LowerscopeError(
-            f"there is no pass {name}",
+            _("there is no pass {name}", name=name),
             where=where,
-            todo=f"Did you mean {' or '.join(near)}?"
+            todo=_("Did you mean {near}?", near=" or ".join(near))
             if near
-            else "`lowerscope passes --catalogue` lists those that there are",
+            else _("`lowerscope passes --catalogue` lists those that there are"),
         )
     if found.type.hindrance:
         raise LowerscopeError(
-            f"{name} cannot be a step: {found.type.hindrance}",
+            _("{name} cannot be a step: {hindrance}", name=name, hindrance=found.type.hindrance),
             where=where,
-            todo="Write it into a file of passes, and give that with --passes",
+            todo=_("Write it into a file of passes, and give that with --passes"),
         )
     return found
 

@@ -16,6 +16,7 @@ from lowerscope.core.lowering.user_rules import UserRule, gathering
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension
 from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.catalogue import Pass, user_passes
 from lowerscope.core.sources.user_code import Environment, run_file, user_code
 
@@ -60,9 +61,9 @@ def load_extension(extension: Extension) -> LoadedExtension:
     check_readable(path, option)
     if path.suffix.lower() != ".py":
         raise LowerscopeError(
-            "it is not a Python file",
+            _("it is not a Python file"),
             where=str(path),
-            todo=f"Give {option} a file that ends in .py",
+            todo=_("Give {option} a file that ends in .py", option=option),
         )
     home = Environment(path)
 
@@ -93,19 +94,21 @@ def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
     where = str(loaded.path)
     if extension.kind == "rules" and not loaded.rules:
         yield Note(
-            text="it has no rule; one is made by @rule of lowerscope.core.rules", where=where
+            text=_("it has no rule; one is made by @rule of lowerscope.core.rules"), where=where
         )
     if extension.kind == "library":
         if not loaded.functions:
             yield Note(
-                text="it registers no function; one is by @tvm.register_global_func", where=where
+                text=_("it registers no function; one is by @tvm.register_global_func"), where=where
             )
         if loaded.rules:
             names = ", ".join(rule.name for rule in loaded.rules)
-            yield Note(text=f"its rules ({names}) count only with --rules", where=where)
+            yield Note(
+                text=_("its rules ({names}) count only with --rules", names=names), where=where
+            )
     if extension.kind == "passes" and not loaded.passes:
         yield Note(
-            text="it has no pass; one is made by @tvm.transform.module_pass(opt_level=0)",
+            text=_("it has no pass; one is made by @tvm.transform.module_pass(opt_level=0)"),
             where=where,
         )
 

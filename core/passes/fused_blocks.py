@@ -18,6 +18,7 @@ from tvm import IRModule, ir, relax
 
 from lowerscope.core.ir.relax import Bound, bound_in, callee_of, relax_functions
 from lowerscope.core.ir.tensorir import parts_of, prim_funcs_of
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, fused_groups
 
 Owner = tuple[str, ...] | None
@@ -119,13 +120,13 @@ class _Pass:
         for source, calls in callers.items():
             if source in self._groups:
                 found = self._of_group(source, function, blocks)
-                lost = "" if None not in found else "is not its group's functions in order"
+                lost = "" if None not in found else _("is not its group's functions in order")
             elif source in self._old:
                 given, lost = self._given(source, calls)
                 found = _matched(given, blocks)
-                wanted = {each for _, owner in given for each in owner or ()}
+                wanted = {each for _other, owner in given for each in owner or ()}
                 if None in found or wanted - {each for owner in found for each in owner or ()}:
-                    lost = lost or f"was changed by {self._name}"
+                    lost = lost or _("was changed by {name}", name=self._name)
             else:
                 continue
             owners = found if owners is None else list(map(_both, owners, found))
@@ -156,11 +157,11 @@ class _Pass:
             given = self._owned(callee, whole)
             made = blocks[len(owners) : len(owners) + len(given)]
             same = len(made) == len(given) and all(
-                _equal(one, other) for (one, _), other in zip(given, made, strict=True)
+                _equal(one, other) for (one, _other), other in zip(given, made, strict=True)
             )
             if not same or not wiring.accepts(bound, self._old[callee], given, made):
                 return [None] * len(blocks)
-            owners += [owner for _, owner in given]
+            owners += [owner for _other, owner in given]
         return owners if len(owners) == len(blocks) else [None] * len(blocks)
 
     def _owned(self, member: str, origins: Owner) -> _Given:
@@ -209,7 +210,7 @@ class _Wiring:
     def accepts(self, bound: Bound, member: Any, given: _Given, made: Sequence[Any]) -> bool:
         """Return whether the blocks of a call read and write the call's values, and record it."""
         buffers: dict[int, Any] = {}
-        for (one, _), other in zip(given, made, strict=True):
+        for (one, _other), other in zip(given, made, strict=True):
             for old, new in zip(_touched(one), _touched(other), strict=True):
                 if not buffers.setdefault(hash(old), new).same_as(new):
                     return False
@@ -242,9 +243,9 @@ def blocks_of(name: str, function: Any) -> list[Any]:
 def _matched(given: _Given, blocks: Sequence[Any]) -> list[Owner]:
     """Return the owners of the blocks that a pass has made of `given`."""
     if len(given) == len(blocks) and all(
-        _equal(one, other) for (one, _), other in zip(given, blocks, strict=True)
+        _equal(one, other) for (one, _other), other in zip(given, blocks, strict=True)
     ):
-        return [owner for _, owner in given]
+        return [owner for _other, owner in given]
     written: dict[int, list[Owner]] = {}
     for block, owner in given:
         for region in block.writes:
@@ -253,7 +254,7 @@ def _matched(given: _Given, blocks: Sequence[Any]) -> list[Owner]:
     found = [
         owner or _by_buffers(block, written) for owner, block in zip(same, blocks, strict=True)
     ]
-    wanted = {each for _, owner in given for each in owner or ()}
+    wanted = {each for _other, owner in given for each in owner or ()}
     if wanted - {each for owner in found for each in owner or ()}:
         # A block that was removed may be a part of any changed one.
         return same

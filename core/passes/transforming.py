@@ -25,6 +25,7 @@ from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem,
 from lowerscope.core.model.recipe import Step, step_text
 from lowerscope.core.model.schedule import Applied
 from lowerscope.core.model.snapshot import Note
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import (
     Followed,
     Matches,
@@ -359,7 +360,7 @@ class TransformedModel:
     def _became_inside(self, number: int, module: tvm.IRModule) -> Matches:
         """Return the descendants of bindings in a module inside a step, at a pass of `runs`."""
         step = self._step_around(number)
-        became, _ = self._followed[self._applied(step - 1)].after(
+        became, _other = self._followed[self._applied(step - 1)].after(
             self._matches_inside(step, module)
         )
         return became
@@ -395,14 +396,14 @@ class TransformedModel:
             return self.module
         if not 0 < number <= len(self.runs):
             raise LowerscopeError(
-                f"there is no step {number}",
+                _("there is no step {number}", number=number),
                 where="passes",
-                todo=f"Choose one from 0 to {len(self.runs)}",
+                todo=_("Choose one from 0 to {count}", count=len(self.runs)),
             )
         run = self.runs[number - 1]
         if run.after is None:
             self.check()
-            raise LowerscopeError(f"{run.name} made no module", where=f"step {number}")
+            raise LowerscopeError(_("{name} made no module", name=run.name), where=f"step {number}")
         return run.after
 
     def module_before(self, number: int) -> tvm.IRModule:
@@ -471,7 +472,7 @@ def transform(
 def _leave_out(run: PassRun, notes: list[Note], step: str, function: str, why: str) -> None:
     """Record that a step leaves a function unchanged."""
     run.left_out = {**run.left_out, function: why}
-    notes.append(Note(text=f"{step} leaves it out: {why}", where=function))
+    notes.append(Note(text=_("{step} leaves it out: {why}", step=step, why=why), where=function))
 
 
 def _where(step: Step, number: int) -> str:
@@ -507,7 +508,7 @@ def _apply(
     if found.given:
         arguments[found.given] = given[found.given]
     try:
-        with found.running("is applied"):
+        with found.running(_("is applied")):
             own, config = split(found.options, arguments)
             made = found.make(**own)
             context = tvm.transform.PassContext(
@@ -524,8 +525,8 @@ def _apply(
                     )
     except TVM_ERRORS as error:
         raise LowerscopeError(
-            f"the pass failed: {last_line(error)}",
+            _("the pass failed: {last_line}", last_line=last_line(error)),
             where=where,
-            todo="Switch the step off, or choose another lowering",
+            todo=_("Switch the step off, or choose another lowering"),
             details=str(error),
         ) from error

@@ -14,6 +14,8 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
+from lowerscope.core.model.texts import _
+
 _EMULATED = ("bfloat16", "float8", "float6", "float4")
 """Prefixes of dtypes that TVM computes in float32 after it has vectorized loops.
 
@@ -38,7 +40,10 @@ def with_vector_math(
             if emulated:
                 leave_out(
                     str(variable.name_hint),
-                    f"TVM cannot rewrite {emulated} arithmetic with bound values in it",
+                    _(
+                        "TVM cannot rewrite {emulated} arithmetic with bound values in it",
+                        emulated=emulated,
+                    ),
                 )
             else:
                 result.update_func(variable, changed)

@@ -13,6 +13,7 @@ from lowerscope.core.build.build import compile_function
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, last_line
 from lowerscope.core.model.progress import SILENT, Progress
+from lowerscope.core.model.texts import _
 from lowerscope.core.remote.running import check_runs_there, machine_of_server, use_threads_there
 from lowerscope.core.remote.session import LOST, WAIT, Session, Tracker, sent_to, ship_function
 from lowerscope.core.run.tuning.measurers import (
@@ -88,7 +89,8 @@ class RemoteBench(Bench):
             built = compile_function(_ENTRY, function, target)
         except TVM_ERRORS as error:
             raise LowerscopeError(
-                f"TVM could not compile the function: {last_line(error)}", where="tune"
+                _("TVM could not compile the function: {last_line}", last_line=last_line(error)),
+                where="tune",
             ) from error
         return _There(self._session, ship_function(self._session, built))
 

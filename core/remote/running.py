@@ -32,6 +32,7 @@ from lowerscope.core.model.run_records import (
     side_times,
     with_times,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.remote.session import (
     BUSY,
     SOON,
@@ -109,12 +110,12 @@ def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: s
     """
     if not machine.target:
         return
-    reason = lacks(target, make_target(machine.target, 0), machine.triple, "the server")
+    reason = lacks(target, make_target(machine.target, 0), machine.triple, _("the server"))
     if reason:
         raise LowerscopeError(
-            f"what is built for this target cannot run there: {reason}",
+            _("what is built for this target cannot run there: {reason}", reason=reason),
             where=where,
-            todo=f"Choose its own, --target '{machine.target}'",
+            todo=_("Choose its own, --target '{target}'", target=machine.target),
         )
 
 
@@ -224,11 +225,15 @@ def check_shippable(stages: Stages) -> None:
     ]
     if python:
         name = python[0]
-        more = f" and {len(python) - 1} more" if len(python) > 1 else ""
+        more = _(" and {count} more", count=len(python) - 1) if len(python) > 1 else ""
         raise LowerscopeError(
-            f"{name}{more} is a Python function of this machine, and is not there",
+            _(
+                "{name}{more} is a Python function of this machine, and is not there",
+                name=name,
+                more=more,
+            ),
             where=", ".join(outside[name]),
-            todo="Lower these nodes as High-level or TE: only what TVM compiles is sent",
+            todo=_("Lower these nodes as High-level or TE: only what TVM compiles is sent"),
         )
 
 
@@ -241,7 +246,7 @@ def _sent(opened: Session, stages: Stages, recipe: Recipe, progress: Progress) -
     machine = machine_of_server(opened)
     check_runs_there(stages.target, machine, opened.where)
     threads = use_threads_there(opened, recipe.threads, machine.threads)
-    progress.report(f"Sending the model to {opened.remote.title}")
+    progress.report(_("Sending the model to {title}", title=opened.remote.title))
     execution = RemoteExecution(opened, ship(opened, stages.built.executable))
     return _There(execution, msgspec.structs.replace(machine, threads=threads), opened.remote.key)
 
@@ -263,9 +268,9 @@ def _run_at(
         side, reference = reference_of(loaded, values, recipe.seed)
         named = None
         if reference is not None:
-            progress.report(f"Running {side} here{at}")
+            progress.report(_("Running {side} here{at}", side=side, at=at))
             named = reference.named_outputs()
-    progress.report(f"Running on {there.key}{at}")
+    progress.report(_("Running on {key}{at}", key=there.key, at=at))
     there.execution.take(stages.arguments(values))
     actual = there.execution.outputs()
     with stages.running():
@@ -280,7 +285,7 @@ def _measured(
 ) -> RunTimes:
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     with stages.running():
-        _, reference = reference_of(stages.loaded, values, recipe.seed)
+        _other, reference = reference_of(stages.loaded, values, recipe.seed)
     there.execution.take(stages.arguments(values))
     there.execution.outputs()
     return _timed(sizes, stages, recipe, there, reference, recipe.measuring, progress)
@@ -296,7 +301,7 @@ def _timed(
     progress: Progress,
 ) -> RunTimes:
     """Time the model there, then the reference here; two machines need no interleaving."""
-    progress.report(f"Measuring on {there.key}")
+    progress.report(_("Measuring on {key}", key=there.key))
     pure = bool(stages.transformed.module["main"].is_pure)
     share = 1 / len(runs_of(recipe))
     seconds = there.execution.seconds(measuring, share, again=pure)

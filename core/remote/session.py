@@ -26,11 +26,12 @@ from tvm import relax, rpc
 from tvm.rpc import base
 
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.machines import SERVER_HELP, Remote, ServerKey, tracker_address
+from lowerscope.core.model.machines import Remote, ServerKey, server_command, tracker_address
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.run_records import BUDGET, LEAST, REPEATS, Measuring
 from lowerscope.core.model.schedule_records import CHECK_THREAD
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.execution import to_torch, to_tvm
 
 CONNECT = 5.0
@@ -101,10 +102,11 @@ class Tracker:
             self._socket = socket.create_connection(tracker_address(remote.tracker), CONNECT)
         except OSError as error:
             raise LowerscopeError(
-                f"no tracker answers: {_reason(error)}",
+                _("no tracker answers: {reason}", reason=_reason(error)),
                 where=f"tracker {remote.tracker}",
-                todo="Start one there with python -m tvm.exec.rpc_tracker, or give another "
-                "--tracker",
+                todo=_(
+                    "Start one there with python -m tvm.exec.rpc_tracker, or give another --tracker"
+                ),
             ) from error
         try:
             self._socket.settimeout(CONNECT)
@@ -135,7 +137,7 @@ class Tracker:
     def keys(self) -> tuple[ServerKey, ...]:
         """Return the keys of the tracker, with their servers."""
         self._send([base.TrackerCode.SUMMARY])
-        _, summary = self._receive(tuple[int, _Summary])
+        _other, summary = self._receive(tuple[int, _Summary])
         # Each is ``server:KEY``, and KEY may contain a colon.
         servers = Counter(each.key.partition(":")[2] for each in summary.server_info)
         queues = summary.queue_info
@@ -166,14 +168,20 @@ class Tracker:
             progress.check()
             if time.monotonic() > until:
                 raise LowerscopeError(
-                    f"all servers with the key {key} were at work for others for {wait:g} s",
+                    _(
+                        "all servers with the key {key} were at work for others for {wait:g} s",
+                        key=key,
+                        wait=wait,
+                    ),
                     where=f"tracker {self._remote.tracker}",
-                    todo="Try again later, or start one more: "
-                    + SERVER_HELP.format(tracker=self._remote.tracker, key=key),
+                    todo=_(
+                        "Try again later, or start one more: {command}",
+                        command=server_command(self._remote),
+                    ),
                     code=BUSY,
                 )
             if not told:
-                progress.report(f"Waiting for a server with the key {key}")
+                progress.report(_("Waiting for a server with the key {key}", key=key))
                 told = True
         code, value = self._receive(tuple[int, msgspec.Raw])
         if code != base.TrackerCode.SUCCESS:
@@ -199,11 +207,15 @@ class Tracker:
             time.sleep(_POLL)
         names = ", ".join(each.key for each in known[:_NAMED] if each.servers)
         raise LowerscopeError(
-            f"no server has the key {self._remote.key}"
-            + (f"; there are servers with the keys {names}" if names else "; it has no server"),
+            _(
+                "no server has the key {key}; there are servers with the keys {names}",
+                key=self._remote.key,
+                names=names,
+            )
+            if names
+            else _("no server has the key {key}; it has no server", key=self._remote.key),
             where=f"tracker {self._remote.tracker}",
-            todo="Start one: "
-            + SERVER_HELP.format(tracker=self._remote.tracker, key=self._remote.key),
+            todo=_("Start one: {command}", command=server_command(self._remote)),
         )
 
     def _send(self, question: list[Any]) -> None:
@@ -238,22 +250,22 @@ class Tracker:
 
     def _lost(self, error: Exception) -> LowerscopeError:
         return LowerscopeError(
-            f"the tracker was lost: {_reason(error)}",
+            _("the tracker was lost: {reason}", reason=_reason(error)),
             where=f"tracker {self._remote.tracker}",
-            todo="Look whether it still runs, and try again",
+            todo=_("Look whether it still runs, and try again"),
         )
 
     def _not_a_tracker(self) -> LowerscopeError:
         return LowerscopeError(
-            "what answers there is no tracker of TVM's",
+            _("what answers there is no tracker of TVM's"),
             where=f"tracker {self._remote.tracker}",
-            todo="Give the address of a tracker, not of a server: --tracker HOST:PORT",
+            todo=_("Give the address of a tracker, not of a server: --tracker HOST:PORT"),
         )
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"it took longer than {CONNECT:g} s"
+        return _("it took longer than {seconds:g} s", seconds=CONNECT)
     return str(getattr(error, "strerror", None) or error)
 
 
@@ -341,10 +353,12 @@ class Session:
                 self.cut()
                 thread.join(_END)
                 raise LowerscopeError(
-                    f"it took longer than {limit:g} s, while {doing}",
+                    _("it took longer than {limit:g} s, while {doing}", limit=limit, doing=doing),
                     where=self.where,
-                    todo="Give it more time with --remote-timeout SECONDS, or make the model "
-                    "faster with a schedule",
+                    todo=_(
+                        "Give it more time with --remote-timeout SECONDS, or make the model "
+                        "faster with a schedule"
+                    ),
                 )
         if error is not None:
             raise self._told(doing, error)
@@ -363,7 +377,7 @@ class Session:
 
     @property
     def _peer(self) -> str:
-        host, _, port = self.address.rpartition(":")
+        host, _sep, port = self.address.rpartition(":")
         try:
             return f"{socket.gethostbyname(host)}:{port}"
         except OSError:
@@ -378,31 +392,41 @@ class Session:
         text = str(error)
         if "protocol version mismatch" in text:
             return LowerscopeError(
-                f"the server has another version of TVM: {last_line(error)}",
+                _("the server has another version of TVM: {last_line}", last_line=last_line(error)),
                 where=self.where,
-                todo=f"Install apache-tvm {tvm.__version__} there, and start it again",
+                todo=_(
+                    "Install apache-tvm {version} there, and start it again",
+                    version=tvm.__version__,
+                ),
                 details=text,
             )
         if "RPCSessionTimeoutError" in text:
             return LowerscopeError(
-                f"the server has ended the session, which took too long, while {doing}",
+                _(
+                    "the server has ended the session, which took too long, while {doing}",
+                    doing=doing,
+                ),
                 where=self.where,
-                todo="Give it more time with --remote-timeout SECONDS",
+                todo=_("Give it more time with --remote-timeout SECONDS"),
                 details=text,
             )
         if _ON_THE_SERVER in text or isinstance(error, AttributeError):
             return LowerscopeError(
-                f"it failed there while {doing}: {last_line(error)}",
+                _(
+                    "it failed there while {doing}: {last_line}",
+                    doing=doing,
+                    last_line=last_line(error),
+                ),
                 where=self.where,
-                todo="Its own log may say more",
+                todo=_("Its own log may say more"),
                 code=FAILED,
                 details=text,
             )
         self.is_over = True
         return LowerscopeError(
-            f"the server was lost while {doing}",
+            _("the server was lost while {doing}", doing=doing),
             where=self.where,
-            todo="Look at its log, start it again, and try again",
+            todo=_("Look at its log, start it again, and try again"),
             code=LOST,
             details=text,
         )
@@ -418,7 +442,7 @@ def session(remote: Remote, progress: Progress, wait: float = WAIT) -> Iterator[
 
     Raises a `LowerscopeError` if there is no tracker, no server, or the server has another version.
     """
-    progress.report(f"Connecting to {remote.title}")
+    progress.report(_("Connecting to {title}", title=remote.title))
     opened = Session(remote, progress, wait)
     try:
         yield opened
@@ -463,9 +487,9 @@ def _shipped(session: Session, export: Callable[[str], object], as_llvm: Callabl
         # It has no linker; its own error says so.
         if session.function(_LLVM) is None:
             raise LowerscopeError(
-                f"the server cannot link what is built: {error.problem.what}",
+                _("the server cannot link what is built: {what}", what=error.problem.what),
                 where=session.where,
-                todo="Install g++ and tar there, or the whole of apache-tvm",
+                todo=_("Install g++ and tar there, or the whole of apache-tvm"),
                 details=error.problem.details,
             ) from error
     return as_llvm()
@@ -478,9 +502,12 @@ def _as_library(session: Session, export: Callable[[str], object]) -> Any:
             export(str(file))
         except TVM_ERRORS as error:
             raise LowerscopeError(
-                f"what is built cannot be written as objects: {last_line(error)}",
+                _(
+                    "what is built cannot be written as objects: {last_line}",
+                    last_line=last_line(error),
+                ),
                 where="build",
-                todo="Choose another target; the log has TVM's whole message",
+                todo=_("Choose another target; the log has TVM's whole message"),
                 details=str(error),
             ) from error
         _upload(session, file)
@@ -560,7 +587,7 @@ class RemoteExecution:
         Args:
             again: Whether it may be called often: side effects of a function occur once a call.
         """
-        for _ in range(measuring.warm_up - 1):
+        for _turn in range(measuring.warm_up - 1):
             self._session.call("warming up", lambda: self._machine.invoke_stateful(_ENTRY))
         # The evaluator makes a warm-up call before.
         once = max(self._timed(1)[0], _NOTHING)

@@ -15,6 +15,7 @@ from tvm import relax
 from lowerscope.core.build.build import RecordedBuild
 from lowerscope.core.ir.relax import bound_in, callee_of, relax_functions
 from lowerscope.core.lowering.types import LoweredModel
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, bindings_by_name, inverse, match_bindings
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.stages import Stages
@@ -370,19 +371,19 @@ class Owners:
         binding = self._named(binding)
         fate = self.fates.get(binding)
         if binding in self._made_anew:
-            return f"not comparable: changed by {self._made_anew[binding]}"
+            return _("not comparable: changed by {made_anew}", made_anew=self._made_anew[binding])
         found = self._became.get(binding, ())
         if not found:
-            return fate.text if fate is not None else "its binding is gone after the passes"
+            return fate.text if fate is not None else _("its binding is gone after the passes")
         together = self._together[found[-1]]
         if binding in together and len(together) > 1:
             # Of bindings computed by one call, its value is that of the ones others read.
             given = [each for each in together if self._is_read_outside(each, together)]
             if given != [binding]:
-                why = fate.text if fate is not None else "a call computes several bindings"
-                return f"it has no value of its own: {why}"
+                why = fate.text if fate is not None else _("a call computes several bindings")
+                return _("it has no value of its own: {why}", why=why)
         source = self._source_of(found[-1], item)
-        return source if source is not None else "no call gives its value by itself"
+        return source if source is not None else _("no call gives its value by itself")
 
     def binding_of(self, value: Any) -> str | None:
         """Return the id of the binding that a Relax value is the variable of."""

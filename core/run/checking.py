@@ -20,6 +20,7 @@ from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.schedule_records import CHECK_THREAD, Checked, Verdict
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.standalone import (
     AtSizes,
     Guarded,
@@ -146,11 +147,13 @@ def compare(
     limit.run(lambda: compiled.call([each.guarded.argument for each in given]))
     beside = [each.parameter.name for each in given if not each.guarded.intact]
     if beside:
-        return Checked(verdict="differs", reason=f"it writes outside of {', '.join(beside)}")
+        return Checked(
+            verdict="differs", reason=_("it writes outside of {beside}", beside=", ".join(beside))
+        )
     coarsest = _coarsest(reference.parameters)
     found = [_judged(each, coarsest, reference.terms) for each in given]
     if not any(each.has_output for each in given):
-        reason = "no output has elements to compare"
+        reason = _("no output has elements to compare")
         found.append(Checked(verdict="inconclusive", reason=reason))
     order: tuple[Verdict, ...] = ("differs", "inconclusive", "same")
     verdict = next(v for v in order if v == "same" or any(each.verdict == v for each in found))
@@ -208,13 +211,23 @@ def _judged(given: _Given, eps: float, terms: int) -> Checked:
     if given.parameter.role == "input":
         same = torch.equal(actual.view(torch.uint8), expected.contiguous().view(torch.uint8))
         return Checked(
-            verdict="same" if same else "differs", reason="" if same else f"it writes into {name}"
+            verdict="same" if same else "differs",
+            reason="" if same else _("it writes into {name}", name=name),
         )
     if not expected.numel():
-        return Checked(verdict="same", reason=f"{name} has no elements to compare")
+        return Checked(verdict="same", reason=_("{name} has no elements to compare", name=name))
     if not expected.dtype.is_floating_point:
         outside = int((actual != expected).sum())
-        reason = f"{name}: {outside:,} of {expected.numel():,} elements differ" if outside else ""
+        reason = (
+            _(
+                "{name}: {outside:,} of {numel:,} elements differ",
+                name=name,
+                outside=outside,
+                numel=expected.numel(),
+            )
+            if outside
+            else ""
+        )
         return Checked(verdict="differs" if outside else "same", reason=reason)
     a, b = actual.to(torch.float64), expected.to(torch.float64)
     finite = b.isfinite()
@@ -225,17 +238,29 @@ def _judged(given: _Given, eps: float, terms: int) -> Checked:
     gap = (a - b)[finite & a.isfinite()].abs()
     if not reason and not gap.numel():
         return Checked(
-            verdict="inconclusive", reason=f"{name}: no element is finite in either function"
+            verdict="inconclusive",
+            reason=_("{name}: no element is finite in either function", name=name),
         )
     error = float(gap.max()) if gap.numel() else 0.0
     if not reason and error > tolerance:
         outside = int((gap > tolerance).sum())
-        reason = (
-            f"{name}: {outside:,} of {b.numel():,} elements differ, by up to {error_text(error)}"
+        reason = _(
+            "{name}: {outside:,} of {numel:,} elements differ, by up to {error}",
+            name=name,
+            outside=outside,
+            numel=b.numel(),
+            error=error_text(error),
         )
     strange = a.numel() - gap.numel()
     note = (
-        f"{name}: {strange:,} of {a.numel():,} elements are not finite in both" if strange else ""
+        _(
+            "{name}: {strange:,} of {numel:,} elements are not finite in both",
+            name=name,
+            strange=strange,
+            numel=a.numel(),
+        )
+        if strange
+        else ""
     )
     return Checked(
         verdict="differs" if reason else "same",
@@ -251,10 +276,21 @@ def _not_finite(name: str, a: torch.Tensor, b: torch.Tensor) -> str:
     for mask, word in zip(strange, ("NaN", "infinite"), strict=True):
         count = int(mask.sum())
         if count:
-            return f"{name}: {count:,} of {a.numel():,} elements are {word}, or were not written"
+            return _(
+                "{name}: {count:,} of {numel:,} elements are {word}, or were not written",
+                name=name,
+                count=count,
+                numel=a.numel(),
+                word=word,
+            )
     missing = int((~b.isfinite() & a.isfinite()).sum())
     if missing:
-        return f"{name}: {missing:,} of {a.numel():,} elements are finite and should not be"
+        return _(
+            "{name}: {missing:,} of {numel:,} elements are finite and should not be",
+            name=name,
+            missing=missing,
+            numel=a.numel(),
+        )
     return ""
 
 
@@ -344,13 +380,17 @@ def check(
 
     `reference`: returns the reference, computed or cached.
     """
-    unscheduled = "the unscheduled function"
+    unscheduled = _("the unscheduled function")
     try:
         expected = reference(limit)
     except TookTooLong:
         return Checked(
             verdict="unknown",
-            reason=f"{unscheduled} took longer than {seconds:g} s by itself",
+            reason=_(
+                "{unscheduled} took longer than {seconds:g} s by itself",
+                unscheduled=unscheduled,
+                seconds=seconds,
+            ),
             running=True,
         )
     except LowerscopeError as error:
@@ -358,6 +398,10 @@ def check(
     try:
         return compare(function, target, expected, limit)
     except TookTooLong:
-        return Checked(verdict="unknown", reason=f"it took longer than {seconds:g} s", running=True)
+        return Checked(
+            verdict="unknown",
+            reason=_("it took longer than {seconds:g} s", seconds=seconds),
+            running=True,
+        )
     except LowerscopeError as error:
         return Checked(verdict="differs", reason=error.problem.what)

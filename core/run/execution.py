@@ -21,6 +21,7 @@ from lowerscope.core.model.problems import (
     is_interrupt,
     last_line,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
 from lowerscope.core.sources.pytree import CallSpec, by_position, leaves, path_text
 
@@ -79,15 +80,19 @@ class Execution:
             misfit = _MISFIT.search(str(error))
             if misfit is not None:
                 raise LowerscopeError(
-                    f"the run failed: the argument {misfit['name']} does not fit {misfit['type']}",
+                    _(
+                        "the run failed: the argument {misfit} does not fit {misfit2}",
+                        misfit=misfit["name"],
+                        misfit2=misfit["type"],
+                    ),
                     where="run",
-                    todo="Give each argument the shape and dtype that main has for it",
+                    todo=_("Give each argument the shape and dtype that main has for it"),
                     details=str(error),
                 ) from error
             raise LowerscopeError(
-                f"the run failed: {last_line(error)}",
+                _("the run failed: {last_line}", last_line=last_line(error)),
                 where="run",
-                todo="Try the other lowering; the log has TVM's whole message",
+                todo=_("Try the other lowering; the log has TVM's whole message"),
                 details=str(error),
             ) from error
 
@@ -98,7 +103,7 @@ class Execution:
         arguments; it returns 0.
         """
         # An instrument cannot be removed.
-        self._machine.set_instrument(told or (lambda *_: 0))
+        self._machine.set_instrument(told or (lambda *_unused: 0))
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """Run once and return copies of the outputs, with tuples flattened."""
@@ -186,17 +191,21 @@ class Reference:
                 raise
             # A model may raise any type; it fails this run only.
             raise LowerscopeError(
-                f"{self.side}'s own run of the model failed: {type(error).__name__}: "
-                f"{last_line(error)}",
+                _(
+                    "{side}'s own run of the model failed: {name}: {last_line}",
+                    side=self.side,
+                    name=type(error).__name__,
+                    last_line=last_line(error),
+                ),
                 where="run",
-                todo="Check that the model runs more than once, in eval mode"
+                todo=_("Check that the model runs more than once, in eval mode")
                 if self.side == "torch"
-                else "Check the function reference of the file",
+                else _("Check the function reference of the file"),
             ) from error
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """Run once; return the outputs, flattened in torch's order."""
-        return tuple(value for _, value in self.named_outputs())
+        return tuple(value for _other, value in self.named_outputs())
 
     def named_outputs(self) -> tuple[tuple[str, torch.Tensor], ...]:
         """Run once; return the outputs with their paths, in torch's order.
@@ -233,9 +242,12 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         return copy.deepcopy(model, memo)
     except (RuntimeError, TypeError, ValueError, AttributeError) as error:
         raise LowerscopeError(
-            f"the model cannot be copied for the comparison: {last_line(error)}",
+            _(
+                "the model cannot be copied for the comparison: {last_line}",
+                last_line=last_line(error),
+            ),
             where=type(model).__name__,
-            todo="Keep what cannot be copied out of the module, or give it a __deepcopy__",
+            todo=_("Keep what cannot be copied out of the module, or give it a __deepcopy__"),
         ) from error
 
 

@@ -38,12 +38,14 @@ from lowerscope.core.files.paths import cache_folder
 from lowerscope.core.ir.relax import bound_in, callee_of, entity_of, relax_functions
 from lowerscope.core.ir.tensorir import dtype_of, operator_name, parameters_of
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.machines import MACHINE, processor_name
+from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery, answers
 from lowerscope.core.model.recipe import VERSIONS
 from lowerscope.core.model.schedule_records import Checked, Measured, Peaks, Work
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.checking import Limit, Reference, reference_of
 from lowerscope.core.run.checking import check as check_function
 from lowerscope.core.run.standalone import (
@@ -101,7 +103,7 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
 
     Raises `Cancelled` between two tries.
     """
-    progress.report("Measuring what this machine can do at best", 0.0)
+    progress.report(_("Measuring what this machine can do at best"), 0.0)
     native = make_target("native", threads)
     targets = {str(each): each for each in (make_target(text, threads), native)}.values()
     kernels = {
@@ -112,7 +114,7 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
     best = dict.fromkeys(kernels, 0.0)
     for turn in range(_TURNS):
         for name, tried in kernels.items():
-            progress.report("Measuring what this machine can do at best", turn / _TURNS)
+            progress.report(_("Measuring what this machine can do at best"), turn / _TURNS)
             for amount, call in tried:
                 best[name] = max(best[name], amount / _best(call, progress) / 1e9)
     return Peaks(
@@ -140,7 +142,7 @@ def _multiply_add_kernels(targets: Iterable[tvm.target.Target], threads: int) ->
 
 def _multiply_add_text(threads: int) -> str:
     chain = "x[p, c, lane]"
-    for _ in range(_DEPTH):
+    for _turn in range(_DEPTH):
         chain = f"({chain} * T.float32(0.5) + T.float32(1))"
     return _MULTIPLY_ADD.format(threads=threads, chain=chain)
 
@@ -159,14 +161,14 @@ def _zeros(*shape: int) -> tvm.runtime.Tensor:
 
 def _cache_kernel(target: tvm.target.Target, threads: int) -> Kernel:
     triad = _built(_TRIAD.format(threads=threads), target)
-    arrays = [_zeros(threads, _ELEMENTS) for _ in range(3)]
+    arrays = [_zeros(threads, _ELEMENTS) for _turn in range(3)]
     return 3.0 * 4 * threads * _ELEMENTS * _ROUNDS, partial(triad, *arrays)
 
 
 def _memory_kernels(cache: int) -> Iterator[Kernel]:
     elements = min(max(2 * cache, 64 << 20), 256 << 20) // 4
     size = 4.0 * elements
-    x, y, z = (torch.ones(elements) for _ in range(3))
+    x, y, z = (torch.ones(elements) for _turn in range(3))
     yield 3 * size, lambda: torch.add(y, z, alpha=2.0, out=x)
     yield 2 * size, lambda: x.copy_(y)
     yield size, lambda: y.sum()
@@ -266,7 +268,7 @@ def calls_from_main(module: tvm.IRModule) -> dict[str, int]:
 
     def run(name: str, times: int, around: tuple[str, ...]) -> None:
         for entity, count in called.get(name, {}).items():
-            kind, _, callee = entity.partition(":")
+            kind, _sep, callee = entity.partition(":")
             if kind == "tir":
                 totals[callee] += times * count
             elif kind == "relax" and callee not in around:
@@ -365,8 +367,8 @@ _STATEMENTS: dict[type, Callable[[Any], float]] = {
     tirx.BufferStore: lambda each: _in_expression(each.value),
     tirx.IfThenElse: _in_branches,
     tirx.Bind: lambda each: _in_expression(each.value),
-    tirx.AllocBuffer: lambda _: 0.0,
-    tirx.DeclBuffer: lambda _: 0.0,
+    tirx.AllocBuffer: lambda _unused: 0.0,
+    tirx.DeclBuffer: lambda _unused: 0.0,
     tirx.Evaluate: lambda each: _in_expression(each.value),
     tirx.AttrStmt: lambda each: _in_statement(each.body),
     tirx.AssertStmt: lambda each: _in_expression(each.condition),
@@ -448,7 +450,7 @@ def peaks(query: PeaksQuery, pipeline: Pipeline, job: Progress) -> Peaks:
     Raises `LowerscopeError` if the recipe is for another machine.
     """
     recipe = query.recipe
-    pipeline.stages(recipe, job).check_runs_here("peaks are measured")
+    pipeline.stages(recipe, job).check_runs_here(_("peaks are measured"))
     threads = use_threads(recipe.threads)
     key = peaks_key(recipe.target, threads)
     kept = None if query.again else kept_peaks(key)
@@ -463,7 +465,7 @@ def measure(query: MeasureQuery, pipeline: Pipeline, job: Progress) -> Measured:
     """
     recipe, function = query.recipe, query.function
     stages = pipeline.stages(recipe, job)
-    stages.check_runs_here("a function alone is measured")
+    stages.check_runs_here(_("a function alone is measured"))
     found = pipeline.answer(PeaksQuery(recipe), job)
     states = stages.states(function)
     scheduled = at_sizes(state_at(states, query.index).function, given_of(stages, function))
@@ -514,7 +516,7 @@ def check(query: CheckQuery, pipeline: Pipeline, job: Progress) -> Checked:
     key = key_of("reference", structure, base.text, str(stages.target), recipe.seed, VERSIONS)
 
     def reference(limit: Limit) -> Reference:
-        job.report("Running the unscheduled function")
+        job.report(_("Running the unscheduled function"))
         return stages.keep(
             "reference",
             key,

@@ -34,6 +34,7 @@ from lowerscope.core.model.run_records import (
     RunTimes,
     side_times,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import EPSILONS
 from lowerscope.core.run.compare.verdicts import PreciseRun, Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference
@@ -94,11 +95,11 @@ def judge_run(
     named: Sequence[tuple[str, torch.Tensor]] | None,
 ) -> tuple[Verdict, tuple[torch.Tensor, ...] | None]:
     """Return the verdict on the outputs of a run, and the outputs of its reference."""
-    expected = None if named is None else tuple(value for _, value in named)
+    expected = None if named is None else tuple(value for _other, value in named)
     if expected is not None and stages.loaded.model is None:
         expected = in_dtype_of(expected, actual)
     random = () if stages.lowered is None else stages.lowered.random
-    names = [name for name, _ in named or ()]
+    names = [name for name, _other in named or ()]
     precise = precise_of(stages, values, recipe.seed, expected)
     return judge(actual, expected, recipe.tolerances, random, names, precise), expected
 
@@ -126,7 +127,11 @@ def measure_by_turns(
         recipe: That of the first; of the others, source, inputs and sizes are the same.
     """
     others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
-    progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
+    progress.report(
+        _("{measuring} at {sizes}", measuring=MEASURING, sizes=sizes_text(sizes))
+        if sizes
+        else MEASURING
+    )
     # Side effects of a function occur once a call.
     pure = all(each.transformed.module["main"].is_pure for each in stages)
     ours = [Implementation("TVM", each.call, threads_of_tvm()) for each in executions]
@@ -179,7 +184,7 @@ def _reference_sides(
         others.append(_torch_side(reference, known))
     compiled = CompiledTorch(None)
     if measuring.torch_compile and loaded.model is not None and sizes == runs_of(recipe)[0]:
-        progress.report("Compiling with torch.compile")
+        progress.report(_("Compiling with torch.compile"))
         values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
         compiled = compile_torch(loaded.model, values, recipe.seed, loaded.calling)
         if compiled.reference is not None:
@@ -340,7 +345,7 @@ def measure(
     ahead = [int(each < LONG and most >= LEAST) for each in once]
     costs = sum(each * (1 + more / turn) for each, more in zip(once, ahead, strict=True))
     repeats = measuring.repeats or max(LEAST, min(most, int(budget / costs)))
-    seconds: list[list[float]] = [[] for _ in sides]
+    seconds: list[list[float]] = [[] for _other in sides]
     collects = gc.isenabled()
     gc.disable()
     use = ProcessorUse()
@@ -366,7 +371,7 @@ def measure(
 def _calls(side: Implementation, count: int, check: Callable[[], None]) -> list[float]:
     """Call an implementation `count` times, and return the time of each call in seconds."""
     taken = []
-    for _ in range(count):
+    for _turn in range(count):
         with side.within():
             side.before()
             start = time.perf_counter()
@@ -418,7 +423,7 @@ def _reason(error: LowerscopeError) -> str:
     # Dynamo wraps the exceptions of a backend.
     cause = getattr(cause, "inner_exception", None) or cause
     if type(cause).__name__ == "InvalidCxxCompiler":
-        return "it needs a C++ compiler, and there is none (g++, or what CXX names)"
+        return _("it needs a C++ compiler, and there is none (g++, or what CXX names)")
     lines = [each.strip() for each in str(cause).splitlines() if each.strip()]
     told = [each for each in lines if not each.startswith(_UNHELPFUL)]
     return f"{type(cause).__name__}: {told[0]}" if told else type(cause).__name__

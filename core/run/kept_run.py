@@ -43,6 +43,7 @@ from lowerscope.core.model.queries import (
     WindowQuery,
     answers,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import CallsOf, Owners, Source, bytecode_of
@@ -220,7 +221,7 @@ def _name(tensor: torch.Tensor) -> str:
 _LOOKED_AT = 3
 """Number of tensors cached for further queries."""
 
-_NO_REFERENCE = "no node of the graph has this value, so there is nothing of torch's beside it"
+_NO_REFERENCE = _("no node of the graph has this value, so there is nothing of torch's beside it")
 
 
 @dataclass(frozen=True)
@@ -298,7 +299,7 @@ class KeptRun:
         if sides.ours is not None and ours is None:
             reason = self._over
         if ours is None and sides.theirs is None:
-            raise LowerscopeError(reason or "there are no values", where=_text_of(place))
+            raise LowerscopeError(reason or _("there are no values"), where=_text_of(place))
         return window(place, ours, sides.theirs, tolerances, leading, area, cells, reason)
 
     def array(self, place: TensorPlace, side: Saved) -> np.ndarray[Any, Any]:
@@ -316,14 +317,15 @@ class KeptRun:
         if side == "difference" and ours is not None and sides.theirs is not None:
             if comparable(ours, sides.theirs):
                 return as_array(signed_difference(ours, sides.theirs))
-            over = "the shapes or dtypes of both sides differ"
+            over = _("the shapes or dtypes of both sides differ")
         raise LowerscopeError(over or sides.reason or _NO_REFERENCE, where=_text_of(place))
 
     @property
     def _over(self) -> str:
-        return (
-            f"its values are not kept: what was computed before has filled the"
-            f" {bytes_text(self.values.budget)} that there are for values of a run"
+        return _(
+            "its values are not kept: what was computed before has filled the {budget} that "
+            "there are for values of a run",
+            budget=bytes_text(self.values.budget),
         )
 
     def _sides(self, place: TensorPlace) -> _Sides:
@@ -369,7 +371,7 @@ class KeptRun:
             raise _no_such_place(place)
         tensor = tensors[place.item]
         if tensor.source is None:
-            return _Sides(tensor, None, len(tensors), "it is given: a weight, or an input")
+            return _Sides(tensor, None, len(tensors), _("it is given: a weight, or an input"))
         return self._of_source(place, tensor.source, len(tensors), tensor)
 
     def _of_source(
@@ -403,7 +405,12 @@ class KeptRun:
         except NotCompared as error:
             return self._of_torch(place, name, error.found.reason)
         except TORCH_ERRORS as error:
-            return _Sides(None, None, items, f"torch could not run the graph: {last_line(error)}")
+            return _Sides(
+                None,
+                None,
+                items,
+                _("torch could not run the graph: {last_line}", last_line=last_line(error)),
+            )
         dtype = str(ran.dtype).removeprefix("torch.")
         return _Sides(KeptTensor(tuple(ran.shape), dtype, ran), theirs, items)
 
@@ -426,7 +433,7 @@ class KeptRun:
         except NotCompared as error:
             return None, error.found.reason
         except TORCH_ERRORS as error:
-            return None, f"torch could not run the graph: {last_line(error)}"
+            return None, _("torch could not run the graph: {last_line}", last_line=last_line(error))
 
     def _torch_values(self, names: Sequence[str]) -> TorchValues:
         assert self.traced is not None
@@ -435,13 +442,20 @@ class KeptRun:
 
 def _text_of(place: TensorPlace) -> str:
     if place.call is not None:
-        return f"tensor {place.item} that call {place.call} has {place.side}"
-    return f"tensor {place.item} of {place.entity.partition(':')[2]}"
+        return _(
+            "tensor {item} that call {call} has {side}",
+            item=place.item,
+            call=place.call,
+            side=place.side,
+        )
+    return _(
+        "tensor {item} of {partition}", item=place.item, partition=place.entity.partition(":")[2]
+    )
 
 
 def _no_such_place(place: TensorPlace) -> LowerscopeError:
     return LowerscopeError(
-        "the last run has no such value", where=_text_of(place), todo="Run the model again"
+        _("the last run has no such value"), where=_text_of(place), todo=_("Run the model again")
     )
 
 
@@ -456,11 +470,11 @@ class LastRun:
 
         Raises a `LowerscopeError` with the code ``"not-kept"`` if it was not.
         """
-        _ = stages.loaded
+        _other = stages.loaded
         if self.kept is None or self.kept.key != stages.run_key:
             raise LowerscopeError(
-                "the values of this model's last run are not kept",
-                todo="Run it again to look at its values",
+                _("the values of this model's last run are not kept"),
+                todo=_("Run it again to look at its values"),
                 code="not-kept",
             )
         return self.kept
@@ -515,7 +529,9 @@ def step_of_run(query: RunStepQuery, pipeline: Pipeline, job: Progress) -> RunSt
     kept = pipeline.part(LastRun).of(stages).values.calls.get(query.call)
     if kept is None:
         raise LowerscopeError(
-            f"the last run has no call {query.call + 1}", where="run", todo="Run the model again"
+            _("the last run has no call {call}", call=query.call + 1),
+            where="run",
+            todo=_("Run the model again"),
         )
     return run_step(stages, kept, query.call, query.lines)
 

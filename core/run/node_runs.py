@@ -18,6 +18,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import KEEP, CallRun, NodeRun
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import BUILTIN, BoundCall, CallsOf, Owners, bytecode_of
 from lowerscope.core.run.compare.node_comparison import (
@@ -36,7 +37,7 @@ from lowerscope.core.stages import Stages
 REPEATS = 20
 """Most instrumented runs that are timed."""
 
-_OVERWRITTEN = "what it reads had been overwritten"
+_OVERWRITTEN = _("what it reads had been overwritten")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def node_runs(
     run = WatchedRun(stages, inputs, keep)
     if lowered is None or traced is None:
         return _without_nodes(stages, run, repeats, progress)
-    progress.report("Comparing node by node")
+    progress.report(_("Comparing node by node"))
     owners = Owners(stages, lowered, run.calls)
     parts = NodeParts(lowered, traced, owners)
     alone = NodesAlone(run.calls, parts, run.arguments, run.functions, owners.nodes_of, progress)
@@ -81,7 +82,7 @@ def node_runs(
 
     try:
         seen = run.run(alone.note, take, progress)
-        progress.report("Timing node by node")
+        progress.report(_("Timing node by node"))
         times = run.times(seen, repeats, progress)
         torch_ms = torch_times(traced, inputs, recipe.seed, progress) if repeats > 1 else {}
     except LowerscopeError as error:
@@ -107,9 +108,9 @@ def node_runs(
 
 def _without_nodes(stages: Stages, run: WatchedRun, repeats: int, progress: Progress) -> NodeRuns:
     """Return the calls of a source without torch; empty if they are unknown."""
-    progress.report("Timing call by call")
+    progress.report(_("Timing call by call"))
     try:
-        seen = run.run(lambda *_: None, lambda *_: progress.check(), progress)
+        seen = run.run(lambda *_unused: None, lambda *_unused: progress.check(), progress)
         times = run.times(seen, repeats, progress)
     except LowerscopeError:
         return NodeRuns()
@@ -140,7 +141,7 @@ def _records(
         name = entity.removeprefix("fx:") if is_node else values.get(entity, "")
         calls = owners.calls_for(entity)
         others = dict.fromkeys(each for index in calls for each in owners.nodes_of[index])
-        fields: Mapping[str, Any] = {"reason": "it is not the value of a node"}
+        fields: Mapping[str, Any] = {"reason": _("it is not the value of a node")}
         if name:
             fields = fields_of(comparison.in_run.get(name), comparison.alone.get(name))
         record = NodeRun(
@@ -214,7 +215,7 @@ def _entity_of(stages: Stages, callee: str) -> str:
 BUDGET = 0.5
 """Total time of the timed runs, in seconds; of a slower one, one is enough."""
 
-_UNREAD = "nothing reads it, so the memory that it is made of was used again before"
+_UNREAD = _("nothing reads it, so the memory that it is made of was used again before")
 
 Take = Callable[[int, Sequence[torch.Tensor], str], None]
 """Callback with the index of a call, its values, and why these are not to be compared, if so."""
@@ -278,7 +279,7 @@ class WatchedRun:
         if count <= 1:
             return [seen.seconds]
         found = []
-        for _ in range(count):
+        for _turn in range(count):
             found.append(watch(self._execution, self.calls.calls, progress))
             progress.check()
         return found
@@ -434,7 +435,7 @@ def watched(
 
 def _out_of_order() -> LowerscopeError:
     return LowerscopeError(
-        "the run does not call what main calls, in this order, so calls have no bindings",
+        _("the run does not call what main calls, in this order, so calls have no bindings"),
         where="run",
-        todo="A main with branches is timed as a whole only",
+        todo=_("A main with branches is timed as a whole only"),
     )

@@ -44,6 +44,7 @@ from lowerscope.core.model.run_records import (
     with_times,
 )
 from lowerscope.core.model.schedule import schedule_for
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.calls import BoundCall, CallsOf, Owners
@@ -259,7 +260,7 @@ def measure_again(
     with stages.running():
         for sizes in runs_of(recipe):
             values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
-            _, reference = reference_of(stages.loaded, values, recipe.seed)
+            _other, reference = reference_of(stages.loaded, values, recipe.seed)
             execution = Execution(stages.built.executable, "main", stages.arguments(values))
             times += measure_by_turns(
                 (stages,), recipe, sizes, (execution,), reference, recipe.measuring, progress
@@ -297,7 +298,7 @@ def _run_at(
     progress.report(f"Running{at}")
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
     actual = followed_outputs(execution, calls, progress)
-    progress.report(f"Comparing with {side}{at}")
+    progress.report(_("Comparing with {side}{at}", side=side, at=at))
     verdict, expected = judge_run(stages, recipe, values, actual, named)
     if before is None:
         # A new one: after instrumentation, each call of a machine goes through Python.

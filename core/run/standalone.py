@@ -33,6 +33,7 @@ from lowerscope.core.ir.tensorir import (
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.schedule_records import Measured
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.execution import to_tvm
 
 Interval = tuple[float, float]
@@ -330,10 +331,12 @@ def at_sizes(function: tirx.PrimFunc, given: Given | None) -> AtSizes:
         return AtSizes(function, function)
     if given is None:
         raise LowerscopeError(
-            "its size is computed at run time, or nothing in main calls it, so it cannot be run"
-            " alone",
+            _(
+                "its size is computed at run time, or nothing in main calls it, so it cannot be run"
+                " alone"
+            ),
             where="schedule",
-            todo="Run the model with it and compare that with torch",
+            todo=_("Run the model with it and compare that with torch"),
         )
     numbers = {
         parameter: tirx.IntImm(str(parameter.ty.dtype), each)
@@ -348,7 +351,8 @@ def at_sizes(function: tirx.PrimFunc, given: Given | None) -> AtSizes:
         static = bound.specialize(buffers) if buffers else bound
     except TVM_ERRORS as error:
         raise LowerscopeError(
-            f"it cannot be had at one size: {last_line(error)}", where="schedule"
+            _("it cannot be had at one size: {last_line}", last_line=last_line(error)),
+            where="schedule",
         ) from error
     text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
     return AtSizes(bound, static, text)
@@ -407,7 +411,9 @@ class Compiled:
             self.module[_ENTRY](*arguments)
         except TVM_ERRORS as error:
             raise LowerscopeError(
-                f"the function failed: {last_line(error)}", where="schedule", details=str(error)
+                _("the function failed: {last_line}", last_line=last_line(error)),
+                where="schedule",
+                details=str(error),
             ) from error
 
     def seconds(self, arguments: Sequence[Any], number: int) -> float:
@@ -433,9 +439,9 @@ def compile_alone(function: tirx.PrimFunc, target: tvm.target.Target) -> Compile
         built = compile_function(_ENTRY, function, target).jit()
     except TVM_ERRORS as error:
         raise LowerscopeError(
-            f"TVM could not compile the function: {last_line(error)}",
+            _("TVM could not compile the function: {last_line}", last_line=last_line(error)),
             where="schedule",
-            todo="Take back the last step; the log has TVM's whole message",
+            todo=_("Take back the last step; the log has TVM's whole message"),
             details=str(error),
         ) from error
     return Compiled(built, (time.perf_counter() - start) * 1000)
@@ -477,14 +483,17 @@ def static_parameters(function: Any) -> tuple[Parameter, ...]:
     parameters = parameters_of(function)
     if parameters is None:
         raise LowerscopeError(
-            "the function takes more than buffers, so it cannot be run alone", where="schedule"
+            _("the function takes more than buffers, so it cannot be run alone"), where="schedule"
         )
     symbolic = [each.name for each in parameters if each.shape is None]
     if symbolic:
         raise LowerscopeError(
-            f"{', '.join(symbolic)} has a symbolic shape, so the function cannot be run alone",
+            _(
+                "{symbolic} has a symbolic shape, so the function cannot be run alone",
+                symbolic=", ".join(symbolic),
+            ),
             where="schedule",
-            todo="Give the input a fixed shape",
+            todo=_("Give the input a fixed shape"),
         )
     return parameters
 
@@ -531,7 +540,9 @@ def dtype_of_torch(name: str) -> torch.dtype:
     """
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
-        raise LowerscopeError(f"torch has no values of the dtype {name}", where="schedule")
+        raise LowerscopeError(
+            _("torch has no values of the dtype {name}", name=name), where="schedule"
+        )
     return dtype
 
 
@@ -575,7 +586,7 @@ def time_alone(
     Raises `LowerscopeError` if it cannot be compiled or run. Raises `Cancelled` between two calls.
     """
     parameters = static_parameters(sized.static)
-    progress.report("Compiling the function")
+    progress.report(_("Compiling the function"))
     compiled = compile_alone(sized.function, target)
     progress.report("Measuring")
     arguments = draw_arguments(sized.static, parameters, seed)
@@ -607,7 +618,7 @@ def repeated(measure: Callable[[int], float], check: Callable[[], None]) -> list
     once = max(measure(number), 1e-7)
     batch = once * (number + (number > 1))
     times = []
-    for _ in range(max(3, min(REPEATS, int(BUDGET / batch)))):
+    for _turn in range(max(3, min(REPEATS, int(BUDGET / batch)))):
         check()
         times.append(measure(number))
     return times

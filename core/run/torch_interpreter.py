@@ -15,6 +15,7 @@ from torch import fx
 
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.model.progress import Progress
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.execution import copied, in_eval_mode
 from lowerscope.core.run.standalone import quarters, repeated
 from lowerscope.core.stages import Stages
@@ -203,7 +204,7 @@ def torch_ms(stages: Stages, names: Sequence[str], seed: int, progress: Progress
     traced = stages.traced
     if traced is None or not names:
         return None
-    progress.report("Measuring torch")
+    progress.report(_("Measuring torch"))
     values = [each.value for each in stages.loaded.inputs]
     with stages.running():
         calls = TorchInterpreter(traced.graph_module, values, seed, ()).calls(names)
@@ -212,7 +213,7 @@ def torch_ms(stages: Stages, names: Sequence[str], seed: int, progress: Progress
 
         def measure(number: int) -> float:
             start = time.perf_counter()
-            for _ in range(number):
+            for _turn in range(number):
                 for call in calls:
                     call()
             return (time.perf_counter() - start) / number

@@ -26,6 +26,7 @@ import msgspec
 
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox import running_call
 from lowerscope.core.sandbox.memory_limit import task_limit
 from lowerscope.core.sandbox.supervisor import SPARE_TASKS, Options
@@ -252,7 +253,9 @@ def enclosed(
     services = [each for each in files.hidden if os.path.isdir(each)]
     calls = call_filter()
     if not calls:
-        raise NoSandbox(f"no filter of system calls is known for {platform.machine()}")
+        raise NoSandbox(
+            _("no filter of system calls is known for {machine}", machine=platform.machine())
+        )
     return (
         *(sys.executable, "-I", "-S", _SUPERVISOR),
         json.dumps(_options(calls, memory, calls_file, kept)),
@@ -293,10 +296,16 @@ def _options(
         report=calls_file,
         report_at=(running_call.MEMORY_AT, running_call.TASKS_AT),
         said=(
-            "lowerscope: stopped: what ran in the sandbox held more than the memory that it may"
-            f" have, {limit}. Make the inputs smaller, or allow more memory",
-            "lowerscope: stopped: what ran in the sandbox had more than the processes and threads"
-            f" that there may be, {most}. Start fewer",
+            _(
+                "lowerscope: stopped: what ran in the sandbox held more than the memory that "
+                "it may have, {limit}. Make the inputs smaller, or allow more memory",
+                limit=limit,
+            ),
+            _(
+                "lowerscope: stopped: what ran in the sandbox had more than the processes and "
+                "threads that there may be, {most}. Start fewer",
+                most=most,
+            ),
         ),
         kept=list(kept),
         of_window=calls_file is not None,
@@ -350,27 +359,29 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
     refused = next(filter(None, map(_refused, _chain(error))), "")
     if not refused:
         return problem
-    way = without or "let code run without it (File, Run code in a sandbox)"
-    todo = f"If you trust the file, {way}"
-    temporary = f"; or let it write temporary files below {policy().files.temporary}"
+    way = without or _("let code run without it (File, Run code in a sandbox)")
+    todo = _("If you trust the file, {way}", way=way)
+    temporary = _(
+        "; or let it write temporary files below {temporary}", temporary=policy().files.temporary
+    )
     if refused == _PROGRAMS:
-        todo += "; or do without (a DataLoader: with num_workers=0)"
+        todo += _("; or do without (a DataLoader: with num_workers=0)")
     elif refused == _NETWORK:
-        todo += "; or give it what it wants from the network as a file"
+        todo += _("; or give it what it wants from the network as a file")
     else:
         todo += temporary
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)
     return msgspec.structs.replace(
         problem,
-        what=f"the sandbox does not let it {refused}",
+        what=_("the sandbox does not let it {refused}", refused=refused),
         todo=todo,
         code="sandbox",
         details=details,
     )
 
 
-_NETWORK = "reach the network"
-_PROGRAMS = "connect to other programs by a socket"
+_NETWORK = _("reach the network")
+_PROGRAMS = _("connect to other programs by a socket")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -409,5 +420,5 @@ def _refused(error: BaseException) -> str:
 
 def _to_write(path: object) -> str:
     if not path:
-        return "write other files than temporary ones"
-    return f"write to {os.path.abspath(str(path))}"
+        return _("write other files than temporary ones")
+    return _("write to {abspath}", abspath=os.path.abspath(str(path)))

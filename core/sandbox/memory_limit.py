@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING or sys.platform != "win32":
     import resource
@@ -33,7 +34,7 @@ def limit_memory(limit: int) -> None:
     """
     if sys.platform == "win32":
         return
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    _other, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
@@ -42,7 +43,7 @@ def limit_in_force() -> int | None:
     """Return the bytes of data that this process may have; ``None`` without a limit."""
     if sys.platform == "win32":
         return None
-    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    soft, _other = resource.getrlimit(resource.RLIMIT_DATA)
     return None if soft == resource.RLIM_INFINITY else soft
 
 
@@ -85,10 +86,12 @@ def is_shortage(error: BaseException | str) -> bool:
 def shortage(reason: str, where: str = "") -> Problem:
     """Return the problem of a failed allocation."""
     limit = limit_in_force()
-    bound = "" if limit is None else f" within the limit of {bytes_text(limit)}"
+    bound = "" if limit is None else _(" within the limit of {limit}", limit=bytes_text(limit))
     return Problem(
-        what=f"the memory does not suffice{bound}: {reason}",
+        what=_("the memory does not suffice{bound}: {reason}", bound=bound, reason=reason),
         where=where,
-        todo="Allow more memory (Run, Memory limit; or --memory-limit), or make the inputs smaller",
+        todo=_(
+            "Allow more memory (Run, Memory limit; or --memory-limit), or make the inputs smaller"
+        ),
         code="memory",
     )

@@ -20,6 +20,7 @@ from typing import Annotated
 import msgspec
 
 from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.texts import _
 
 if sys.platform != "win32":
     import fcntl
@@ -79,9 +80,15 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
         if self.index is None:
             return ""
         if self.index == self.count:
-            return f"after the last of {self.count} calls"
+            return _("after the last of {count} calls", count=self.count)
         where = "in" if self.inside else "before"
-        return f"{where} call {self.index + 1} of {self.count}, {self.names[-1][:_SHOWN]}"
+        return _(
+            "{where} call {index} of {count}, {name}",
+            where=where,
+            index=self.index + 1,
+            count=self.count,
+            name=self.names[-1][:_SHOWN],
+        )
 
 
 def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
@@ -145,7 +152,7 @@ def read(descriptor: int) -> RunningCall:
 
 
 def _parsed(head: bytes, encoded: bytes) -> RunningCall:
-    index, inside, _, too_much, too_many, *parts = HEAD.unpack(head)
+    index, inside, _other, too_much, too_many, *parts = HEAD.unpack(head)
     names: list[str] = []
     with contextlib.suppress(*UNREADABLE):
         names = _NAMES.decode(encoded)

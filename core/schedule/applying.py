@@ -24,6 +24,7 @@ from lowerscope.core.ir.tensorir import collected, known
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
 from lowerscope.core.model.schedule_records import Field
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.index_maps import python_of
 from lowerscope.core.schedule.primitive import MAX_UNROLLED, Call, PrimitiveSpec
 from lowerscope.core.schedule.primitive_table import entry_of, given, value
@@ -64,8 +65,10 @@ def verify(before: Schedule, after: Schedule) -> None:
     old, new = function_of(before), function_of(after)
     if not _same_interface(old, new):
         raise StepFailed(
-            "it would change what the function takes, and the model calls it as it was: "
-            "work on a copy (cache_read, cache_write)"
+            _(
+                "it would change what the function takes, and the model calls it as it was: "
+                "work on a copy (cache_read, cache_write)"
+            )
         )
     found = places(new)
     _no_nesting(found)
@@ -86,7 +89,7 @@ def _same_interface(old: tirx.PrimFunc, new: tirx.PrimFunc) -> bool:
     )
 
 
-_WORDS = {tirx.ForKind.PARALLEL: "runs in parallel", tirx.ForKind.VECTORIZED: "is vectorized"}
+_WORDS = {tirx.ForKind.PARALLEL: _("runs in parallel"), tirx.ForKind.VECTORIZED: _("is vectorized")}
 
 
 def _no_nesting(found: Sequence[Place]) -> None:
@@ -94,8 +97,12 @@ def _no_nesting(found: Sequence[Place]) -> None:
         for outer in _around(found, place) if place.kind in _WORDS else ():
             if outer.kind == place.kind:
                 raise StepFailed(
-                    f"{place.name} stands in {outer.name}, which {_WORDS[place.kind]} "
-                    "already: fuse them, or take one"
+                    _(
+                        "{name} stands in {name2}, which {words} already: fuse them, or take one",
+                        name=place.name,
+                        name2=outer.name,
+                        words=_WORDS[place.kind],
+                    )
                 )
 
 
@@ -106,7 +113,11 @@ def _has_vector_forms(found: Sequence[Place]) -> None:
         for call in collected(place.stmt.body, ir.Call) if is_vector else ():
             if isinstance(call.op, ir.Op) and _is_scalar_alone(call.op):
                 raise StepFailed(
-                    f"{place.name} is vectorized, and TVM cannot build {call.op.name} of a vector"
+                    _(
+                        "{name} is vectorized, and TVM cannot build {name2} of a vector",
+                        name=place.name,
+                        name2=call.op.name,
+                    )
                 )
 
 
@@ -121,8 +132,12 @@ def _no_vectors_of_flags(found: Sequence[Place]) -> None:
             for outer in _around(found, place):
                 if outer.kind == tirx.ForKind.VECTORIZED:
                     raise StepFailed(
-                        f"{outer.name} is vectorized, and {place.name} keeps booleans in memory of"
-                        " the function: TVM mixes these up"
+                        _(
+                            "{name} is vectorized, and {name2} keeps booleans in memory of the "
+                            "function: TVM mixes these up",
+                            name=outer.name,
+                            name2=place.name,
+                        )
                     )
 
 
@@ -161,8 +176,12 @@ def _not_inside_vectors(found: Sequence[Place]) -> None:
             place = found[index]
             if place.kind == tirx.ForKind.VECTORIZED:
                 raise StepFailed(
-                    f"{place.name} is vectorized, and {buffer.name} is written and read in it "
-                    "alone: TVM would mix up the values of its lanes; vectorize a loop of one block"
+                    _(
+                        "{name} is vectorized, and {name2} is written and read in it alone: "
+                        "TVM would mix up the values of its lanes; vectorize a loop of one block",
+                        name=place.name,
+                        name2=buffer.name,
+                    )
                 )
 
 
@@ -183,7 +202,11 @@ def _no_strays(found: Sequence[Place]) -> None:
                 owner = owners.get(variable)
                 if owner is not None and all(owner is not outer for outer in _around(found, place)):
                     raise StepFailed(
-                        f"TVM would use the axis {variable.name} of {owner.name} outside of it"
+                        _(
+                            "TVM would use the axis {name} of {name2} outside of it",
+                            name=variable.name,
+                            name2=owner.name,
+                        )
                     )
 
 
@@ -199,7 +222,11 @@ def _written_first(found: Sequence[Place]) -> None:
                 not region.source.same_as(each.source) for each in place.stmt.writes
             ):
                 raise StepFailed(
-                    f"{place.name} would read {region.source.name} before anything has written it"
+                    _(
+                        "{name} would read {name2} before anything has written it",
+                        name=place.name,
+                        name2=region.source.name,
+                    )
                 )
         made -= {region.source for region in place.stmt.writes}
 
@@ -212,7 +239,10 @@ def _can_be_laid_out(found: Sequence[Place]) -> None:
         wide = len(buffer.ty.shape) > 1 and str(buffer.ty.shape[0].ty.dtype) == "int64"
         if wide and len(buffer.ty.strides) == 1:
             raise StepFailed(
-                f"TVM mixes indices of 32 and 64 bits in {buffer.name}: it cannot be built"
+                _(
+                    "TVM mixes indices of 32 and 64 bits in {name}: it cannot be built",
+                    name=buffer.name,
+                )
             )
     read = {region.source for place in found if place.is_block for region in place.stmt.reads}
     for place in found:
@@ -220,8 +250,10 @@ def _can_be_laid_out(found: Sequence[Place]) -> None:
             for region in place.stmt.writes:
                 if region.source in made and region.source not in read:
                     raise StepFailed(
-                        f"nothing reads {region.source.name}, and TVM cannot build what is aligned "
-                        "for nobody"
+                        _(
+                            "nothing reads {name}, and TVM cannot build what is aligned for nobody",
+                            name=region.source.name,
+                        )
                     )
 
 
@@ -257,9 +289,13 @@ def _not_too_long(found: Sequence[Place]) -> None:
             elements += made * lanes
     if copies > MAX_UNROLLED or statements > MAX_STATEMENTS or elements > MAX_ELEMENTS:
         raise StepFailed(
-            f"the unrolled loops make {copies} copies of blocks, which take minutes to build; "
-            f"at most {MAX_UNROLLED} are made, and fewer with short loops or vectors: split the "
-            "loop, and unroll a part"
+            _(
+                "the unrolled loops make {copies} copies of blocks, which take minutes to "
+                "build; at most {max_unrolled} are made, and fewer with short loops or "
+                "vectors: split the loop, and unroll a part",
+                copies=copies,
+                max_unrolled=MAX_UNROLLED,
+            )
         )
 
 
@@ -268,7 +304,11 @@ def _not_too_large(old: Sequence[Place], new: Sequence[Place]) -> None:
     before, after = _bytes(old), _bytes(new)
     if after > MAX_BYTES and after > 2 * before:
         raise StepFailed(
-            f"its buffers would take {bytes_text(after)}, and before it {bytes_text(before)}"
+            _(
+                "its buffers would take {after}, and before it {before}",
+                after=bytes_text(after),
+                before=bytes_text(before),
+            )
         )
 
 

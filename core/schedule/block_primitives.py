@@ -20,6 +20,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from lowerscope.core.ir.tensorir import collected, known, mentions
 from lowerscope.core.lowering.legal_forms import make_known
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.loop_primitives import reduces
 from lowerscope.core.schedule.memory_primitives import WRITE, buffer_of_block
 from lowerscope.core.schedule.primitive import (
@@ -58,7 +59,7 @@ def _inlines_back(call: Call) -> None:
             raise StepFailed(_NEGATED.format(block=place.name))
 
 
-_NEGATED = (
+_NEGATED = _(
     "{block} compares floats, and its reader negates that: TVM would turn the comparison round, "
     "which is wrong for NaN"
 )
@@ -131,8 +132,12 @@ def _moves(call: Call) -> None:
     ]
     if left and _leaves_out(left, call, [axis.dom.extent for axis in block.iter_vars]):
         raise StepFailed(
-            f"{block.name_hint} is computed only where {left[0]}, which TVM would forget: split"
-            " by what divides the extent, or leave the block where it is"
+            _(
+                "{name_hint} is computed only where {left}, which TVM would forget: split by "
+                "what divides the extent, or leave the block where it is",
+                name_hint=block.name_hint,
+                left=left[0],
+            )
         )
 
 
@@ -167,7 +172,12 @@ def _moves_back(call: Call) -> None:
     except REFUSED as error:
         raise StepFailed.of(step_error(error)) from error
     if not producers:
-        raise StepFailed(f"{call.block.name_hint} reads nothing that another block computes")
+        raise StepFailed(
+            _(
+                "{name_hint} reads nothing that another block computes",
+                name_hint=call.block.name_hint,
+            )
+        )
 
 
 # --- tensor instructions ------------------------------------------------------------------------
@@ -189,7 +199,7 @@ _SATURATES = "dot_16x4_avx512"
 
 def intrinsics(target: tvm.target.Target) -> tuple[str, ...]:
     """Return TVM's names of the instructions that `target` has."""
-    return tuple(name for _, offered in _offered(target) for name in offered)
+    return tuple(name for _other, offered in _offered(target) for name in offered)
 
 
 def _offered(target: tvm.target.Target) -> list[tuple[str, tuple[str, ...]]]:
@@ -199,7 +209,7 @@ def _offered(target: tvm.target.Target) -> list[tuple[str, tuple[str, ...]]]:
 
 def register_intrinsics(target: tvm.target.Target) -> None:
     """Register the instructions that `target` has, so that TVM finds them by their names."""
-    for file, _ in _offered(target):
+    for file, _other in _offered(target):
         _load(file)
 
 
@@ -240,21 +250,26 @@ def _tensorizes(call: Call) -> None:
     """Reject an instruction that the target does not have: its code would not run."""
     name, offered = call.values["tensor_intrin"], _offered(call.target)
     if not offered:
-        raise StepFailed("TVM knows no tensor instruction of this target; native may have some")
+        raise StepFailed(_("TVM knows no tensor instruction of this target; native may have some"))
     file = next((file for file, named in offered if name in named), None)
     if file is None:
-        raise StepFailed(f"the target has {', '.join(intrinsics(call.target))}")
+        raise StepFailed(
+            _("the target has {intrinsics}", intrinsics=", ".join(intrinsics(call.target)))
+        )
     dtypes = _written(call.stmt("block_or_loop"))
     if not dtypes & _SUMS:
         # Loading them takes longer than the whole menu may.
         raise StepFailed(
-            f"{name} adds products of 8 bits in 32 bits, "
-            f"and this computes in {', '.join(sorted(dtypes)) or 'nothing'}"
+            _(
+                "{name} adds products of 8 bits in 32 bits, and this computes in {sorted}",
+                name=name,
+                sorted=", ".join(sorted(dtypes)) or "nothing",
+            )
         )
     _load(file)
     if name == _SATURATES and not call.forced:
         raise StepFailed(
-            "it adds in 16 bits and cuts off what does not fit: the result can be another one",
+            _("it adds in 16 bits and cuts off what does not fit: the result can be another one"),
             unsafe=True,
         )
 
@@ -288,23 +303,26 @@ def _blockize(site: FunctionSelection) -> Iterator[Arguments]:
         yield {"target": site.named[site.loop]}
 
 
-_WHERE = "Where a block is computed"
+_WHERE = _("Where a block is computed")
 
 _AT = (
     BLOCK,
-    field("loop", "Under", "loop", "The loop that it is moved under."),
+    field("loop", _("Under"), "loop", _("The loop that it is moved under.")),
     field(
         "preserve_unit_loops",
-        "Keep loops of extent 1",
+        _("Keep loops of extent 1"),
         "flag",
-        "Loops of extent 1 are made as well.",
+        _("Loops of extent 1 are made as well."),
         default=False,
     ),
     field(
         "index",
-        "Place",
+        _("Place"),
         "integer",
-        "Among what stands in the loop: -1 as late as possible, -2 as early, or a number from 0.",
+        _(
+            "Among what stands in the loop: -1 as late as possible, -2 as early, or a number "
+            "from 0."
+        ),
         default=-1,
         low=-2,
     ),
@@ -314,8 +332,8 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="compute_inline",
         group=_WHERE,
-        title="inline {block} into its readers",
-        offer="inline into what reads it",
+        title=_("inline {block} into its readers"),
+        offer=_("inline into what reads it"),
         parameters=(BLOCK,),
         guard=_inlines,
         candidates=one_block,
@@ -323,8 +341,8 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="reverse_compute_inline",
         group=_WHERE,
-        title="inline {block} into what it reads",
-        offer="inline into what it reads",
+        title=_("inline {block} into what it reads"),
+        offer=_("inline into what it reads"),
         parameters=(BLOCK,),
         guard=_inlines_back,
         candidates=one_block,
@@ -332,8 +350,8 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="compute_at",
         group=_WHERE,
-        title="compute {block} under {loop}",
-        offer="compute under a loop of what reads it",
+        title=_("compute {block} under {loop}"),
+        offer=_("compute under a loop of what reads it"),
         parameters=_AT,
         candidates=partial(_at, consumers=True),
         guard=_moves,
@@ -341,8 +359,8 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="reverse_compute_at",
         group=_WHERE,
-        title="compute {block} under {loop}, after what it reads",
-        offer="compute under a loop of what it reads",
+        title=_("compute {block} under {loop}, after what it reads"),
+        offer=_("compute under a loop of what it reads"),
         parameters=_AT,
         candidates=partial(_at, consumers=False),
         guard=_moves_back,
@@ -350,40 +368,47 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="reorder_block_iter_var",
         group="Blocks",
-        title="order the axes of {block} as {new_order}",
-        offer="change the order of its axes",
+        title=_("order the axes of {block} as {new_order}"),
+        offer=_("change the order of its axes"),
         parameters=(
             BLOCK,
-            field("new_order", "Axes", "order", "The axes of the block, in their new order."),
+            field("new_order", _("Axes"), "order", _("The axes of the block, in their new order.")),
         ),
         candidates=_axes,
     ),
     PrimitiveSpec(
         name="blockize",
         group="Blocks",
-        title="make a block of all under {target}",
-        offer="make a block of all that is under it",
-        parameters=(field("target", "Loop", "loop", "The outermost of its loops."), UNIT_ITERS),
+        title=_("make a block of all under {target}"),
+        offer=_("make a block of all that is under it"),
+        parameters=(
+            field("target", _("Loop"), "loop", _("The outermost of its loops.")),
+            UNIT_ITERS,
+        ),
         candidates=_blockize,
     ),
     PrimitiveSpec(
         name="tensorize",
         group="Blocks",
-        title="compute {block_or_loop} with {tensor_intrin}",
-        offer="compute with an instruction of the processor",
+        title=_("compute {block_or_loop} with {tensor_intrin}"),
+        offer=_("compute with an instruction of the processor"),
         parameters=(
             field(
                 "block_or_loop",
-                "What",
+                _("What"),
                 "loop or block",
-                "The outermost of the loops that the instruction takes the place of.",
+                _("The outermost of the loops that the instruction takes the place of."),
             ),
             field(
-                "tensor_intrin", "Instruction", "choice", "Those that the target has.", default=""
+                "tensor_intrin",
+                _("Instruction"),
+                "choice",
+                _("Those that the target has."),
+                default="",
             ),
             UNIT_ITERS,
         ),
-        choices={"tensor_intrin": lambda site, _: intrinsics(site.target)},
+        choices={"tensor_intrin": lambda site, _unused: intrinsics(site.target)},
         candidates=_tensorize,
         guard=_tensorizes,
     ),
@@ -411,13 +436,16 @@ def _rfactors(call: Call) -> None:
     """
     axis = call.values["factor_axis"]
     if not -8 <= axis <= 8:
-        raise StepFailed(f"the buffer of the parts has no dimension {axis}")
+        raise StepFailed(_("the buffer of the parts has no dimension {axis}", axis=axis))
     loop = call.stmt("loop")
     if not call.forced and not _all_begin(call.places, loop.loop_var):
         raise StepFailed(
-            f"some parts of {loop.loop_var.name} may have no value, and would begin with what is in"
-            " memory: split by no more than there are values, or apply it anyway, and then"
-            " decompose_reduction",
+            _(
+                "some parts of {name} may have no value, and would begin with what is in "
+                "memory: split by no more than there are values, or apply it anyway, and then "
+                "decompose_reduction",
+                name=loop.loop_var.name,
+            ),
             unsafe=True,
         )
 
@@ -461,8 +489,11 @@ def _is_linear(call: Call) -> None:
     block = call.stmt("epilogue_block")
     if collected(block.body, _NOT_LINEAR) and not call.forced:
         raise StepFailed(
-            f"{block.name_hint} is not linear, and would be applied at each step of the "
-            "reduction: the result is another one",
+            _(
+                "{name_hint} is not linear, and would be applied at each step of the "
+                "reduction: the result is another one",
+                name_hint=block.name_hint,
+            ),
             unsafe=True,
         )
 
@@ -482,7 +513,14 @@ def _pads(call: Call) -> None:
     """Reject a number of multiples other than the number of the block's axes."""
     axes, padding = len(call.block.iter_vars), len(call.values["padding"])
     if axes != padding:
-        raise StepFailed(f"{call.block.name_hint} has {axes} axes, and not {padding}")
+        raise StepFailed(
+            _(
+                "{name_hint} has {axes} axes, and not {padding}",
+                name_hint=call.block.name_hint,
+                axes=axes,
+                padding=padding,
+            )
+        )
 
 
 def _unpad(site: FunctionSelection) -> Iterator[Arguments]:
@@ -495,26 +533,31 @@ REDUCTION_PRIMITIVES = (
     PrimitiveSpec(
         name="decompose_reduction",
         group="Reductions",
-        title="initialize {block} before {loop}",
-        offer="initialize in a block of its own",
+        title=_("initialize {block} before {loop}"),
+        offer=_("initialize in a block of its own"),
         parameters=(
             BLOCK,
-            field("loop", "Before", "loop", "The loop before which the initial value is written."),
+            field(
+                "loop",
+                _("Before"),
+                "loop",
+                _("The loop before which the initial value is written."),
+            ),
         ),
         candidates=_decompose,
     ),
     PrimitiveSpec(
         name="rfactor",
         group="Reductions",
-        title="reduce the parts of {loop} by themselves",
-        offer="reduce in parts, then reduce these",
+        title=_("reduce the parts of {loop} by themselves"),
+        offer=_("reduce in parts, then reduce these"),
         parameters=(
             LOOP,
             field(
                 "factor_axis",
-                "Axis of the parts",
+                _("Axis of the parts"),
                 "integer",
-                "Where the dimension of the parts stands in their buffer.",
+                _("Where the dimension of the parts stands in their buffer."),
                 default=0,
             ),
         ),
@@ -524,15 +567,15 @@ REDUCTION_PRIMITIVES = (
     PrimitiveSpec(
         name="fuse_reduction_epilogue",
         group="Reductions",
-        title="put {epilogue_block} into {reduction_block}",
-        offer="put what follows into the reduction",
+        title=_("put {epilogue_block} into {reduction_block}"),
+        offer=_("put what follows into the reduction"),
         parameters=(
-            field("reduction_block", "Reduction", "block", "The block that reduces."),
+            field("reduction_block", _("Reduction"), "block", _("The block that reduces.")),
             field(
                 "epilogue_block",
-                "What follows",
+                _("What follows"),
                 "block",
-                "The block that reads its result, and adds to it.",
+                _("The block that reads its result, and adds to it."),
             ),
         ),
         candidates=_epilogue,
@@ -541,15 +584,15 @@ REDUCTION_PRIMITIVES = (
     PrimitiveSpec(
         name="pad_einsum",
         group="Padding",
-        title="pad the axes of {block} to multiples of {padding}",
-        offer="pad its axes to multiples",
+        title=_("pad the axes of {block} to multiples of {padding}"),
+        offer=_("pad its axes to multiples"),
         parameters=(
             BLOCK,
             field(
                 "padding",
-                "Multiples",
+                _("Multiples"),
                 "integers",
-                "One number for each axis: its extent grows to a multiple of it.",
+                _("One number for each axis: its extent grows to a multiple of it."),
                 low=1,
                 high=1024,
             ),
@@ -560,19 +603,19 @@ REDUCTION_PRIMITIVES = (
     PrimitiveSpec(
         name="decompose_padding",
         group="Padding",
-        title="fill the padding of {block} before {loop}",
-        offer="fill the padding in a block of its own",
+        title=_("fill the padding of {block} before {loop}"),
+        offer=_("fill the padding in a block of its own"),
         parameters=(
             BLOCK,
-            field("loop", "Before", "loop", "The loop before which the padding is filled."),
+            field("loop", _("Before"), "loop", _("The loop before which the padding is filled.")),
         ),
         candidates=_unpad,
     ),
     PrimitiveSpec(
         name="rolling_buffer",
         group="Padding",
-        title="keep {write_buffer_index} of {block} in a rolling buffer",
-        offer="keep what it writes in a rolling buffer",
+        title=_("keep {write_buffer_index} of {block} in a rolling buffer"),
+        offer=_("keep what it writes in a rolling buffer"),
         parameters=(BLOCK, WRITE),
         candidates=one_block,
         guard=buffer_of_block,

@@ -18,6 +18,7 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.ir.tensorir import known
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.primitive import Call
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
@@ -93,26 +94,30 @@ def parse(text: str) -> IndexMap:
     Raises `StepFailed` if it is anything but arithmetic on its axes.
     """
     if len(text) > _MAX_LENGTH:
-        raise StepFailed(f"an index map has at most {_MAX_LENGTH} characters")
+        raise StepFailed(
+            _("an index map has at most {max_length} characters", max_length=_MAX_LENGTH)
+        )
     arrow = next((each for each in _ARROWS if each in text), None)
     if arrow is None:
-        raise StepFailed("an index map begins with its axes: i, j -> i // 4, j, i % 4")
-    left, _, right = text.partition(arrow)
+        raise StepFailed(_("an index map begins with its axes: i, j -> i // 4, j, i % 4"))
+    left, _sep, right = text.partition(arrow)
     axes = tuple(each.strip() for each in left.strip().strip("()").split(",") if each.strip())
     for axis in axes:
         if not axis.isidentifier():
-            raise StepFailed(f"{axis!r} is not the name of an axis")
+            raise StepFailed(_("{axis!r} is not the name of an axis", axis=axis))
     if len(set(axes)) < len(axes):
-        raise StepFailed("each axis has a name of its own")
+        raise StepFailed(_("each axis has a name of its own"))
     if not right.strip():
-        raise StepFailed("nothing stands behind ->")
+        raise StepFailed(_("nothing stands behind ->"))
     try:
         tree = ast.parse(right.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise StepFailed(f"{right.strip()!r} is not arithmetic: {_reason(error)}") from error
+        raise StepFailed(
+            _("{right!r} is not arithmetic: {reason}", right=right.strip(), reason=_reason(error))
+        ) from error
     indices = tuple(tree.elts) if isinstance(tree, ast.Tuple | ast.List) else (tree,)
     if not indices:
-        raise StepFailed("an index map gives at least one index")
+        raise StepFailed(_("an index map gives at least one index"))
     for index in indices:
         _check(index, axes)
     return IndexMap(axes, indices)
@@ -126,10 +131,18 @@ def _check(node: ast.expr, axes: Sequence[str]) -> None:
     """Reject all but sums, differences, products, ``//`` and ``%`` of axes and numbers."""
     if isinstance(node, ast.Name):
         if node.id not in axes:
-            raise StepFailed(f"{node.id} is not one of the axes {', '.join(axes)}")
+            raise StepFailed(
+                _("{id} is not one of the axes {axes}", id=node.id, axes=", ".join(axes))
+            )
     elif isinstance(node, ast.Constant):
         if type(node.value) is not int or node.value > _MAX_NUMBER:
-            raise StepFailed(f"{ast.unparse(node)} is not a whole number up to {_MAX_NUMBER}")
+            raise StepFailed(
+                _(
+                    "{unparse} is not a whole number up to {max_number}",
+                    unparse=ast.unparse(node),
+                    max_number=_MAX_NUMBER,
+                )
+            )
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         _check(node.operand, axes)
     elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
@@ -138,10 +151,14 @@ def _check(node: ast.expr, axes: Sequence[str]) -> None:
         if isinstance(node.op, ast.FloorDiv | ast.Mod):
             right = node.right
             if not isinstance(right, ast.Constant) or right.value == 0:
-                raise StepFailed(f"{ast.unparse(node)} has to divide by a number above 0")
+                raise StepFailed(
+                    _("{unparse} has to divide by a number above 0", unparse=ast.unparse(node))
+                )
     else:
-        hint = "; write // for a division" if "/" in ast.unparse(node) else ""
-        raise StepFailed(f"{ast.unparse(node)} is not arithmetic on the axes{hint}")
+        hint = _("; write // for a division") if "/" in ast.unparse(node) else ""
+        raise StepFailed(
+            _("{unparse} is not arithmetic on the axes{hint}", unparse=ast.unparse(node), hint=hint)
+        )
 
 
 def _evaluate(node: ast.expr, axes: Mapping[str, Any]) -> Any:
@@ -209,11 +226,18 @@ def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -
     its indices do not fit into 31 bits.
     """
     if len(index_map.axes) != len(extents):
-        raise StepFailed(f"{what} has {len(extents)} axes, and the map {len(index_map.axes)}")
+        raise StepFailed(
+            _(
+                "{what} has {count} axes, and the map {axes}",
+                what=what,
+                count=len(extents),
+                axes=len(index_map.axes),
+            )
+        )
     sizes = [known(extent) or _UNKNOWN for extent in extents]
     by_name = dict(zip(index_map.axes, sizes, strict=True))
     if any(_bound(index, by_name) >= 2**31 for index in index_map.indices):
-        raise StepFailed("its indices are too large")
+        raise StepFailed(_("its indices are too large"))
     variables = [tirx.Var(axis, dtype) for axis in index_map.axes]
     made = [
         tirx.const(index, dtype) if isinstance(index, int) else index
@@ -241,7 +265,7 @@ def check_injective(index_map: IndexMap, extents: Sequence[Any]) -> None:
     try:
         made.non_surjective_inverse([_range(size, dtype) for size in ranges])
     except REFUSED as error:
-        raise StepFailed("it cannot be told whether each new index has one old index") from error
+        raise StepFailed(_("it cannot be told whether each new index has one old index")) from error
 
 
 def _range(size: int, dtype: str) -> Any:
@@ -256,17 +280,20 @@ def _check_all(index_map: IndexMap, sizes: Sequence[int]) -> None:
     made = rows_of(index_map.evaluate(list(grid) if sizes else []), count)
     if made.min() < 0:
         place = int(np.argmax((made < 0).any(axis=0)))
-        raise StepFailed(f"{_at(grid, place)} has an index below 0")
+        raise StepFailed(_("{at} has an index below 0", at=_at(grid, place)))
     strides = made.max(axis=1) + 1
     if math.prod(int(each) for each in strides) >= 2**31:
-        raise StepFailed("its indices are too large")
+        raise StepFailed(_("its indices are too large"))
     flat = np.ravel_multi_index(tuple(made), tuple(int(each) for each in strides))
-    _, first, which = np.unique(flat, return_index=True, return_inverse=True)
+    _other, first, which = np.unique(flat, return_index=True, return_inverse=True)
     if len(first) < count:
         place = int(np.argmax(first[which] != np.arange(count)))
         raise StepFailed(
-            f"it is not a bijection: {_at(grid, int(first[which][place]))} "
-            f"and {_at(grid, place)} get the same index"
+            _(
+                "it is not a bijection: {at} and {at2} get the same index",
+                at=_at(grid, int(first[which][place])),
+                at2=_at(grid, place),
+            )
         )
 
 
@@ -316,7 +343,14 @@ def accessed(block: Any, name: str) -> Any:
     """
     buffers = buffers_of(block)
     if name not in buffers:
-        raise StepFailed(f"{block.name_hint} accesses {', '.join(buffers)}, and not {name}")
+        raise StepFailed(
+            _(
+                "{name_hint} accesses {buffers}, and not {name}",
+                name_hint=block.name_hint,
+                buffers=", ".join(buffers),
+                name=name,
+            )
+        )
     return buffers[name]
 
 

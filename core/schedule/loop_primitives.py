@@ -10,6 +10,7 @@ from typing import Any
 from tvm import ir, tirx
 
 from lowerscope.core.ir.tensorir import collected, known, mentions, operator_name
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.primitive import (
     BLOCK,
     LOOP,
@@ -29,9 +30,9 @@ from lowerscope.core.schedule.step_errors import StepFailed
 
 _FACTORS = field(
     "factors",
-    "Factors",
+    _("Factors"),
     "factors",
-    "From the outermost to the innermost loop. One can be left open: it is what is missing.",
+    _("From the outermost to the innermost loop. One can be left open: it is what is missing."),
     low=1,
 )
 
@@ -73,13 +74,16 @@ def _divides(call: Call) -> None:
     factors = [known(factor) for factor in call.values["factors"] if factor is not None]
     numbers = [factor for factor in factors if factor is not None and factor >= 1]
     if extent is None or len(numbers) < len(factors):
-        raise StepFailed("without the condition, factors and extent have to be numbers")
+        raise StepFailed(_("without the condition, factors and extent have to be numbers"))
     product = math.prod(numbers)
     is_open = len(call.values["factors"]) > len(factors)
     if extent % product if is_open else extent != product:
         raise StepFailed(
-            f"without the condition, the factors have to divide {extent}: "
-            "the loop would run beyond the buffer's end"
+            _(
+                "without the condition, the factors have to divide {extent}: the loop would "
+                "run beyond the buffer's end",
+                extent=extent,
+            )
         )
 
 
@@ -94,11 +98,13 @@ def _partitions(call: Call) -> None:
     loop = call.stmt("loop")
     if sum(place.is_block for place in below(loop)) > 1:
         # TVM follows the loops inwards without end.
-        raise StepFailed("a loop with several blocks in it cannot be partitioned")
+        raise StepFailed(_("a loop with several blocks in it cannot be partitioned"))
     if not call.forced and reduces(loop):
         raise StepFailed(
-            "of a loop of a reduction, each part starts anew from the initial value: "
-            "the result is wrong",
+            _(
+                "of a loop of a reduction, each part starts anew from the initial value: "
+                "the result is wrong"
+            ),
             unsafe=True,
         )
 
@@ -147,7 +153,7 @@ def _nested(site: FunctionSelection) -> Iterator[list[int]]:
 def _several(call: Call) -> None:
     """Reject a single loop: TVM accepts it, and does nothing."""
     if len(call.values["loops"]) < 2:
-        raise StepFailed("there is no other loop around it or in it, with nothing beside it")
+        raise StepFailed(_("there is no other loop around it or in it, with nothing beside it"))
 
 
 def _merge(site: FunctionSelection) -> Iterator[Arguments]:
@@ -174,21 +180,23 @@ def _merges(call: Call) -> None:
     """Reject one loop with itself, and loops inside of one another: TVM crashes on them."""
     stmts = [call.sch.get(loop) for loop in call.values["loops"]]
     if len(stmts) < 2:
-        raise StepFailed("there is no other loop of the same extent beside it")
+        raise StepFailed(_("there is no other loop of the same extent beside it"))
     found = call.places
     chosen = [_index(found, stmt) for stmt in stmts]
     if len(set(chosen)) < len(chosen):
-        raise StepFailed("a loop cannot be merged with itself")
+        raise StepFailed(_("a loop cannot be merged with itself"))
     for index in chosen:
         parent = found[index].parent
         while parent >= 0:
             if parent in chosen:
-                raise StepFailed("loops inside of one another cannot be merged; fuse them")
+                raise StepFailed(_("loops inside of one another cannot be merged; fuse them"))
             parent = found[parent].parent
     if not call.forced and any(_depends(found, *pair) for pair in itertools.pairwise(chosen)):
         raise StepFailed(
-            "an iteration of one loop may need what later iterations of the other compute: "
-            "the result can be wrong; compute_at moves a block under a loop",
+            _(
+                "an iteration of one loop may need what later iterations of the other compute: "
+                "the result can be wrong; compute_at moves a block under a loop"
+            ),
             unsafe=True,
         )
 
@@ -269,17 +277,24 @@ def _vectorizes(call: Call) -> None:
     loop = call.stmt("loop")
     extent = known(loop.extent)
     if extent is None:
-        raise StepFailed("a vectorized loop needs an extent that is a number; split it first")
+        raise StepFailed(_("a vectorized loop needs an extent that is a number; split it first"))
     if extent > _MAX_LANES:
         raise StepFailed(
-            f"a vector of {extent} elements takes minutes to build; "
-            f"split the loop first, so that the inner one has at most {_MAX_LANES}"
+            _(
+                "a vector of {extent} elements takes minutes to build; split the loop first, "
+                "so that the inner one has at most {max_lanes}",
+                extent=extent,
+                max_lanes=_MAX_LANES,
+            )
         )
     alone = _one_by_one(loop.body)
     if alone:
         raise StepFailed(
-            f"TVM computes {alone} one element after the other, and would lose the values that the "
-            "block gives names to"
+            _(
+                "TVM computes {alone} one element after the other, and would lose the values "
+                "that the block gives names to",
+                alone=alone,
+            )
         )
 
 
@@ -298,19 +313,26 @@ def _unrolls(call: Call) -> None:
     """Reject unrolling that makes too much code."""
     extent = known(call.stmt("loop").extent)
     if extent is None:
-        raise StepFailed("an unrolled loop needs an extent that is a number; split it first")
+        raise StepFailed(_("an unrolled loop needs an extent that is a number; split it first"))
     if extent > MAX_UNROLLED:
         raise StepFailed(
-            f"{extent} copies of the body take minutes to build; split the loop first, "
-            f"so that the inner one has at most {MAX_UNROLLED}"
+            _(
+                "{extent} copies of the body take minutes to build; split the loop first, so "
+                "that the inner one has at most {max_unrolled}",
+                extent=extent,
+                max_unrolled=MAX_UNROLLED,
+            )
         )
 
 
 def _binds(call: Call) -> None:
     """Reject GPU threads on a processor: TVM accepts them, and the build fails."""
     raise StepFailed(
-        f"the target {call.target.kind.name} is a processor, and has no threads of a GPU; "
-        "parallel runs a loop on its cores"
+        _(
+            "the target {name} is a processor, and has no threads of a GPU; parallel runs a "
+            "loop on its cores",
+            name=call.target.kind.name,
+        )
     )
 
 
@@ -319,23 +341,23 @@ def _unit(site: FunctionSelection) -> Iterator[Arguments]:
         yield {"block_or_loop": site.named[site.only]}
 
 
-_RUNS = "How a loop runs"
+_RUNS = _("How a loop runs")
 
 LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="split",
         group="Loops",
-        title="split {loop} into {factors}",
-        offer="split into nested loops",
+        title=_("split {loop} into {factors}"),
+        offer=_("split into nested loops"),
         parameters=(
             LOOP,
             _FACTORS,
             UNIT_ITERS,
             field(
                 "disable_predication",
-                "No condition for the rest",
+                _("No condition for the rest"),
                 "flag",
-                "Leaves out the condition where the factors do not divide the extent.",
+                _("Leaves out the condition where the factors do not divide the extent."),
                 default=False,
             ),
         ),
@@ -346,8 +368,8 @@ LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="fuse",
         group="Loops",
-        title="fuse {loops}",
-        offer="fuse nested loops into one",
+        title=_("fuse {loops}"),
+        offer=_("fuse nested loops into one"),
         parameters=(LOOPS, UNIT_ITERS),
         candidates=_fuse,
         guard=_several,
@@ -356,8 +378,8 @@ LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="reorder",
         group="Loops",
-        title="order {loops}",
-        offer="change the order of loops",
+        title=_("order {loops}"),
+        offer=_("change the order of loops"),
         parameters=(LOOPS,),
         candidates=_reorder,
         guard=_several,
@@ -366,8 +388,8 @@ LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="loop_partition",
         group="Loops",
-        title="partition {loop} into {factors}",
-        offer="cut into loops one after the other",
+        title=_("partition {loop} into {factors}"),
+        offer=_("cut into loops one after the other"),
         parameters=(LOOP, _FACTORS, UNIT_ITERS),
         candidates=_partition,
         guard=_partitions,
@@ -376,8 +398,8 @@ LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="merge",
         group="Loops",
-        title="merge {loops}",
-        offer="merge loops that stand side by side",
+        title=_("merge {loops}"),
+        offer=_("merge loops that stand side by side"),
         parameters=(LOOPS,),
         candidates=_merge,
         guard=_merges,
@@ -386,24 +408,24 @@ LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="add_unit_loop",
         group="Loops",
-        title="add a loop of extent 1 around {block_or_loop}",
-        offer="add a loop of extent 1 around it",
-        parameters=(field("block_or_loop", "Around", "loop or block", "A loop or a block."),),
+        title=_("add a loop of extent 1 around {block_or_loop}"),
+        offer=_("add a loop of extent 1 around it"),
+        parameters=(field("block_or_loop", _("Around"), "loop or block", _("A loop or a block.")),),
         candidates=_unit,
     ),
     PrimitiveSpec(
         name="parallel",
         group=_RUNS,
-        title="run {loop} in parallel",
-        offer="run in parallel on the cores",
+        title=_("run {loop} in parallel"),
+        offer=_("run in parallel on the cores"),
         parameters=(LOOP,),
         candidates=one_loop,
     ),
     PrimitiveSpec(
         name="vectorize",
         group=_RUNS,
-        title="vectorize {loop}",
-        offer="vectorize",
+        title=_("vectorize {loop}"),
+        offer=_("vectorize"),
         parameters=(LOOP,),
         candidates=one_loop,
         guard=_vectorizes,
@@ -411,8 +433,8 @@ LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="unroll",
         group=_RUNS,
-        title="unroll {loop}",
-        offer="unroll",
+        title=_("unroll {loop}"),
+        offer=_("unroll"),
         parameters=(LOOP,),
         candidates=one_loop,
         guard=_unrolls,
@@ -420,13 +442,13 @@ LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="bind",
         group=_RUNS,
-        title="bind {loop} to {thread_axis}",
-        offer="bind to threads of a GPU",
+        title=_("bind {loop} to {thread_axis}"),
+        offer=_("bind to threads of a GPU"),
         parameters=(
             LOOP,
             field(
                 "thread_axis",
-                "Thread axis",
+                _("Thread axis"),
                 "choice",
                 "",
                 default="threadIdx.x",
@@ -446,23 +468,23 @@ def _perfect_tile(call: Call) -> None:
     _check_factors(call, _extent(call))
     decision, most = call.values["decision"], call.values["max_innermost_factor"]
     if decision is not None and decision[-1] > most:
-        raise StepFailed(f"the innermost factor is at most {most}")
+        raise StepFailed(_("the innermost factor is at most {most}", most=most))
 
 
 def _partitioned_tile(call: Call) -> None:
     """Reject parts that are empty or do not divide the extent."""
     extent = _extent(call)
     if call.values["partition_pos"] > call.values["n"]:
-        raise StepFailed("the second part begins among the factors")
+        raise StepFailed(_("the second part begins among the factors"))
     if extent % call.values["innerpart_factor"]:
-        raise StepFailed(f"the second part's product has to divide {extent}")
+        raise StepFailed(_("the second part's product has to divide {extent}", extent=extent))
     _check_factors(call, extent)
 
 
 def _extent(call: Call) -> int:
     extent = known(call.stmt("loop").extent)
     if extent is None:
-        raise StepFailed("factors are drawn of an extent that is a number")
+        raise StepFailed(_("factors are drawn of an extent that is a number"))
     return extent
 
 
@@ -471,21 +493,27 @@ def _check_factors(call: Call, extent: int) -> None:
     if decision is None:
         return
     if len(decision) != call.values["n"] or min(decision, default=0) < 1:
-        raise StepFailed(f"the decision has {call.values['n']} factors from 1")
+        raise StepFailed(_("the decision has {value} factors from 1", value=call.values["n"]))
     if math.prod(decision) != extent:
-        raise StepFailed(f"the product of the decision is {math.prod(decision)}, not {extent}")
+        raise StepFailed(
+            _(
+                "the product of the decision is {prod}, not {extent}",
+                prod=math.prod(decision),
+                extent=extent,
+            )
+        )
 
 
 def _categorical(call: Call) -> None:
     """Reject invalid probabilities."""
     candidates, chances = call.values["candidates"], call.values["probs"]
     if not candidates or len(candidates) != len(chances):
-        raise StepFailed("there is one probability for each number")
+        raise StepFailed(_("there is one probability for each number"))
     if min(chances) < 0 or abs(sum(chances) - 1) > 1e-3:
-        raise StepFailed("probabilities are from 0 to 1, and together 1")
+        raise StepFailed(_("probabilities are from 0 to 1, and together 1"))
     decision = call.values["decision"]
     if decision is not None and not 0 <= decision < len(candidates):
-        raise StepFailed(f"the decision is from 0 to {len(candidates) - 1}")
+        raise StepFailed(_("the decision is from 0 to {count}", count=len(candidates) - 1))
 
 
 def _compute_location(call: Call) -> None:
@@ -495,7 +523,9 @@ def _compute_location(call: Call) -> None:
         return
     loops = len(call.sch.get_loops(call.values["block"]))
     if not -2 <= decision < 64:
-        raise StepFailed(f"the decision is -2, -1, or the place of one of {loops} loops")
+        raise StepFailed(
+            _("the decision is -2, -1, or the place of one of {loops} loops", loops=loops)
+        )
 
 
 def _nothing(site: FunctionSelection) -> Iterator[Arguments]:
@@ -505,39 +535,39 @@ def _nothing(site: FunctionSelection) -> Iterator[Arguments]:
 
 _COUNT = field(
     "n",
-    "Tiles",
+    _("Tiles"),
     "integer",
-    "How many factors are drawn; split takes them.",
+    _("How many factors are drawn; split takes them."),
     default=2,
     low=1,
     high=8,
 )
 _DECISION = field(
-    "decision", "Decision", "integers", "What is taken instead of drawing.", optional=True
+    "decision", _("Decision"), "integers", _("What is taken instead of drawing."), optional=True
 )
 _ONE_DECISION = field(
     "decision",
-    "Decision",
+    _("Decision"),
     "integer",
-    "What is taken instead of drawing: its place among the candidates.",
+    _("What is taken instead of drawing: its place among the candidates."),
     optional=True,
 )
-_RANDOM = "Drawn at random"
+_RANDOM = _("Drawn at random")
 
 SAMPLING_PRIMITIVES = (
     PrimitiveSpec(
         name="sample_perfect_tile",
         group=_RANDOM,
-        title="draw {n} factors of {loop}",
-        offer="draw factors that divide its extent",
+        title=_("draw {n} factors of {loop}"),
+        offer=_("draw factors that divide its extent"),
         parameters=(
             LOOP,
             _COUNT,
             field(
                 "max_innermost_factor",
-                "Innermost at most",
+                _("Innermost at most"),
                 "integer",
-                "The largest factor of the innermost loop.",
+                _("The largest factor of the innermost loop."),
                 default=16,
                 low=1,
                 high=1024,
@@ -552,25 +582,25 @@ SAMPLING_PRIMITIVES = (
     PrimitiveSpec(
         name="sample_partitioned_tile",
         group=_RANDOM,
-        title="draw {n} factors of {loop} in two parts",
-        offer="draw factors in two parts",
+        title=_("draw {n} factors of {loop} in two parts"),
+        offer=_("draw factors in two parts"),
         parameters=(
             LOOP,
             _COUNT,
             field(
                 "partition_pos",
-                "Second part from",
+                _("Second part from"),
                 "integer",
-                "The first of the factors that belong to the second part.",
+                _("The first of the factors that belong to the second part."),
                 default=1,
                 low=0,
                 high=8,
             ),
             field(
                 "innerpart_factor",
-                "Second part's product",
+                _("Second part's product"),
                 "integer",
-                "What the product of the second part is a multiple of.",
+                _("What the product of the second part is a multiple of."),
                 default=1,
                 low=1,
                 high=4096,
@@ -585,15 +615,21 @@ SAMPLING_PRIMITIVES = (
     PrimitiveSpec(
         name="sample_categorical",
         group=_RANDOM,
-        title="draw one of {candidates}",
-        offer="draw one of some numbers",
+        title=_("draw one of {candidates}"),
+        offer=_("draw one of some numbers"),
         parameters=(
-            field("candidates", "Numbers", "integers", "One of them is drawn.", default=(4, 8, 16)),
+            field(
+                "candidates",
+                _("Metrics"),
+                "integers",
+                _("One of them is drawn."),
+                default=(4, 8, 16),
+            ),
             field(
                 "probs",
-                "Probabilities",
+                _("Probabilities"),
                 "numbers",
-                "One for each number; together 1.",
+                _("One for each number; together 1."),
                 default=(0.25, 0.5, 0.25),
             ),
             _ONE_DECISION,
@@ -605,8 +641,8 @@ SAMPLING_PRIMITIVES = (
     PrimitiveSpec(
         name="sample_compute_location",
         group=_RANDOM,
-        title="draw a loop to compute {block} under",
-        offer="draw a loop to compute it under",
+        title=_("draw a loop to compute {block} under"),
+        offer=_("draw a loop to compute it under"),
         parameters=(BLOCK, _ONE_DECISION),
         candidates=one_block,
         guard=_compute_location,
@@ -650,20 +686,30 @@ def _annotates(call: Call) -> None:
     """Reject pragmas that the build does not know, or takes minutes for."""
     key, value = call.values["ann_key"], call.values["ann_val"]
     if key in call.stmt("block_or_loop").annotations:
-        raise StepFailed(f"it has an annotation {key} already")
+        raise StepFailed(_("it has an annotation {key} already", key=key))
     if not key or key.startswith(_OF_OTHERS):
         raise StepFailed(
-            f"{key} is read by passes that this target does not have, or set by other primitives"
+            _(
+                "{key} is read by passes that this target does not have, or set by other "
+                "primitives",
+                key=key,
+            )
             if key
-            else "an annotation has a name"
+            else _("an annotation has a name")
         )
     if not key.startswith("pragma_"):
         return
     if key not in _NUMBERS:
-        raise StepFailed(f"{key} is no pragma that the build knows: {', '.join(_NUMBERS)}")
+        raise StepFailed(
+            _(
+                "{key} is no pragma that the build knows: {numbers}",
+                key=key,
+                numbers=", ".join(_NUMBERS),
+            )
+        )
     number = known(value)
     if number is None or not 0 <= number <= _NUMBERS[key]:
-        raise StepFailed(f"{key} is a number from 0 to {_NUMBERS[key]}")
+        raise StepFailed(_("{key} is a number from 0 to {numbers}", key=key, numbers=_NUMBERS[key]))
 
 
 def _unannotates(call: Call) -> None:
@@ -671,9 +717,13 @@ def _unannotates(call: Call) -> None:
     keys = [str(key) for key in call.stmt("block_or_loop").annotations]
     if call.values["ann_key"] not in keys:
         raise StepFailed(
-            f"it has no annotation {call.values['ann_key']}; it has {', '.join(keys)}"
+            _(
+                "it has no annotation {value}; it has {keys}",
+                value=call.values["ann_key"],
+                keys=", ".join(keys),
+            )
             if keys
-            else "it has no annotations"
+            else _("it has no annotations")
         )
 
 
@@ -691,22 +741,22 @@ def _unannotate(site: FunctionSelection) -> Iterator[Arguments]:
             yield {"block_or_loop": site.named[site.only], "ann_key": key}
 
 
-_ON = field("block_or_loop", "On", "loop or block", "A loop or a block.")
+_ON = field("block_or_loop", _("On"), "loop or block", _("A loop or a block."))
 _KEY = field(
     "ann_key",
-    "Name",
+    _("Name"),
     "text",
-    "pragma_auto_unroll_max_step unrolls loops below that many steps.",
+    _("pragma_auto_unroll_max_step unrolls loops below that many steps."),
     default=_AUTO_UNROLL,
 )
-_VALUE = field("ann_val", "Value", "value", "A number, a text, or several.", default=16)
+_VALUE = field("ann_val", _("Value"), "value", _("A number, a text, or several."), default=16)
 
 ANNOTATION_PRIMITIVES = (
     PrimitiveSpec(
         name="annotate",
         group="Annotations",
-        title="annotate {block_or_loop} with {ann_key} = {ann_val}",
-        offer="annotate",
+        title=_("annotate {block_or_loop} with {ann_key} = {ann_val}"),
+        offer=_("annotate"),
         parameters=(_ON, _KEY, _VALUE),
         candidates=_annotate,
         guard=_annotates,
@@ -714,10 +764,10 @@ ANNOTATION_PRIMITIVES = (
     PrimitiveSpec(
         name="unannotate",
         group="Annotations",
-        title="take {ann_key} off {block_or_loop}",
-        offer="take an annotation off",
+        title=_("take {ann_key} off {block_or_loop}"),
+        offer=_("take an annotation off"),
         parameters=(_ON, _KEY),
-        choices={"ann_key": lambda _, stmt: tuple(map(str, stmt.annotations))},
+        choices={"ann_key": lambda _unused, stmt: tuple(map(str, stmt.annotations))},
         candidates=_unannotate,
         guard=_unannotates,
     ),

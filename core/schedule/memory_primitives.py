@@ -14,6 +14,7 @@ from tvm import tirx
 from lowerscope.core.ir.tensorir import ARITHMETIC, known, mentions
 from lowerscope.core.model.schedule import Argument
 from lowerscope.core.model.schedule_records import Field
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule import index_maps
 from lowerscope.core.schedule.index_maps import (
     MAX_CHECKED,
@@ -97,16 +98,31 @@ def buffer_of_block(call: Call) -> None:
 
 def _region(call: Call) -> Any:
     block = call.block
-    for name, regions, does in (
-        ("read_buffer_index", block.reads, "reads"),
-        ("write_buffer_index", block.writes, "writes"),
-        ("buffer_index", block.writes, "writes"),
+    for name, regions in (
+        ("read_buffer_index", block.reads),
+        ("write_buffer_index", block.writes),
+        ("buffer_index", block.writes),
     ):
         if name in call.values:
             index = call.values[name]
             if index >= len(regions):
-                count = f"{len(regions)} buffer" + ("" if len(regions) == 1 else "s")
-                raise StepFailed(f"{block.name_hint} {does} {count}, and not one {index + 1}")
+                raise StepFailed(
+                    _n(
+                        "{block} reads {count} buffer, and not one {index}",
+                        "{block} reads {count} buffers, and not one {index}",
+                        len(regions),
+                        block=block.name_hint,
+                        index=index + 1,
+                    )
+                    if name == "read_buffer_index"
+                    else _n(
+                        "{block} writes {count} buffer, and not one {index}",
+                        "{block} writes {count} buffers, and not one {index}",
+                        len(regions),
+                        block=block.name_hint,
+                        index=index + 1,
+                    )
+                )
             return regions[index]
     accessed(block, call.values["buffer"])
     return None
@@ -122,8 +138,12 @@ def _reindexes(call: Call) -> None:
     )
     if name in read and name in written:
         raise StepFailed(
-            f"{block.name_hint} reads what is in {name} before it writes there, and the copy would"
-            " not have that"
+            _(
+                "{name_hint} reads what is in {name} before it writes there, and the copy "
+                "would not have that",
+                name_hint=block.name_hint,
+                name=name,
+            )
         )
 
 
@@ -131,7 +151,7 @@ def _aligns(call: Call) -> None:
     """Reject an offset that is not a remainder of the factor."""
     buffer_of_block(call)
     if call.values["offset"] >= call.values["factor"]:
-        raise StepFailed("the offset is smaller than the factor")
+        raise StepFailed(_("the offset is smaller than the factor"))
 
 
 def _sets_dtype(call: Call) -> None:
@@ -139,10 +159,15 @@ def _sets_dtype(call: Call) -> None:
     region = _region(call)
     old, new = str(region.source.ty.dtype), call.values["dtype"]
     if old == new:
-        raise StepFailed(f"it is {old} already")
+        raise StepFailed(_("it is {old} already", old=old))
     if not call.forced:
         raise StepFailed(
-            f"values of {old} do not all fit in {new}: the result can be another one", unsafe=True
+            _(
+                "values of {old} do not all fit in {new}: the result can be another one",
+                old=old,
+                new=new,
+            ),
+            unsafe=True,
         )
 
 
@@ -153,11 +178,24 @@ def _reindexes_copy(call: Call) -> None:
     outer = block_around(call.sch, block)
     if outer:
         # TVM crashes where the indices depend on axes of the block around it.
-        raise StepFailed(f"{block.name_hint} stands in the block {outer}; cache_read copies there")
+        raise StepFailed(
+            _(
+                "{name_hint} stands in the block {outer}; cache_read copies there",
+                name_hint=block.name_hint,
+                outer=outer,
+            )
+        )
     index_map = parse(call.values["index_map"])
     sizes = [known(axis.dom.extent) for axis in block.iter_vars]
     if len(index_map.axes) != len(sizes):
-        raise StepFailed(f"{block.name_hint} has {len(sizes)} axes, not {len(index_map.axes)}")
+        raise StepFailed(
+            _(
+                "{name_hint} has {count} axes, not {axes}",
+                name_hint=block.name_hint,
+                count=len(sizes),
+                axes=len(index_map.axes),
+            )
+        )
     _check_copy(block, region, index_map, sizes)
 
 
@@ -176,12 +214,16 @@ def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | 
     ]
     counted = [sizes[place] for place in used]
     if any(size is None for size in counted):
-        raise StepFailed("with symbolic extents, it cannot be told whether it is a bijection")
+        raise StepFailed(_("with symbolic extents, it cannot be told whether it is a bijection"))
     count = math.prod(size for size in counted if size is not None)
     if count > MAX_CHECKED:
         raise StepFailed(
-            f"it goes over {count} indices, of which at most {MAX_CHECKED} are checked; "
-            "cache_read and transform_layout do the same"
+            _(
+                "it goes over {count} indices, of which at most {max_checked} are checked; "
+                "cache_read and transform_layout do the same",
+                count=count,
+                max_checked=MAX_CHECKED,
+            )
         )
     shape = tuple(size for size in counted if size is not None) or (1,)
     grid = np.unravel_index(np.arange(count, dtype=np.int64), shape)
@@ -190,11 +232,11 @@ def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | 
         values[place] = grid[column]
     made = rows_of(index_map.evaluate(values), count)
     if made.min(initial=0) < 0:
-        raise StepFailed("it has indices below 0")
+        raise StepFailed(_("it has indices below 0"))
     from_ = rows_of([_number(each, variables, values) for each in places], count)
     pairs = _distinct(np.concatenate([made, from_]))
     if _distinct(made) < pairs:
-        raise StepFailed("it is not a bijection: two elements would have one place in the copy")
+        raise StepFailed(_("it is not a bijection: two elements would have one place in the copy"))
 
 
 def _distinct(rows: Any) -> int:
@@ -212,7 +254,7 @@ def _number(value: Any, variables: list[Any], values: list[Any]) -> Any:
             return its
     operator = ARITHMETIC.get(type(value))
     if operator is None:
-        raise StepFailed("what it reads is not indexed by arithmetic on its axes")
+        raise StepFailed(_("what it reads is not indexed by arithmetic on its axes"))
     return operator(_number(value.a, variables, values), _number(value.b, variables, values))
 
 
@@ -253,8 +295,11 @@ def _lays_out(call: Call) -> None:
     buffer = accessed(call.block, call.values["buffer"])
     if any(buffer.same_as(param) for param in function_of(call.sch).params):
         raise StepFailed(
-            f"{buffer.name} comes from the caller, which has it in its layout; "
-            "make a copy with cache_read or cache_write, and lay that out"
+            _(
+                "{name} comes from the caller, which has it in its layout; make a copy with "
+                "cache_read or cache_write, and lay that out",
+                name=buffer.name,
+            )
         )
 
 
@@ -267,7 +312,7 @@ def _pad_value(call: Call) -> Any:
     if dtype.startswith(("float", "bfloat")):
         return tirx.FloatImm(dtype, float(given))
     if int(given) != given:
-        raise StepFailed(f"the padding of {dtype} is a whole number")
+        raise StepFailed(_("the padding of {dtype} is a whole number", dtype=dtype))
     return tirx.IntImm(dtype, int(given))
 
 
@@ -283,38 +328,40 @@ def _padding(argument: Argument, instruction: Any | None) -> str:
 
 
 def _buffer(name: str, verb: str) -> Field:
-    help = f"One of the buffers that the block {verb}."
-    return field(name, "Buffer", "buffer", help, default=0, low=0)
+    help = _("One of the buffers that the block {verb}.", verb=verb)
+    return field(name, _("Buffer"), "buffer", help, default=0, low=0)
 
 
 READ = _buffer("read_buffer_index", "reads")
 WRITE = _buffer("write_buffer_index", "writes")
 _WRITTEN = _buffer("buffer_index", "writes")
 _ACCESSED = field(
-    "buffer", "Buffer", "choice", "One of the buffers that the block reads or writes."
+    "buffer", _("Buffer"), "choice", _("One of the buffers that the block reads or writes.")
 )
 SCOPE = field(
     "storage_scope",
-    "Scope",
+    _("Scope"),
     "choice",
-    "Where the buffer is kept: global memory, or local to a thread.",
+    _("Where the buffer is kept: global memory, or local to a thread."),
     default="global",
     choices=("global", "local"),
 )
 _INDEX_MAP = field(
     "index_map",
-    "Index map",
+    _("Index map"),
     "index map",
-    "From the axes of the block to the indices of the copy: i, j -> j, i.",
+    _("From the axes of the block to the indices of the copy: i, j -> j, i."),
 )
-_BUFFERS: Mapping[str, Choices] = {"buffer": lambda _, block: tuple(index_maps.buffers_of(block))}
+_BUFFERS: Mapping[str, Choices] = {
+    "buffer": lambda _unused, block: tuple(index_maps.buffers_of(block))
+}
 
 MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="cache_read",
         group="Memory",
-        title="read {read_buffer_index} in {block} from a {storage_scope} copy",
-        offer="read from a copy",
+        title=_("read {read_buffer_index} in {block} from a {storage_scope} copy"),
+        offer=_("read from a copy"),
         parameters=(BLOCK, READ, SCOPE),
         candidates=_reads,
         guard=buffer_of_block,
@@ -322,8 +369,8 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="cache_write",
         group="Memory",
-        title="write {write_buffer_index} to a {storage_scope} copy",
-        offer="write to a buffer of its own first",
+        title=_("write {write_buffer_index} to a {storage_scope} copy"),
+        offer=_("write to a buffer of its own first"),
         parameters=(BLOCK, WRITE, SCOPE),
         candidates=one_block,
         guard=buffer_of_block,
@@ -331,8 +378,8 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="reindex_cache_read",
         group="Memory",
-        title="read {read_buffer_index} in {block} from a copy indexed {index_map}",
-        offer="read from a copy with other indices",
+        title=_("read {read_buffer_index} in {block} from a copy indexed {index_map}"),
+        offer=_("read from a copy with other indices"),
         parameters=(BLOCK, READ, SCOPE, _INDEX_MAP),
         candidates=partial(_reindexed, reads=True),
         guard=_reindexes_copy,
@@ -341,8 +388,8 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="reindex_cache_write",
         group="Memory",
-        title="write {write_buffer_index} in {block} to a buffer indexed {index_map} first",
-        offer="write to a buffer with other indices first",
+        title=_("write {write_buffer_index} in {block} to a buffer indexed {index_map} first"),
+        offer=_("write to a buffer with other indices first"),
         parameters=(BLOCK, WRITE, SCOPE, _INDEX_MAP),
         candidates=partial(_reindexed, reads=False),
         guard=_reindexes_copy,
@@ -351,8 +398,8 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="cache_inplace",
         group="Memory",
-        title="copy {read_buffer_index} in {block} before and after",
-        offer="copy what it reads and writes in place",
+        title=_("copy {read_buffer_index} in {block} before and after"),
+        offer=_("copy what it reads and writes in place"),
         parameters=(BLOCK, READ, SCOPE),
         candidates=_reads,
         guard=buffer_of_block,
@@ -361,16 +408,16 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="cache_index",
         group="Memory",
-        title="compute the indices of {block} in advance",
-        offer="compute its indices in advance",
+        title=_("compute the indices of {block} in advance"),
+        offer=_("compute its indices in advance"),
         parameters=(
             BLOCK,
             SCOPE,
             field(
                 "cse_thresh",
-                "Uses",
+                _("Uses"),
                 "integer",
-                "How often an expression has to be there to be computed in advance.",
+                _("How often an expression has to be there to be computed in advance."),
                 default=0,
                 low=0,
                 high=1000,
@@ -382,8 +429,8 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="reindex",
         group="Memory",
-        title="copy {buffer} to a buffer with the axes of {block}",
-        offer="copy to a buffer with the axes of the block",
+        title=_("copy {buffer} to a buffer with the axes of {block}"),
+        offer=_("copy to a buffer with the axes of the block"),
         parameters=(BLOCK, _ACCESSED),
         choices=_BUFFERS,
         candidates=_accessed,
@@ -392,8 +439,8 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="set_scope",
         group="Memory",
-        title="keep {buffer_index} of {block} in {storage_scope} memory",
-        offer="keep what it writes in another memory",
+        title=_("keep {buffer_index} of {block} in {storage_scope} memory"),
+        offer=_("keep what it writes in another memory"),
         parameters=(BLOCK, _WRITTEN, msgspec.structs.replace(SCOPE, default="local")),
         candidates=one_block,
         guard=buffer_of_block,
@@ -401,28 +448,28 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="storage_align",
         group="Memory",
-        title="align axis {axis} of {buffer_index} to {factor}",
-        offer="align the rows of what it writes",
+        title=_("align axis {axis} of {buffer_index} to {factor}"),
+        offer=_("align the rows of what it writes"),
         parameters=(
             BLOCK,
             _WRITTEN,
             field(
                 "axis",
-                "Axis",
+                _("Axis"),
                 "integer",
-                "The dimension whose stride is aligned; from the back if below 0.",
+                _("The dimension whose stride is aligned; from the back if below 0."),
                 default=0,
             ),
             field(
                 "factor",
-                "Factor",
+                _("Factor"),
                 "integer",
-                "The stride is a multiple of it, plus the offset; in elements.",
+                _("The stride is a multiple of it, plus the offset; in elements."),
                 default=32,
                 low=1,
                 high=4096,
             ),
-            field("offset", "Offset", "integer", "In elements.", default=0, low=0, high=4096),
+            field("offset", _("Offset"), "integer", _("In elements."), default=0, low=0, high=4096),
         ),
         candidates=_aligned,
         guard=_aligns,
@@ -430,16 +477,16 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="unsafe_set_dtype",
         group="Memory",
-        title="keep {buffer_index} of {block} as {dtype}",
-        offer="keep what it writes in another dtype",
+        title=_("keep {buffer_index} of {block} as {dtype}"),
+        offer=_("keep what it writes in another dtype"),
         parameters=(
             BLOCK,
             _WRITTEN,
             field(
                 "dtype",
-                "Dtype",
+                _("Dtype"),
                 "choice",
-                "Values are converted when they are written and read.",
+                _("Values are converted when they are written and read."),
                 default="float16",
                 choices=("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64"),
             ),
@@ -450,22 +497,22 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="transform_layout",
         group="Layout",
-        title="lay out {buffer} as {index_map}",
-        offer="change the layout of a buffer",
+        title=_("lay out {buffer} as {index_map}"),
+        offer=_("change the layout of a buffer"),
         parameters=(
             BLOCK,
             _ACCESSED,
             field(
                 "index_map",
-                "Index map",
+                _("Index map"),
                 "index map",
-                "From the indices of the buffer to those of the new one: i, j -> j, i.",
+                _("From the indices of the buffer to those of the new one: i, j -> j, i."),
             ),
             field(
                 "pad_value",
-                "Padding",
+                _("Padding"),
                 "number",
-                "What the new buffer holds where the old one has nothing.",
+                _("What the new buffer holds where the old one has nothing."),
                 optional=True,
             ),
         ),
@@ -478,15 +525,15 @@ MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="transform_block_layout",
         group="Layout",
-        title="make the axes of {block} {index_map}",
-        offer="change its axes and loops",
+        title=_("make the axes of {block} {index_map}"),
+        offer=_("change its axes and loops"),
         parameters=(
             BLOCK,
             field(
                 "index_map",
-                "Index map",
+                _("Index map"),
                 "index map",
-                "From the axes of the block to its new ones: i, j -> i // 4, i % 4, j.",
+                _("From the axes of the block to its new ones: i, j -> i // 4, i % 4, j."),
             ),
         ),
         candidates=_block_layout,

@@ -15,6 +15,7 @@ from tvm.s_tir import Schedule
 from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.schedule import Argument, Reference
 from lowerscope.core.model.schedule_records import Field, FieldKind
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.references import (
     Outputs,
     Place,
@@ -201,14 +202,14 @@ def field(name: str, label: str, kind: FieldKind, help: str, **rest: Any) -> Fie
 
 # Fields and candidates of several primitives.
 
-LOOP = field("loop", "Loop", "loop", "The loop that it is applied to.")
-LOOPS = field("loops", "Loops", "loops", "From the outermost to the innermost.")
-BLOCK = field("block", "Block", "block", "The block that it is applied to.")
+LOOP = field("loop", _("Loop"), "loop", _("The loop that it is applied to."))
+LOOPS = field("loops", _("Loops"), "loops", _("From the outermost to the innermost."))
+BLOCK = field("block", _("Block"), "block", _("The block that it is applied to."))
 UNIT_ITERS = field(
     "preserve_unit_iters",
-    "Keep axes of extent 1",
+    _("Keep axes of extent 1"),
     "flag",
-    "Loops of extent 1 stay in the bindings of the block's axes.",
+    _("Loops of extent 1 stay in the bindings of the block's axes."),
     default=True,
 )
 

@@ -22,6 +22,7 @@ from lowerscope.core.model.schedule import (
     references_of,
 )
 from lowerscope.core.model.schedule_records import Field
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.block_primitives import BLOCK_PRIMITIVES, REDUCTION_PRIMITIVES
 from lowerscope.core.schedule.loop_primitives import (
     ANNOTATION_PRIMITIVES,
@@ -56,7 +57,9 @@ def entry_of(name: str) -> PrimitiveSpec:
     if entry is None:
         near = difflib.get_close_matches(name, PRIMITIVES, n=1)
         raise StepFailed(
-            f"there is no primitive {name!r}" + (f"; did you mean {near[0]}?" if near else "")
+            _("there is no primitive {name!r}; did you mean {near}?", name=name, near=near[0])
+            if near
+            else _("there is no primitive {name!r}", name=name)
         )
     return entry
 
@@ -76,7 +79,14 @@ def given(entry: PrimitiveSpec, primitive: Primitive) -> dict[str, Argument]:
     for name in primitive.arguments:
         if name not in entry.by_name:
             known = ", ".join(entry.by_name)
-            raise StepFailed(f"{entry.name} does not take {name!r}; it takes {known}")
+            raise StepFailed(
+                _(
+                    "{name} does not take {name2!r}; it takes {known}",
+                    name=entry.name,
+                    name2=name,
+                    known=known,
+                )
+            )
     return {
         field.name: primitive.arguments.get(field.name, field.default) for field in entry.parameters
     }
@@ -90,7 +100,7 @@ def value(field: Field, argument: Argument, resolve: Resolve) -> Any:
     if argument is None:
         if field.optional:
             return None
-        raise StepFailed(f"{field.label} is missing")
+        raise StepFailed(_("{label} is missing", label=field.label))
     return _KINDS[field.kind](field, argument, resolve)
 
 
@@ -100,28 +110,66 @@ _RVS = {"loop": LoopRV, "block": SBlockRV, "loop or block": LoopRV | SBlockRV}
 def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
     kind = "loop" if field.kind == "loops" else field.kind
     if not isinstance(argument, Made | At):
-        raise StepFailed(f"{field.label} takes a loop or a block, and not {argument!r}")
+        raise StepFailed(
+            _(
+                "{label} takes a loop or a block, and not {argument!r}",
+                label=field.label,
+                argument=argument,
+            )
+        )
     output = resolve(argument)
     if not isinstance(output, _RVS[kind]):
-        raise StepFailed(f"{field.label} takes a {kind.replace('or ', 'or a ')}")
+        raise StepFailed(
+            {
+                "loop": _("{label} takes a loop", label=field.label),
+                "block": _("{label} takes a block", label=field.label),
+                "loop or block": _("{label} takes a loop or a block", label=field.label),
+            }[kind]
+        )
     return output
 
 
 def _several(field: Field, argument: Argument) -> tuple[Any, ...]:
     if not isinstance(argument, tuple):
-        raise StepFailed(f"{field.label} takes several values, and not {argument!r}")
+        raise StepFailed(
+            _(
+                "{label} takes several values, and not {argument!r}",
+                label=field.label,
+                argument=argument,
+            )
+        )
     return argument
 
 
 def _integer(field: Field, argument: Argument, resolve: Resolve) -> int:
     if not isinstance(argument, int) or isinstance(argument, bool):
-        raise StepFailed(f"{field.label} takes a whole number, and not {argument!r}")
+        raise StepFailed(
+            _(
+                "{label} takes a whole number, and not {argument!r}",
+                label=field.label,
+                argument=argument,
+            )
+        )
     low = -_WIDEST if field.low is None else field.low
     high = _WIDEST if field.high is None else field.high
     if argument < low:
-        raise StepFailed(f"{field.label} is at least {low}, and not {argument}")
+        raise StepFailed(
+            _(
+                "{label} is at least {low}, and not {argument}",
+                label=field.label,
+                low=low,
+                argument=argument,
+            )
+        )
     if argument > high:
-        raise StepFailed(f"{field.label} is at most {high}, and not {argument}")
+        raise StepFailed(
+            _(
+                "{label} is at most {high}, and not {argument}",
+                label=field.label,
+                high=high,
+                argument=argument,
+            )
+        )
     return argument
 
 
@@ -130,7 +178,9 @@ def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
     if isinstance(argument, Made | At):
         output = resolve(argument)
         if isinstance(output, LoopRV | SBlockRV):
-            raise StepFailed(f"{field.label} takes numbers, and not a loop or a block")
+            raise StepFailed(
+                _("{label} takes numbers, and not a loop or a block", label=field.label)
+            )
         return output
     return _integer(field, argument, resolve)
 
@@ -138,9 +188,9 @@ def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
 def _factors(field: Field, argument: Argument, resolve: Resolve) -> list[Any]:
     factors = _several(field, argument)
     if not factors:
-        raise StepFailed(f"{field.label} needs at least one value")
+        raise StepFailed(_("{label} needs at least one value", label=field.label))
     if sum(factor is None for factor in factors) > 1:
-        raise StepFailed("at most one factor can be left open")
+        raise StepFailed(_("at most one factor can be left open"))
     return [
         None if factor is None else _number_or_made(field, factor, resolve) for factor in factors
     ]
@@ -156,26 +206,41 @@ def _each(convert: Convert) -> Convert:
 def _order(field: Field, argument: Argument, resolve: Resolve) -> list[int]:
     order: list[int] = _each(_integer)(field, argument, resolve)
     if sorted(order) != list(range(len(order))):
-        raise StepFailed(f"{field.label} takes each place from 0 once, and not {order}")
+        raise StepFailed(
+            _(
+                "{label} takes each place from 0 once, and not {order}",
+                label=field.label,
+                order=order,
+            )
+        )
     return order
 
 
 def _flag(field: Field, argument: Argument, resolve: Resolve) -> bool:
     if not isinstance(argument, bool):
-        raise StepFailed(f"{field.label} is on or off, and not {argument!r}")
+        raise StepFailed(
+            _("{label} is on or off, and not {argument!r}", label=field.label, argument=argument)
+        )
     return argument
 
 
 def _text(field: Field, argument: Argument, resolve: Resolve) -> str:
     if not isinstance(argument, str):
-        raise StepFailed(f"{field.label} takes a text")
+        raise StepFailed(_("{label} takes a text", label=field.label))
     return argument
 
 
 def _choice(field: Field, argument: Argument, resolve: Resolve) -> str:
     text = _text(field, argument, resolve)
     if field.choices and text not in field.choices:
-        raise StepFailed(f"{field.label} is one of {', '.join(field.choices)}, and not {text!r}")
+        raise StepFailed(
+            _(
+                "{label} is one of {choices}, and not {text!r}",
+                label=field.label,
+                choices=", ".join(field.choices),
+                text=text,
+            )
+        )
     return text
 
 
@@ -185,23 +250,27 @@ def _number(field: Field, argument: Argument, resolve: Resolve) -> float:
         or not isinstance(argument, int | float)
         or not math.isfinite(argument)
     ):
-        raise StepFailed(f"{field.label} takes a number, and not {argument!r}")
+        raise StepFailed(
+            _("{label} takes a number, and not {argument!r}", label=field.label, argument=argument)
+        )
     return argument
 
 
 def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
     members = argument if isinstance(argument, tuple) else (argument,)
     if not members:
-        raise StepFailed(f"{field.label} needs at least one value")
+        raise StepFailed(_("{label} needs at least one value", label=field.label))
     for each in members:
         if isinstance(each, Made | At):
             output = resolve(each)
             if isinstance(output, LoopRV | SBlockRV):
-                raise StepFailed(f"{field.label} takes numbers and texts")
+                raise StepFailed(_("{label} takes numbers and texts", label=field.label))
         elif isinstance(each, int) and abs(each) > _WIDEST:
-            raise StepFailed(f"{field.label} takes numbers up to {_WIDEST}")
+            raise StepFailed(
+                _("{label} takes numbers up to {widest}", label=field.label, widest=_WIDEST)
+            )
         elif each is None or (isinstance(each, float) and not math.isfinite(each)):
-            raise StepFailed(f"{field.label} takes numbers and texts")
+            raise StepFailed(_("{label} takes numbers and texts", label=field.label))
     values = [_annotated(each, resolve) for each in members]
     return values if isinstance(argument, tuple) else values[0]
 
@@ -247,22 +316,32 @@ def check_schedules(
             raise _unfitting(schedule, structures, where)
         for problem in _problems(schedule):
             raise LowerscopeError(
-                problem, where=where, todo="Correct the file, or save the schedule anew"
+                problem, where=where, todo=_("Correct the file, or save the schedule anew")
             )
 
 
 def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) -> LowerscopeError:
     if schedule.function in structures:
         return LowerscopeError(
-            f"the schedule was made for another structure of {schedule.function}",
+            _(
+                "the schedule was made for another structure of {function}",
+                function=schedule.function,
+            ),
             where=where,
-            todo="Open the model with the sizes, the lowering and the passes that it was made with",
+            todo=_(
+                "Open the model with the sizes, the lowering and the passes that it was made with"
+            ),
         )
     names = tuple(sorted(structures))
     return LowerscopeError(
-        f"the schedule is for {schedule.function}, and there is no such function",
+        _(
+            "the schedule is for {function}, and there is no such function",
+            function=schedule.function,
+        ),
         where=where,
-        todo=f"Choose one of {listed(names)}" if names else "Legalise the module's operators",
+        todo=_("Choose one of {listed}", listed=listed(names))
+        if names
+        else _("Legalise the module's operators"),
         choices=names,
     )
 
@@ -270,14 +349,18 @@ def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) ->
 def _problems(schedule: Schedule) -> Iterator[str]:
     before: set[str] = set()
     for primitive in schedule.primitives:
-        step = f"step {primitive.id!r} of the schedule of {schedule.function}"
+        step = _(
+            "step {id!r} of the schedule of {function}", id=primitive.id, function=schedule.function
+        )
         try:
             _check(primitive)
         except StepFailed as failed:
             yield f"{step}: {failed.error.message}"
         for reference in references_of(primitive):
             if isinstance(reference, Made) and reference.step not in before:
-                yield f"{step}: there is no step {reference.step!r} before it"
+                yield _(
+                    "{step}: there is no step {step2!r} before it", step=step, step2=reference.step
+                )
         before.add(primitive.id)
 
 

@@ -14,6 +14,7 @@ from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.model.schedule import At, Made, Reference
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 Output = Any
@@ -152,21 +153,37 @@ def resolve(
         return _first(sch, reference, outputs) if reference.first else _at(sch, reference)
     made = outputs.get(reference.step)
     if made is None:
-        before = "the step that made this is not among those before it"
+        before = _("the step that made this is not among those before it")
         raise StepFailed((absent or {}).get(reference.step, before))
     if not 0 <= reference.output < len(made):
-        count = f"{len(made)} result" + ("" if len(made) == 1 else "s")
-        raise StepFailed(f"step {reference.step} has {count}, and not one {reference.output + 1}")
+        raise StepFailed(
+            _n(
+                "step {step} has {count} result, and not one {output}",
+                "step {step} has {count} results, and not one {output}",
+                len(made),
+                step=reference.step,
+                output=reference.output + 1,
+            )
+        )
     output = made[reference.output]
     if isinstance(output, LoopRV | SBlockRV) and stmt_of(sch, output) is None:
-        what = "loop" if isinstance(output, LoopRV) else "block"
         if _is_no_place(sch, output):
             raise StepFailed(
-                f"step {reference.step} drew no loop: the block is to stay where it is, "
-                "or to be inlined"
+                _(
+                    "step {step} drew no loop: the block is to stay where it is, or to be inlined",
+                    step=reference.step,
+                )
             )
         raise StepFailed(
-            f"the {what} that step {reference.step} made is no more: a later step has changed it"
+            _(
+                "the loop that step {step} made is no more: a later step has changed it",
+                step=reference.step,
+            )
+            if isinstance(output, LoopRV)
+            else _(
+                "the block that step {step} made is no more: a later step has changed it",
+                step=reference.step,
+            )
         )
     return output
 
@@ -242,7 +259,7 @@ def unresolved(reference: Reference) -> str:
     return (
         reference.block
         if reference.loop is None
-        else f"loop {reference.loop + 1} of {reference.block}"
+        else _("loop {loop} of {block}", loop=reference.loop + 1, block=reference.block)
     )
 
 
@@ -260,9 +277,13 @@ def _first(sch: Schedule, at: At, outputs: Outputs) -> Output:
     found = outputs.get(msgspec.structs.replace(at, loop=None), ())
     place = 0 if at.loop is None else at.loop + 1
     if not 0 <= place < len(found):
-        raise StepFailed(f"there was no {unresolved(at)} before the first step")
+        raise StepFailed(
+            _("there was no {unresolved} before the first step", unresolved=unresolved(at))
+        )
     if stmt_of(sch, found[place]) is None:
-        raise StepFailed(f"{unresolved(at)} is no more: a step before has changed it")
+        raise StepFailed(
+            _("{unresolved} is no more: a step before has changed it", unresolved=unresolved(at))
+        )
     return found[place]
 
 
@@ -275,9 +296,13 @@ def _at(sch: Schedule, at: At) -> Output:
     ]
     if not 0 <= at.occurrence < len(same):
         raise StepFailed(
-            f"there is no block {at.block}"
+            _("there is no block {block}", block=at.block)
             if not same
-            else f"there is no block {at.block} number {at.occurrence + 1}"
+            else _(
+                "there is no block {block} number {occurrence}",
+                block=at.block,
+                occurrence=at.occurrence + 1,
+            )
         )
     if len(same) == 1:
         block = sch.get_sblock(at.block)
@@ -287,8 +312,15 @@ def _at(sch: Schedule, at: At) -> Output:
         return block
     loops = sch.get_loops(block)
     if not 0 <= at.loop < len(loops):
-        count = f"{len(loops)} loop" + ("" if len(loops) == 1 else "s")
-        raise StepFailed(f"around {at.block} are {count}, and not one {at.loop + 1}")
+        raise StepFailed(
+            _n(
+                "around {block} is {count} loop, and not one {loop}",
+                "around {block} are {count} loops, and not one {loop}",
+                len(loops),
+                block=at.block,
+                loop=at.loop + 1,
+            )
+        )
     return loops[at.loop]
 
 
@@ -300,4 +332,4 @@ def _inside(sch: Schedule, found: Sequence[Place], index: int) -> Output:
     for block in sch.get_child_blocks(outer):
         if found[index].stmt.same_as(stmt_of(sch, block)):
             return block
-    raise StepFailed(f"TVM does not find the block {found[index].name}")
+    raise StepFailed(_("TVM does not find the block {name}", name=found[index].name))

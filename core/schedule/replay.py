@@ -40,6 +40,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
 )
 from lowerscope.core.model.snapshot import TextRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.applying import apply, name_of, title_unresolved
 from lowerscope.core.schedule.code import Code, call_of
 from lowerscope.core.schedule.references import (
@@ -167,7 +168,7 @@ def buffers_of(function: Any, parts: Sequence[Part], script: TextRecord) -> tupl
     # The script has other names where two buffers have the same one.
     names = [card.name for card in script.cards if card.kind == "buffer"]
     if len(names) != len(found):
-        names = [str(each.name) for each, _ in found]
+        names = [str(each.name) for each, _other in found]
     return tuple(
         _buffer(name, buffer, role) for name, (buffer, role) in zip(names, found, strict=True)
     )
@@ -313,9 +314,9 @@ class Replays:
             outputs = first_outputs(sch)
         except REFUSED as error:
             raise LowerscopeError(
-                f"TVM cannot schedule it: {last_line(error)}",
+                _("TVM cannot schedule it: {last_line}", last_line=last_line(error)),
                 where=name,
-                todo="Choose a function with blocks, such as LegalizeOps makes",
+                todo=_("Choose a function with blocks, such as LegalizeOps makes"),
             ) from error
         return Replayed(name, function, sch, next(self._numbers), outputs, {}, (), Code())
 
@@ -325,9 +326,9 @@ class Replays:
         sch, error = state.sch, None
         names = _names(state, primitive)
         # The number is what stands before the step in the history.
-        this = f"step {len(state.steps) + 1}, which made this,"
+        this = _("step {count}, which made this,", count=len(state.steps) + 1)
         if not primitive.on:
-            absent[primitive.id] = f"{this} is off"
+            absent[primitive.id] = _("{this} is off", this=this)
             title, call = _title(primitive, names), call_of(primitive)
             code = code.without(f"off: {call}")
         else:
@@ -336,7 +337,7 @@ class Replays:
                 call = code.last
             except StepFailed as failed:
                 error = failed.error
-                absent[primitive.id] = f"{this} could not be applied"
+                absent[primitive.id] = _("{this} could not be applied", this=this)
                 title, call = _title(primitive, names), call_of(primitive)
                 code = code.without(f"could not be applied: {call}")
         step = ScheduleStep(
@@ -365,9 +366,12 @@ def _check_names(name: str, function: tirx.PrimFunc) -> None:
     """Reject a block that has TVM's name for the outermost one."""
     if sum(place.is_block and place.name == "root" for place in places(function)) > 1:
         raise LowerscopeError(
-            "TVM cannot schedule it: a block inside of it is called root, as the outermost one is",
+            _(
+                "TVM cannot schedule it: a block inside of it is called root, as the outermost "
+                "one is"
+            ),
             where=name,
-            todo="Give the block another name",
+            todo=_("Give the block another name"),
         )
 
 
@@ -380,9 +384,9 @@ def state_at(states: Sequence[Replayed], index: int | None) -> Replayed:
     at = last if index is None else index
     if not 0 <= at <= last:
         raise LowerscopeError(
-            f"the schedule of {states[0].name} has no step {at}",
+            _("the schedule of {name} has no step {at}", name=states[0].name, at=at),
             where="schedule",
-            todo=f"Choose one from 0 to {last}",
+            todo=_("Choose one from 0 to {last}", last=last),
         )
     return states[at]
 

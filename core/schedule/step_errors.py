@@ -6,6 +6,7 @@ import re
 
 from lowerscope.core.model.problems import TVM_ERRORS
 from lowerscope.core.model.schedule_records import StepError
+from lowerscope.core.model.texts import _
 
 REFUSED = (*TVM_ERRORS, OverflowError, ArithmeticError)
 """Exceptions that TVM raises when it rejects a primitive or its arguments."""
@@ -22,16 +23,16 @@ _COMPACT = re.compile(
     re.DOTALL,
 )
 _COMPLETE = {
-    "1": "not all of its axes are spatial",
-    "2": "another block writes what it writes, or reads it before",
-    "3": "it reads what it writes",
+    "1": _("not all of its axes are spatial"),
+    "2": _("another block writes what it writes, or reads it before"),
+    "3": _("it reads what it writes"),
 }
 _REDUCTION = {
-    "1": "it has no initial value in it: decompose_reduction comes after other steps",
-    "2": "the bindings of its axes are not affine",
-    "3": "it has axes that are neither spatial nor of a reduction",
-    "4": "another block writes what it writes, or reads it before",
-    "5": "its output is indexed by an axis of the reduction",
+    "1": _("it has no initial value in it: decompose_reduction comes after other steps"),
+    "2": _("the bindings of its axes are not affine"),
+    "3": _("it has axes that are neither spatial nor of a reduction"),
+    "4": _("another block writes what it writes, or reads it before"),
+    "5": _("its output is indexed by an axis of the reduction"),
 }
 _CHECK = re.compile(r"^Check failed: .*? (?:is false|\(.*? vs\. .*?\)) ?: ?(.+)$", re.DOTALL)
 _RESTS = ("The pattern attempting to be matched", "Definition of a ")
@@ -64,8 +65,8 @@ def step_error(error: BaseException) -> StepError:
     whole = str(error)
     if _MESSAGE not in whole:
         return StepError(message=_plain(whole) or type(error).__name__)
-    shown, _, message = whole.rpartition(_MESSAGE)
-    _, _, script = shown.partition("@I.ir_module\n")
+    shown, _sep, message = whole.rpartition(_MESSAGE)
+    _sep, _sep, script = shown.partition("@I.ir_module\n")
     lines: list[str] = []
     marked: list[int] = []
     names: dict[str, str] = {}
@@ -118,16 +119,20 @@ def _dataflow(message: str) -> str:
     if found is None:
         return message
     loop, block, complete, reduction = found.groups()
-    return (
-        f"{block} under {loop} is neither a complete block ({_COMPLETE[complete]}) "
-        f"nor a reduction block ({_REDUCTION[reduction]})"
+    return _(
+        "{block} under {loop} is neither a complete block ({complete}) nor a reduction block "
+        "({reduction})",
+        block=block,
+        loop=loop,
+        complete=_COMPLETE[complete],
+        reduction=_REDUCTION[reduction],
     )
 
 
 def _sentence(message: str) -> str:
     """Return a message of TVM as one line, without its prefix and full stop."""
     for rest in _RESTS:
-        message, _, _ = message.partition(rest)
+        message, _sep, _sep = message.partition(rest)
     line = " ".join(message.split())
     for prefix in _PREFIXES:
         line = line.removeprefix(prefix)

@@ -15,6 +15,7 @@ from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.schedule import Applied, Primitive, Schedule, fits, schedule_for
 from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import Note
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.replay import Replayed, Replays
 
 Begins = Callable[[Schedule, Primitive | None], None]
@@ -63,11 +64,11 @@ class Functions:
         if function not in self.by_name:
             names = tuple(sorted(self.by_name))
             raise LowerscopeError(
-                f"there is no TensorIR function {function!r} to schedule",
+                _("there is no TensorIR function {function!r} to schedule", function=function),
                 where="schedule",
-                todo=f"Choose one of {listed(names)}"
+                todo=_("Choose one of {listed}", listed=listed(names))
                 if names
-                else "Legalise the operators of the module, so that there are some",
+                else _("Legalise the operators of the module, so that there are some"),
                 choices=names,
             )
         schedule = schedule_for(schedules, function, self.structures[function])
@@ -97,7 +98,7 @@ SCHEDULE_NOTE = "schedule"
 """`Note.code` of notes on schedules that are applied to the model."""
 
 
-_UNRULED = "schedule it by hand, or give ApplyRules more seconds"
+_UNRULED = _("schedule it by hand, or give ApplyRules more seconds")
 
 Tuned = Callable[[tirx.PrimFunc], tuple[Primitive, ...] | None]
 """Returns the best history of a function; ``None`` where it was not tuned."""
@@ -151,7 +152,7 @@ class WholeModel:
                     name, self._schedules, self._replays, self._target, self._check, self._begins
                 )
             except LowerscopeError as error:
-                text = f"its schedule is not applied: {error.problem.what}"
+                text = _("its schedule is not applied: {what}", what=error.problem.what)
                 self._notes.append(Note(text=text, where=name, code=SCHEDULE_NOTE))
                 continue
             self._notes += _left_out(states[-1])
@@ -162,7 +163,7 @@ class WholeModel:
                 self._fitting.add(schedule)
             there = schedule.function in structures
             self._reasons[schedule] = (
-                "its structure changed" if there else "the module has none of its structure"
+                _("its structure changed") if there else _("the module has none of its structure")
             )
         return self._with(functions, changed)
 
@@ -191,7 +192,7 @@ class WholeModel:
     def _ruled(self, function: tirx.PrimFunc, name: str, seconds: float) -> tuple[Primitive, ...]:
         ruled = self._replays.by_rule(function, self._target, seconds)
         if ruled.failed:
-            text = f"it is not scheduled by rule: {ruled.reason}"
+            text = _("it is not scheduled by rule: {reason}", reason=ruled.reason)
             self._notes.append(Note(text=text, where=name, todo=_UNRULED))
         return ruled.primitives
 
@@ -199,7 +200,7 @@ class WholeModel:
         self, module: tvm.IRModule, steps_of: Callable[[tirx.PrimFunc, str], tuple[Primitive, ...]]
     ) -> tvm.IRModule:
         functions = Functions(module)
-        by_hand = {name for name, _ in self._done}
+        by_hand = {name for name, _other in self._done}
         changed: dict[str, tuple[Replayed, Schedule]] = {}
         for index, (name, structure) in enumerate(functions.structures.items()):
             self._check()
@@ -230,7 +231,9 @@ class WholeModel:
         )
         if not changed:
             return module
-        return with_functions(module, {name: each.function for name, (each, _) in changed.items()})
+        return with_functions(
+            module, {name: each.function for name, (each, _other) in changed.items()}
+        )
 
     def notes(self) -> tuple[Note, ...]:
         """Return notes on primitives that were left out, and on schedules that fit no function."""
@@ -241,21 +244,25 @@ class WholeModel:
             if schedule not in self._fitting:
                 variant = f" ({schedule.variant})" if schedule.variant else ""
                 yield Note(
-                    text=f"the schedule{variant} of {schedule.function} fits no function any more:"
-                    f" {reason}",
+                    text=_(
+                        "the schedule{variant} of {function} fits no function any more: {reason}",
+                        variant=variant,
+                        function=schedule.function,
+                        reason=reason,
+                    ),
                     where=schedule.function,
-                    todo="schedule the function anew, or switch the schedule off",
+                    todo=_("schedule the function anew, or switch the schedule off"),
                     code=SCHEDULE_NOTE,
                 )
 
 
 def not_tuned(function: str, ruled: tuple[Primitive, ...]) -> Note:
     """Return the note on a function without tuning results, and on the rule that was applied."""
-    how = "scheduled by a rule" if ruled else "left as it is, since no rule fits it"
+    how = _("scheduled by a rule") if ruled else _("left as it is, since no rule fits it")
     return Note(
-        text=f"it was not tuned for this target, and is {how}",
+        text=_("it was not tuned for this target, and is {how}", how=how),
         where=function,
-        todo=f"tune it: lowerscope tune SOURCE --function {function}",
+        todo=_("tune it: lowerscope tune SOURCE --function {function}", function=function),
         code=SCHEDULE_NOTE,
     )
 
@@ -264,9 +271,13 @@ def _left_out(state: Replayed) -> Iterator[Note]:
     for number, step in enumerate(state.steps, start=1):
         if step.error is not None:
             yield Note(
-                text=f"step {number} of its schedule is left out ({step.title}):"
-                f" {step.error.message}",
+                text=_(
+                    "step {number} of its schedule is left out ({title}): {message}",
+                    number=number,
+                    title=step.title,
+                    message=step.error.message,
+                ),
                 where=state.name,
-                todo="change the step, or switch it off",
+                todo=_("change the step, or switch it off"),
                 code=SCHEDULE_NOTE,
             )

@@ -23,13 +23,14 @@ from numpy.lib import format as npy
 
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import usual_limit
+from lowerscope.core.model.texts import _
 
 _STRINGS = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 _PROTO = 0x80
 _EXTENSIONS = frozenset({"EXT1", "EXT2", "EXT4"})
 _NAME = re.compile(r"[A-Za-z_][\w.]* [A-Za-z_][\w.]*")
 
-HIDDEN = "a name that is hidden"
+HIDDEN = _("a name that is hidden")
 """Placeholder for an import whose name is unknown without running the pickle."""
 
 
@@ -67,7 +68,7 @@ def _scan(stream: io.BytesIO, found: set[str]) -> None:
     """
     recent: list[str | None] = []
     memo: dict[int, str | None] = {}
-    for opcode, argument, _ in pickletools.genops(stream):
+    for opcode, argument, _other in pickletools.genops(stream):
         top = recent[-1] if recent else None
         match opcode.name:
             case "GLOBAL" | "INST":
@@ -102,7 +103,7 @@ def import_text(imports: frozenset[str]) -> str:
     """
     own = {".".join(each) for each in _ARRAYS}
     names = sorted(imports, key=lambda name: (name in own, name))
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    more = _(" and {count} more", count=len(names) - 3) if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
 
@@ -150,9 +151,9 @@ def _no_bytes() -> bytes:
 class _Kind:
     """Replacement for `numpy.dtype`, whose own state could make pointers of bytes."""
 
-    def __init__(self, name: object, *_: object) -> None:
+    def __init__(self, name: object, *_unused: object) -> None:
         if not isinstance(name, str) or _DTYPE.fullmatch(name) is None:
-            raise ForbiddenImport(f"numpy.dtype of {str(name)[:60]}")
+            raise ForbiddenImport(_("numpy.dtype of {name}", name=str(name)[:60]))
         self.dtype = np.dtype(name)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -169,11 +170,11 @@ class _Kind:
 class _Array:
     """Replacement for `numpy.ndarray` during unpickling."""
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_unused: object) -> None:
         self.value: object = None
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, kind, fortran, data = state
+        _other, shape, kind, fortran, data = state
         self.value = kind.array(shape, data, "F" if fortran else "C")
 
 
@@ -265,7 +266,7 @@ def read_npz(
                 if each.filename.endswith(_ENDING)
             }
             if not entries:
-                raise UnreadableArrays("it holds no arrays")
+                raise UnreadableArrays(_("it holds no arrays"))
             names = tuple(entries)
             chosen = names if choose is None else tuple(choose(names))
             check_bytes(sum(entries[each].file_size for each in chosen))
@@ -284,8 +285,12 @@ def check_bytes(count: int) -> None:
     """Raise `UnreadableArrays` if `count` bytes exceed the limit for one file."""
     if count > most_bytes():
         raise UnreadableArrays(
-            f"it would take {bytes_text(count)} of memory, and {bytes_text(most_bytes())} is the "
-            "most that a file may take on this machine"
+            _(
+                "it would take {count} of memory, and {most_bytes} is the most that a file may "
+                "take on this machine",
+                count=bytes_text(count),
+                most_bytes=bytes_text(most_bytes()),
+            )
         )
 
 
@@ -298,13 +303,17 @@ def _read(stream: IO[bytes], size: int) -> Array:
     version = npy.read_magic(stream)
     header = _HEADERS.get(version)
     if header is None:
-        raise UnreadableArrays(f"it is of version {version[0]} of the format, which has no numbers")
-    shape, _, dtype = header(stream)
+        raise UnreadableArrays(
+            _("it is of version {version} of the format, which has no numbers", version=version[0])
+        )
+    shape, _other, dtype = header(stream)
     if dtype.hasobject:
         raise _objects(stream)
     count = math.prod(shape) * dtype.itemsize
     if min(shape, default=1) < 0 or count > size:
-        raise UnreadableArrays(f"it says that it has {count} bytes of values, and has {size}")
+        raise UnreadableArrays(
+            _("it says that it has {count} bytes of values, and has {size}", count=count, size=size)
+        )
     check_bytes(count)
     stream.seek(0)
     array: Array = npy.read_array(stream, allow_pickle=False)
@@ -314,8 +323,10 @@ def _read(stream: IO[bytes], size: int) -> Array:
 def _objects(stream: IO[bytes]) -> UnreadableArrays:
     """Return the error for an array of objects, with the imports that unpickling it would make."""
     found = import_text(imports_of(stream.read(most_bytes())))
-    reason = f", and would import {found}" if found else ""
-    return UnreadableArrays(f"it holds objects of Python{reason}: only numbers are read")
+    reason = _(", and would import {found}", found=found) if found else ""
+    return UnreadableArrays(
+        _("it holds objects of Python{reason}: only numbers are read", reason=reason)
+    )
 
 
 def _sentence(error: Exception) -> str:

@@ -28,6 +28,7 @@ import torch
 from lowerscope.core.files.sources import DTYPES, write_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.input_values import from_array
 from lowerscope.core.sources.pytree import leaves, path_text
 from lowerscope.core.sources.user_code import user_code
@@ -89,7 +90,7 @@ class Signature:
         """Return the number of inputs in words."""
         required, most = len(self.required), len(self.parameters)
         if self.rest or self.keywords:
-            return f"{required} or more"
+            return _("{required} or more", required=required)
         return str(most) if required == most else f"{required} to {most}"
 
 
@@ -100,9 +101,9 @@ def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
     """
     if getattr(model.forward, "__name__", "") == "_forward_unimplemented":
         raise LowerscopeError(
-            f"{type(model).__name__} has no forward",
+            _("{name} has no forward", name=type(model).__name__),
             where=where,
-            todo="Define it, or open another entry",
+            todo=_("Define it, or open another entry"),
         )
     parameters, rest, keywords = [], "", False
     for parameter in inspect.signature(model.forward).parameters.values():
@@ -190,9 +191,14 @@ def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
         raise _no_tensor(name, value, where)
     if str(tensor.dtype).removeprefix("torch.") not in DTYPES or tensor.layout != torch.strided:
         raise LowerscopeError(
-            f"the example input {name} is of {tensor.dtype}, {tensor.layout}",
+            _(
+                "the example input {name} is of {dtype}, {layout}",
+                name=name,
+                dtype=tensor.dtype,
+                layout=tensor.layout,
+            ),
             where=where,
-            todo=f"Return dense tensors; the dtypes are {', '.join(DTYPES)}",
+            todo=_("Return dense tensors; the dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
         )
     return ExampleInput(name, tensor.cpu().contiguous(), origin)
 
@@ -210,9 +216,10 @@ def call_examples(
             inspect.signature(values).bind()
         except TypeError as error:
             raise LowerscopeError(
-                f"example_inputs must be callable without arguments ({error})", where=str(path)
+                _("example_inputs must be callable without arguments ({error})", error=error),
+                where=str(path),
             ) from None
-        with user_code(path, "makes its example inputs"):
+        with user_code(path, _("makes its example inputs")):
             values = values()
     args, kwargs = _arguments(values, path)
     arguments = _by_name(args, kwargs, signature, path)
@@ -229,9 +236,9 @@ def _arguments(values: Any, path: Path) -> tuple[tuple[Any, ...], Mapping[str, A
         return (values,), {}
     if not isinstance(values, tuple | list) or hasattr(values, "_fields"):
         raise LowerscopeError(
-            f"example_inputs gives a {type(values).__name__}, not a tuple of tensors",
+            _("example_inputs gives a {name}, not a tuple of tensors", name=type(values).__name__),
             where=str(path),
-            todo="Return a tuple, with a comma even around one: return (x,)",
+            todo=_("Return a tuple, with a comma even around one: return (x,)"),
         )
     match values:
         case (tuple() as args, dict() as kwargs) if not hasattr(args, "_fields"):
@@ -243,10 +250,14 @@ def _by_name(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: Signature, path: Path
 ) -> dict[str, Any]:
     names = signature.names
-    taken = f"Its inputs are {', '.join(names)}" if names else "It takes none"
+    taken = _("Its inputs are {names}", names=", ".join(names)) if names else _("It takes none")
     if len(args) > len(signature.positions) and not signature.rest:
         raise LowerscopeError(
-            f"example_inputs gives {len(args)} inputs, but the model takes {signature.count()}",
+            _(
+                "example_inputs gives {count} inputs, but the model takes {count2}",
+                count=len(args),
+                count2=signature.count(),
+            ),
             where=str(path),
             todo=taken,
         )
@@ -254,12 +265,17 @@ def _by_name(
     by_keyword = [each.name for each in signature.parameters if each.by_keyword]
     for name, value in kwargs.items():
         if name in arguments:
-            raise LowerscopeError(f"example_inputs gives {name} twice", where=str(path))
+            raise LowerscopeError(
+                _("example_inputs gives {name} twice", name=name), where=str(path)
+            )
         if not isinstance(name, str) or (name not in by_keyword and not signature.keywords):
             raise LowerscopeError(
-                f"example_inputs gives {name} by keyword, which the model does not take",
+                _(
+                    "example_inputs gives {name} by keyword, which the model does not take",
+                    name=name,
+                ),
                 where=str(path),
-                todo=f"{taken}; for one that is itself a dict, return ({{...}},)",
+                todo=_("{taken}; for one that is itself a dict, return ({{...}},)", taken=taken),
             )
         arguments[name] = value
     return arguments
@@ -275,7 +291,11 @@ def _check_leaves(name: str, value: Any, signature: Signature, path: Path) -> No
 
 def _no_tensor(name: str, value: object, where: str) -> LowerscopeError:
     return LowerscopeError(
-        f"the example input {name} is of type {type(value).__name__}, not a tensor",
+        _(
+            "the example input {name} is of type {name2}, not a tensor",
+            name=name,
+            name2=type(value).__name__,
+        ),
         where=where,
-        todo="Return tensors, or tuples, lists, dicts and dataclasses of tensors and numbers",
+        todo=_("Return tensors, or tuples, lists, dicts and dataclasses of tensors and numbers"),
     )

@@ -23,6 +23,7 @@ import torch
 
 from lowerscope.core.files.paths import check_readable
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes, imports_of
 from lowerscope.core.sources.program_text import harmless_paths, suspects, suspects_of_payload
 
@@ -93,7 +94,7 @@ def load_exported(
             # On failure, torch.export.load would fall back to another reader.
             program = load_pt2(io.BytesIO(data)).exported_programs["model"]
             if not (trust or harmless_paths(program.example_inputs)):
-                _refuse(["names of values in its example inputs"], path)
+                _refuse([_("names of values in its example inputs")], path)
             return program, program.module()
     except LowerscopeError:
         raise
@@ -105,11 +106,15 @@ def _refuse(reasons: Iterable[str], path: Path) -> None:
     """Raise a `LowerscopeError` with the reasons why a file counts as code, if any."""
     refused = sorted(set(reasons))
     if refused:
-        more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
+        more = _(" and {count} more", count=len(refused) - 3) if len(refused) > 3 else ""
         raise LowerscopeError(
-            f"opening it would run code: it has {', '.join(refused[:3])}{more}",
+            _(
+                "opening it would run code: it has {refused}{more}",
+                refused=", ".join(refused[:3]),
+                more=more,
+            ),
             where=str(path),
-            todo="Open it with --trust only if you know where it comes from",
+            todo=_("Open it with --trust only if you know where it comes from"),
             code="trust",
             choices=tuple(refused),
         )
@@ -120,14 +125,16 @@ def _members(data: bytes, path: Path) -> list[tuple[str, bytes]]:
     try:
         members = _archive(data)
     except UnreadableArrays as error:
-        raise LowerscopeError(str(error), where=str(path), todo="Make the model smaller") from None
+        raise LowerscopeError(
+            str(error), where=str(path), todo=_("Make the model smaller")
+        ) from None
     except (RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
     if ("archive_format", b"pt2") not in members:
         raise LowerscopeError(
-            "this is not an exported program",
+            _("this is not an exported program"),
             where=str(path),
-            todo="Save one with torch.export.save of torch 2.8 or later",
+            todo=_("Save one with torch.export.save of torch 2.8 or later"),
         )
     return members
 
@@ -140,16 +147,16 @@ def _archive(data: bytes) -> list[tuple[str, bytes]]:
 
 
 def _refusals(members: list[tuple[str, bytes]]) -> Iterator[str]:
-    if len({name.lower() for name, _ in members}) < len(members):
+    if len({name.lower() for name, _other in members}) < len(members):
         # Torch's reader distinguishes names neither by folder nor by case.
-        yield "two parts of the same name"
+        yield _("two parts of the same name")
     for name, content in members:
         if name.startswith(_LIBRARIES):
-            yield "a compiled library"
+            yield _("a compiled library")
         elif name.startswith(_OBJECTS):
-            yield f"an object of a class of its own ({name!r:.60})"
+            yield _("an object of a class of its own ({name!r:.60})", name=name)
         elif _PARTS.fullmatch(name) is None:
-            yield f"the unknown part {name!r:.60}"
+            yield _("the unknown part {name!r:.60}", name=name)
         folder = name[: name.rfind("/") + 1]
         if folder == "models/":
             yield from _refusals_of_text(content, suspects)
@@ -166,23 +173,23 @@ def _refusals_of_text(
     try:
         yield from suspects_of(json.loads(content.decode("utf-8")))
     except (ValueError, RecursionError):
-        yield "text that cannot be read"
+        yield _("text that cannot be read")
 
 
 def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
     """Yield the imports of the pickles in a member, or in an archive inside it."""
     if depth > _DEPTH:
-        yield "archives inside of archives"
+        yield _("archives inside of archives")
         return
     if content.startswith(b"PK\x03\x04"):
         try:
-            for _, inner in _archive(content):
+            for _other, inner in _archive(content):
                 yield from _refusals_of_bytes(inner, depth + 1)
         except (RuntimeError, ValueError, UnreadableArrays):
-            yield "an archive that cannot be read"
+            yield _("an archive that cannot be read")
         return
     yield from (
-        f"an import of {name}"
+        _("an import of {name}", name=name)
         for name in imports_of(content)
         if name not in HARMLESS and not _TORCH_TYPE.fullmatch(name)
     )
@@ -217,8 +224,11 @@ def _unreadable(path: Path, error: Exception) -> LowerscopeError:
     # torch appends a backtrace, and advice on reporting the error.
     sentence = str(error).strip().partition("\n")[0].partition(". ")[0].partition("  (")[0]
     return LowerscopeError(
-        "this exported program cannot be read: it is cut off, damaged or of another version "
-        f"({sentence[:160].rstrip('. ') or type(error).__name__})",
+        _(
+            "this exported program cannot be read: it is cut off, damaged or of another "
+            "version ({rstrip})",
+            rstrip=sentence[:160].rstrip(". ") or type(error).__name__,
+        ),
         where=str(path),
-        todo="Export it again with torch.export.save",
+        todo=_("Export it again with torch.export.save"),
     )

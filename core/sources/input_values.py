@@ -26,6 +26,7 @@ from lowerscope.core.model.dimensions import Sizes, at_sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Drawing, InputSpec
 from lowerscope.core.model.snapshot import Picture
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.array_files import UnreadableArrays, read_npy, read_npz
 from lowerscope.core.sources.parameters import check_tensor, load_weights
 
@@ -41,7 +42,9 @@ def sample_of(value: torch.Tensor, item: int, where: str) -> torch.Tensor:
     count = value.shape[0] if value.ndim else 0
     if not 0 <= item < count:
         raise LowerscopeError(
-            f"there is no sample {item}", where=where, todo=f"It has {count}, counted from 0"
+            _("there is no sample {item}", item=item),
+            where=where,
+            todo=_("It has {count}, counted from 0", count=count),
         )
     return value[item]
 
@@ -71,24 +74,30 @@ def fitted(value: torch.Tensor, shape: Shape | None, dtype: str | None, where: s
         if torch.equal(converted.to(torch.int64), value.to(torch.int64)):
             return converted
     raise LowerscopeError(
-        f"its values are of {kind}, and the input takes {dtype}",
+        _("its values are of {kind}, and the input takes {dtype}", kind=kind, dtype=dtype),
         where=where,
-        todo=f"Save them as {dtype}" + (", or bytes of a picture" if dtype in FLOATS else ""),
+        todo=_("Save them as {dtype}, or bytes of a picture", dtype=dtype)
+        if dtype in FLOATS
+        else _("Save them as {dtype}", dtype=dtype),
     )
 
 
 def _misfit(value: torch.Tensor, shape: Shape, where: str) -> LowerscopeError:
     size = math.prod(shape)
     samples = value.shape[0] if value.ndim else 0
-    what = f"its shape {tuple(value.shape)} does not fit the input's, {shape}"
+    what = _(
+        "its shape {shape} does not fit the input's, {shape2}",
+        shape=tuple(value.shape),
+        shape2=shape,
+    )
     if samples > 1 and value.numel() == samples * size:
         return LowerscopeError(
-            f"it holds {samples} samples, and the input takes one",
+            _("it holds {samples} samples, and the input takes one", samples=samples),
             where=where,
-            todo="Run it as a set of inputs, or name a sample, the first with #0",
+            todo=_("Run it as a set of inputs, or name a sample, the first with #0"),
             code=MANY_SAMPLES,
         )
-    return LowerscopeError(what, where=where, todo=f"Give {size} values")
+    return LowerscopeError(what, where=where, todo=_("Give {size} values", size=size))
 
 
 Shape = tuple[int, ...]
@@ -108,9 +117,9 @@ def draw(spec: InputSpec, seed: int, sizes: Sizes) -> tuple[torch.Tensor, str]:
     except (RuntimeError, TypeError, OverflowError):
         # Shape and dtype are already validated: only the size can fail.
         raise LowerscopeError(
-            f"a value of the shape {_text(shape)} does not fit into memory",
+            _("a value of the shape {text} does not fit into memory", text=_text(shape)),
             where=f"--input {spec.name}",
-            todo="Give a smaller shape",
+            todo=_("Give a smaller shape"),
         ) from None
 
 
@@ -123,13 +132,13 @@ def _drawn(spec: InputSpec, shape: Shape, seed: int) -> tuple[torch.Tensor, str]
         own = torch.Generator().manual_seed(seed)
     if name == "bool":
         value = torch.randint(0, 2, shape, dtype=torch.uint8, generator=own).bool()
-        return value, f"random, seed {seed}"
+        return value, _("random, seed {seed}", seed=seed)
     if name in INTEGERS:
         low, high = integer_range(spec)
         value = torch.randint(low, high, shape, dtype=torch.int64, generator=own).to(dtype)
-        return value, f"random in [{low},{high}), seed {seed}"
+        return value, _("random in [{low},{high}), seed {seed}", low=low, high=high, seed=seed)
     value = torch.randn(shape, dtype=torch.float32, generator=own).to(dtype)
-    return value, f"random, seed {seed}"
+    return value, _("random, seed {seed}", seed=seed)
 
 
 def read(
@@ -146,7 +155,7 @@ def read(
     """
     shape = like if spec.shape is None else at_sizes(spec.shape, {})
     if spec.drawing is not None:
-        return _drawn_by_hand(spec.drawing, name, shape, spec.dtype or kind), "drawn by hand"
+        return _drawn_by_hand(spec.drawing, name, shape, spec.dtype or kind), _("drawn by hand")
     path = user_path(spec.file)
     check_readable(path, "input")
     ending = path.suffix.lower()
@@ -162,9 +171,9 @@ def read(
             value = fitted(value, shape, spec.dtype or kind, str(path))
     else:
         raise LowerscopeError(
-            f"{ending or 'a file without an ending'} is not read as an input",
+            _("{ending} is not read as an input", ending=ending or _("a file without an ending")),
             where=str(path),
-            todo=f"Give {', '.join(ARRAYS)} or an image",
+            todo=_("Give {arrays} or an image", arrays=", ".join(ARRAYS)),
         )
     _check_layout(value, spec, path)
     sample = "" if spec.item is None else f", sample {spec.item}"
@@ -177,7 +186,12 @@ def _drawn_by_hand(
     size = drawing.width * drawing.height
     if not 0 < size == len(drawing.pixels):
         raise LowerscopeError(
-            f"{len(drawing.pixels)} pixels are no picture of {drawing.width}×{drawing.height}",
+            _(
+                "{count} pixels are no picture of {width}×{height}",
+                count=len(drawing.pixels),
+                width=drawing.width,
+                height=drawing.height,
+            ),
             where=name,
         )
     pixels = torch.frombuffer(bytearray(drawing.pixels), dtype=torch.uint8)
@@ -192,9 +206,9 @@ def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
     """
     if array.dtype.name not in DTYPES:
         raise LowerscopeError(
-            f"the dtype {array.dtype} cannot be an input",
+            _("the dtype {dtype} cannot be an input", dtype=array.dtype),
             where=where,
-            todo=f"The dtypes are {', '.join(DTYPES)}",
+            todo=_("The dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
         )
     native = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
     return torch.from_numpy(native).reshape(array.shape)
@@ -204,7 +218,7 @@ def _read_npy(path: Path, name: str) -> torch.Tensor:
     try:
         return from_array(read_npy(path), str(path))
     except UnreadableArrays as error:
-        raise _unreadable(path, "a NumPy array", error) from None
+        raise _unreadable(path, _("a NumPy array"), error) from None
 
 
 def _read_npz(path: Path, name: str) -> torch.Tensor:
@@ -215,31 +229,39 @@ def _read_npz(path: Path, name: str) -> torch.Tensor:
     try:
         names, arrays = read_npz(path, choose)
     except UnreadableArrays as error:
-        raise _unreadable(path, "an archive of NumPy arrays", error) from None
+        raise _unreadable(path, _("an archive of NumPy arrays"), error) from None
     if not arrays:
         raise LowerscopeError(
-            f"it has no array called {name}; it has {', '.join(names) or 'none'}",
+            _(
+                "it has no array called {name}; it has {names}",
+                name=name,
+                names=", ".join(names) or "none",
+            ),
             where=str(path),
-            todo=f"Save it with np.savez(file, {name}=...)",
+            todo=_("Save it with np.savez(file, {name}=...)", name=name),
         )
     return from_array(next(iter(arrays.values())), str(path))
 
 
 def _read_pt(path: Path, name: str) -> torch.Tensor:
-    value = load_weights(path, "a tensor that loads without running code")
+    value = load_weights(path, _("a tensor that loads without running code"))
     if not isinstance(value, torch.Tensor):
         raise LowerscopeError(
-            f"it holds a {type(value).__name__}, not a tensor",
+            _("it holds a {name}, not a tensor", name=type(value).__name__),
             where=str(path),
-            todo="Weights are loaded by --params, or by Lowering → Load parameters"
+            todo=_("Weights are loaded by --params, or by Lowering → Load parameters")
             if isinstance(value, dict)
-            else "Save the tensor itself: torch.save(x, file)",
+            else _("Save the tensor itself: torch.save(x, file)"),
         )
     if str(value.dtype).removeprefix("torch.") not in DTYPES or value.layout != torch.strided:
         raise LowerscopeError(
-            f"a tensor of {value.dtype}, {value.layout} cannot be an input",
+            _(
+                "a tensor of {dtype}, {layout} cannot be an input",
+                dtype=value.dtype,
+                layout=value.layout,
+            ),
             where=str(path),
-            todo=f"Save a dense one; the dtypes are {', '.join(DTYPES)}",
+            todo=_("Save a dense one; the dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
         )
     check_tensor(value, name, path)
     return value
@@ -271,18 +293,18 @@ def _read_picture(path: Path, shape: Shape | None) -> torch.Tensor:
                 opened.load()
                 picture = opened.copy()
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise _unreadable(path, "an image of a sensible size", error) from None
+        raise _unreadable(path, _("an image of a sensible size"), error) from None
     except Exception as error:  # Pillow's readers raise any type for damage
-        raise _unreadable(path, "an image", error) from None
+        raise _unreadable(path, _("an image"), error) from None
     if shape is None:
         channels = 1 if picture.mode in ("1", "L", "LA", "I", "I;16", "F") else 3
         shape = (1, channels, picture.height, picture.width)
     layout = _picture_layout(shape)
     if layout is None:
         raise LowerscopeError(
-            f"a picture does not fit the shape {_text(shape)}",
+            _("a picture does not fit the shape {text}", text=_text(shape)),
             where=str(path),
-            todo="Give 1,1,HEIGHT,WIDTH or 1,3,HEIGHT,WIDTH, or 1,784 for 28 by 28",
+            todo=_("Give 1,1,HEIGHT,WIDTH or 1,3,HEIGHT,WIDTH, or 1,784 for 28 by 28"),
         )
     channels, height, width = layout
     mode = "L" if channels == 1 else "RGB"
@@ -322,15 +344,19 @@ def _check_layout(value: torch.Tensor, spec: InputSpec, path: Path) -> None:
     shape = None if spec.shape is None else at_sizes(spec.shape, {})
     if shape is not None and tuple(value.shape) != shape:
         raise LowerscopeError(
-            f"its shape is {_text(tuple(value.shape))}, not {_text(shape)}",
+            _(
+                "its shape is {text}, not {text2}",
+                text=_text(tuple(value.shape)),
+                text2=_text(shape),
+            ),
             where=str(path),
-            todo="Leave the shape out to take the file's",
+            todo=_("Leave the shape out to take the file's"),
         )
     if spec.dtype is not None and dtype != spec.dtype:
         raise LowerscopeError(
-            f"its dtype is {dtype}, not {spec.dtype}",
+            _("its dtype is {dtype}, not {dtype2}", dtype=dtype, dtype2=spec.dtype),
             where=str(path),
-            todo="Leave the dtype out to take the file's",
+            todo=_("Leave the dtype out to take the file's"),
         )
 
 
@@ -341,7 +367,10 @@ def _text(shape: Shape) -> str:
 def _unreadable(path: Path, what: str, error: Exception | None) -> LowerscopeError:
     sentence = str(error or "").strip().partition("\n")[0].partition(". ")[0].rstrip(".: ")
     return LowerscopeError(
-        f"this is not {what}" + (f" ({sentence})" if sentence else ""), where=str(path)
+        _("this is not {what} ({reason})", what=what, reason=sentence)
+        if sentence
+        else _("this is not {what}", what=what),
+        where=str(path),
     )
 
 

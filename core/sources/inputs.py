@@ -11,6 +11,7 @@ from lowerscope.core.files.sources import FLOATS, check_input
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -173,12 +174,16 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
     for spec in specs:
         check_input(spec, f"--input {spec.name or 'without a name'}")
         if spec.name in found:
-            raise LowerscopeError(f"the input {spec.name} is given twice", where=str(path))
+            raise LowerscopeError(
+                _("the input {name} is given twice", name=spec.name), where=str(path)
+            )
         if spec.name and not offered.takes(spec.name):
             raise LowerscopeError(
-                f"the model has no input called {spec.name}",
+                _("the model has no input called {name}", name=spec.name),
                 where=str(path),
-                todo=f"Its inputs are {', '.join(names)}" if names else "It takes none",
+                todo=_("Its inputs are {names}", names=", ".join(names))
+                if names
+                else _("It takes none"),
             )
         if spec.name:
             found[spec.name] = spec
@@ -188,9 +193,15 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
             continue
         if not free and not signature.rest:
             raise LowerscopeError(
-                f"{len(specs)} inputs are given, but the model takes {signature.count()}",
+                _(
+                    "{count} inputs are given, but the model takes {count2}",
+                    count=len(specs),
+                    count2=signature.count(),
+                ),
                 where=str(path),
-                todo=f"Its inputs are {', '.join(names)}" if names else "Leave them out",
+                todo=_("Its inputs are {names}", names=", ".join(names))
+                if names
+                else _("Leave them out"),
             )
         found[free.pop(0) if free else signature.name(len(found))] = spec
     return found
@@ -205,9 +216,15 @@ def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) ->
         argument = arguments.get(name)
         if argument is not None and argument.names:
             raise LowerscopeError(
-                f"the input {name} is made of {', '.join(argument.names)}",
+                _(
+                    "the input {name} is made of {names}",
+                    name=name,
+                    names=", ".join(argument.names),
+                ),
                 where=str(path),
-                todo=f"Give these, for example {Parameter(argument.names[0]).option()}",
+                todo=_(
+                    "Give these, for example {option}", option=Parameter(argument.names[0]).option()
+                ),
             )
         arguments[name] = _Argument((name,), Place(0))
 
@@ -282,9 +299,9 @@ def _is_numbered(name: str, signature: Signature) -> bool:
 def _left_out(gap: Parameter | None, path: Path) -> LowerscopeError:
     assert gap is not None
     return LowerscopeError(
-        f"the input {gap.name} is missing before those that follow it",
+        _("the input {name} is missing before those that follow it", name=gap.name),
         where=str(path),
-        todo=f"They are passed by position: give {gap.option()}",
+        todo=_("They are passed by position: give {option}", option=gap.option()),
         code="give-inputs",
         choices=(gap.name,),
     )
@@ -294,10 +311,17 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
     by_name = {parameter.name: parameter for parameter in signature.parameters}
     options = " ".join((by_name.get(name) or Parameter(name)).option() for name in missing)
     return LowerscopeError(
-        f"nothing says what the input{'s' if len(missing) > 1 else ''} {', '.join(missing)} "
-        f"{'are' if len(missing) > 1 else 'is'}",
+        _n(
+            "nothing says what the input {names} is",
+            "nothing says what the inputs {names} are",
+            len(missing),
+            names=", ".join(missing),
+        ),
         where=str(path),
-        todo=f"Give {options} with your own shapes, or define example_inputs() in the file",
+        todo=_(
+            "Give {options} with your own shapes, or define example_inputs() in the file",
+            options=options,
+        ),
         code="give-inputs",
         choices=tuple(missing),
     )

@@ -35,6 +35,7 @@ from lowerscope.core.files.sources import (
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec, Source
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -205,7 +206,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
             for key, array in _only_known(arrays, known, source.params).items()
         }
     else:
-        with user_code(path, f"moves {name} to the CPU"):
+        with user_code(path, _("moves {name} to the CPU", name=name)):
             built = built.cpu().eval()
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
@@ -228,21 +229,25 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
 
 
 def _open_exported(source: Source, path: Path, seed: int) -> OpenedModel:
-    for option, given in (("the entry", source.entry), ("--params", source.params)):
+    for option, given in ((_("the entry"), source.entry), ("--params", source.params)):
         if given:
             raise LowerscopeError(
-                f"{option} {given} has no meaning for an exported program",
+                _(
+                    "{option} {given} has no meaning for an exported program",
+                    option=option,
+                    given=given,
+                ),
                 where=str(path),
-                todo="Leave it out",
+                todo=_("Leave it out"),
             )
     if parse_arguments(source.args):
         raise LowerscopeError(
-            "an exported program takes no arguments", where=str(path), todo="Leave --args out"
+            _("an exported program takes no arguments"), where=str(path), todo=_("Leave --args out")
         )
     seed_all(seed)
     program, model = load_exported(path, trust=source.trust)
     signature = signature_of_model(model, str(path))
-    examples = Examples(program.example_inputs, f"example inputs of {path.name}")
+    examples = Examples(program.example_inputs, _("example inputs of {name}", name=path.name))
     return OpenedModel(
         title=path.name,
         path=path,
@@ -261,17 +266,20 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
     """Open a model in memory, which is already built."""
     if source.entry or source.params or parse_arguments(source.args):
         raise LowerscopeError(
-            "a model in memory takes no entry, no arguments and no parameters",
+            _("a model in memory takes no entry, no arguments and no parameters"),
             where=source_label(source.spec),
-            todo="Give explore the model as it is to be",
+            todo=_("Give explore the model as it is to be"),
         )
     seed_all(seed)
     header, built, inputs = read_handed(source.spec)
     if not is_model(built):
         raise LowerscopeError(
-            f"it is of type {type(built).__name__}, not an nn.Module, an IRModule or a PrimFunc",
+            _(
+                "it is of type {name}, not an nn.Module, an IRModule or a PrimFunc",
+                name=type(built).__name__,
+            ),
             where=header.title,
-            todo="Give explore a model and its inputs",
+            todo=_("Give explore a model and its inputs"),
         )
     path = Path(source.spec)
     if isinstance(built, torch.nn.Module):
@@ -294,7 +302,7 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
         classes=(),
         files=(),
         offered=Offered(
-            signature, Examples(inputs, "inputs of explore"), {}, RandomState.present()
+            signature, Examples(inputs, _("inputs of explore")), {}, RandomState.present()
         ),
     )
 
@@ -311,9 +319,9 @@ def _signature_of_module(module: Any, path: Path) -> Signature:
     )
     if not hasattr(main, "params") or not type(main).__module__.startswith("tvm.relax"):
         raise LowerscopeError(
-            "the IRModule has no Relax function called main",
+            _("the IRModule has no Relax function called main"),
             where=str(path),
-            todo="Name the function that is to be run `main`",
+            todo=_("Name the function that is to be run `main`"),
         )
     return signature_of_function(main)
 
@@ -351,9 +359,9 @@ def _only_known(arrays: dict[str, Any], known: set[str], params: str) -> dict[st
     unknown = sorted(set(arrays) - known)
     if unknown:
         raise LowerscopeError(
-            f"main has no parameter called {', '.join(unknown)}",
+            _("main has no parameter called {unknown}", unknown=", ".join(unknown)),
             where=params,
-            todo=f"Its parameters are {', '.join(sorted(known))}",
+            todo=_("Its parameters are {sorted}", sorted=", ".join(sorted(known))),
         )
     return arrays
 
@@ -387,9 +395,9 @@ def with_main(built: Any, name: str, where: str) -> tvm.IRModule:
         name = "main" if "main" in prim_funcs else next(iter(prim_funcs), "")
         if not prim_funcs or (len(prim_funcs) > 1 and name != "main"):
             raise LowerscopeError(
-                "the IRModule has no Relax function called main",
+                _("the IRModule has no Relax function called main"),
                 where=where,
-                todo="Name the function that is to be run `main`",
+                todo=_("Name the function that is to be run `main`"),
             )
         function = prim_funcs[name]
     else:
@@ -414,19 +422,21 @@ def _calling(function: Any, name: str, where: str) -> tvm.IRModule:
     for parameter in params:
         if not is_buffer_var(parameter):
             raise LowerscopeError(
-                f"its argument {parameter.name} is no tensor",
+                _("its argument {name} is no tensor", name=parameter.name),
                 where=where,
-                todo="Write a Relax function main that calls it",
+                todo=_("Write a Relax function main that calls it"),
             )
     written = _written(function)
     count = sum(any(each.same_as(parameter) for each in written) for parameter in params)
     outputs = params[len(params) - count :]
     if not count or not all(any(o.same_as(each) for each in written) for o in outputs):
         raise LowerscopeError(
-            "it does not write to its last arguments, and only to these",
+            _("it does not write to its last arguments, and only to these"),
             where=where,
-            todo="Give te.create_prim_func the inputs first and then what is computed, or write "
-            "a Relax function main that calls it",
+            todo=_(
+                "Give te.create_prim_func the inputs first and then what is computed, or write "
+                "a Relax function main that calls it"
+            ),
         )
     types = _types(params, where)
     inputs = params[: len(params) - count]
@@ -457,10 +467,13 @@ def _types(params: list[Any], where: str) -> dict[Any, Any]:
                 extent = symbols.setdefault(extent, tirx.Var(extent.name, "int64"))
             elif not isinstance(extent, tirx.IntImm):
                 raise LowerscopeError(
-                    f"the extent {extent} of its argument {parameter.name} is no number and no "
-                    "symbol",
+                    _(
+                        "the extent {extent} of its argument {name} is no number and no symbol",
+                        extent=extent,
+                        name=parameter.name,
+                    ),
                     where=where,
-                    todo="Write a Relax function main that calls it",
+                    todo=_("Write a Relax function main that calls it"),
                 )
             else:
                 extent = int(extent)
@@ -505,7 +518,7 @@ BUILDERS = (
 )
 """Names of functions that count as model builders without an annotation."""
 
-LOOKED_FOR = (
+LOOKED_FOR = _(
     "An entry is an nn.Module class or instance, an IRModule, a TensorIR function (PrimFunc), or a "
     "function without required parameters that returns one of these"
 )
@@ -536,12 +549,12 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
     if isinstance(exported, (list, tuple)):
         candidates = {key: candidates[key] for key in exported if key in candidates} or candidates
     if not candidates:
-        raise LowerscopeError("no model is found in the file", where=str(path), todo=LOOKED_FOR)
+        raise LowerscopeError(_("no model is found in the file"), where=str(path), todo=LOOKED_FOR)
     if len(candidates) > 1:
         raise LowerscopeError(
-            f"there are several candidates: {', '.join(candidates)}",
+            _("there are several candidates: {candidates}", candidates=", ".join(candidates)),
             where=str(path),
-            todo=f"Name one: {path.name}:{next(iter(candidates))}",
+            todo=_("Name one: {name}:{next}", name=path.name, next=next(iter(candidates))),
             code="choose-entry",
             choices=tuple(candidates),
         )
@@ -593,19 +606,19 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
     Raises `LowerscopeError` if it is not a JSON object.
     """
-    todo = """Write an object, such as --args '{"hidden": 128}'"""
+    todo = _("""Write an object, such as --args '{"hidden": 128}'""")
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
         # json raises other errors for numbers of thousands of digits and for very deep nesting.
         what = str(error)
         if isinstance(error, json.JSONDecodeError):
-            what = f"{error.msg} at column {error.colno}"
+            what = _("{msg} at column {colno}", msg=error.msg, colno=error.colno)
         raise LowerscopeError(
-            f"this is not JSON: {what}", where=f"--args {text}", todo=todo
+            _("this is not JSON: {what}", what=what), where=f"--args {text}", todo=todo
         ) from None
     if not isinstance(value, dict):
-        raise LowerscopeError("this is not a JSON object", where=f"--args {text}", todo=todo)
+        raise LowerscopeError(_("this is not a JSON object"), where=f"--args {text}", todo=todo)
     return value
 
 
@@ -619,9 +632,9 @@ def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) ->
     if is_model(entry):
         if arguments:
             raise LowerscopeError(
-                f"{name} is built already and takes no arguments",
+                _("{name} is built already and takes no arguments", name=name),
                 where=where,
-                todo="Leave --args out",
+                todo=_("Leave --args out"),
             )
         return entry
     assert callable(entry)
@@ -630,8 +643,11 @@ def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) ->
         model = entry(**arguments)
     if not is_model(model):
         raise LowerscopeError(
-            f"{name} returns {_article(type(model).__name__)}, not an nn.Module, an IRModule or a "
-            "PrimFunc",
+            _(
+                "{name} returns {article}, not an nn.Module, an IRModule or a PrimFunc",
+                name=name,
+                article=_article(type(model).__name__),
+            ),
             where=where,
             todo=LOOKED_FOR,
         )
@@ -649,18 +665,18 @@ def _named(module: ModuleType, name: str, candidates: Mapping[str, object], path
         return value
     listed = ", ".join(candidates)
     if value is None:
-        what = f"there is no {name}"
+        what = _("there is no {name}", name=name)
     else:
         kind = (
-            f"the class {name}"
+            _("the class {name}", name=name)
             if isinstance(value, type)
             else f"{name}, {_article(type(value).__name__)},"
         )
-        what = f"{kind} is not a model"
+        what = _("{kind} is not a model", kind=kind)
     raise LowerscopeError(
         what,
         where=str(path),
-        todo=f"The file has {listed}" if candidates else LOOKED_FOR,
+        todo=_("The file has {listed}", listed=listed) if candidates else LOOKED_FOR,
         code="choose-entry" if candidates else "",
         choices=tuple(candidates),
     )
@@ -722,17 +738,25 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
             if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         )
         raise LowerscopeError(
-            f"{name} takes no argument {', '.join(unknown)}",
+            _("{name} takes no argument {unknown}", name=name, unknown=", ".join(unknown)),
             where=where,
-            todo=f"It takes {known}" if known else "It takes none: leave --args out",
+            todo=_("It takes {known}", known=known)
+            if known
+            else _("It takes none: leave --args out"),
         )
     missing = [key for key in _required(signature) if key not in arguments]
     if missing:
         example = ", ".join(f'"{key}": ...' for key in missing)
         raise LowerscopeError(
-            f"{name} needs the argument{'s' * (len(missing) > 1)} {', '.join(missing)}",
+            _n(
+                "{name} needs the argument {missing}",
+                "{name} needs the arguments {missing}",
+                len(missing),
+                name=name,
+                missing=", ".join(missing),
+            ),
             where=where,
-            todo=f"Give --args '{{{example}}}'",
+            todo=_("Give --args '{{{example}}}'", example=example),
             code="give-args",
             choices=(f"{{{example}}}",),
         )

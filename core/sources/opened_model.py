@@ -15,6 +15,7 @@ import torch
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.examples import ExampleInput, Examples, Signature
 from lowerscope.core.sources.pytree import CallSpec, Place, mapped
 from lowerscope.core.sources.user_code import Environment
@@ -33,9 +34,9 @@ def seed_all(seed: int) -> None:
     """
     if not 0 <= seed < SEEDS:
         raise LowerscopeError(
-            f"the seed {seed} is out of range",
+            _("the seed {seed} is out of range", seed=seed),
             where="--seed",
-            todo=f"Give one from 0 to {SEEDS - 1}",
+            todo=_("Give one from 0 to {seeds}", seeds=SEEDS - 1),
         )
     torch.manual_seed(seed)
     np.random.seed(seed)

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from lowerscope.core.files.paths import check_readable
 from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.array_files import (
     ForbiddenImport,
     UnreadableArrays,
@@ -46,9 +47,9 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         raise LowerscopeError(str(error), where=str(path)) from None
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise LowerscopeError(
-            f"this is not a file of safetensors ({str(error)[:160]})",
+            _("this is not a file of safetensors ({error})", error=str(error)[:160]),
             where=str(path),
-            todo="Save it again with safetensors.torch.save_file",
+            todo=_("Save it again with safetensors.torch.save_file"),
         ) from None
     return {name: _array(tensor) for name, tensor in tensors.items()}
 
@@ -99,14 +100,17 @@ def load_weights(path: Path, what: str) -> Any:
         refused = _imports(path, error)
         if refused:
             raise LowerscopeError(
-                f"loading it would import {refused}, and is refused: it may hold tensors only",
+                _(
+                    "loading it would import {refused}, and is refused: it may hold tensors only",
+                    refused=refused,
+                ),
                 where=str(path),
-                todo="Save tensors, or a model's state_dict(), with torch.save",
+                todo=_("Save tensors, or a model's state_dict(), with torch.save"),
             ) from None
         raise LowerscopeError(
-            f"this is not {what} ({_sentence(error)})",
+            _("this is not {what} ({sentence})", what=what, sentence=_sentence(error)),
             where=str(path),
-            todo="Save it again with torch.save",
+            todo=_("Save it again with torch.save"),
         ) from None
 
 
@@ -119,7 +123,7 @@ def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
     reason = ""
     if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
         kind = "quantised" if value.is_quantized else f"{value.layout} on {value.device.type}"
-        reason = f"a tensor of {value.dtype}, {kind}, which is not read"
+        reason = _("a tensor of {dtype}, {kind}, which is not read", dtype=value.dtype, kind=kind)
     else:
         try:
             check_bytes(value.numel() * value.element_size())
@@ -127,7 +131,7 @@ def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
             reason = str(error)
     if reason:
         raise LowerscopeError(
-            f"{name}: {reason}", where=str(path), todo="Save a dense tensor of the CPU"
+            f"{name}: {reason}", where=str(path), todo=_("Save a dense tensor of the CPU")
         )
 
 
@@ -161,7 +165,7 @@ def _pickle_in(path: Path) -> bytes:
 
 def _sentence(error: Exception) -> str:
     if "Weights only" in str(error):
-        return "it is no file of torch's"
+        return _("it is no file of torch's")
     line = str(error).strip().partition("\n")[0].partition(". ")[0].partition("  (")[0]
     return line[:160].rstrip(".: ") or type(error).__name__
 
@@ -188,18 +192,18 @@ def read_arrays(path: Path) -> Arrays:
         value = _read_torch(path) if is_torch_file(path) else _read_numpy(path)
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise LowerscopeError(
-            f"it holds a {type(value).__name__}, not a dictionary of names and arrays",
+            _("it holds a {name}, not a dictionary of names and arrays", name=type(value).__name__),
             where=str(path),
-            todo="Save a dictionary of NumPy arrays",
+            todo=_("Save a dictionary of NumPy arrays"),
         )
     arrays = {}
     for key, entry in value.items():
         if not isinstance(entry, (np.ndarray, np.generic)) or entry.dtype.kind not in "fiub":
             kind = entry.dtype if isinstance(entry, np.ndarray) else type(entry).__name__
             raise LowerscopeError(
-                f"{key} is not an array of numbers but {kind}",
+                _("{key} is not an array of numbers but {kind}", key=key, kind=kind),
                 where=str(path),
-                todo="Save a dictionary of NumPy arrays",
+                todo=_("Save a dictionary of NumPy arrays"),
             )
         arrays[key] = np.array(entry)
     return arrays
@@ -207,7 +211,7 @@ def read_arrays(path: Path) -> Arrays:
 
 def _read_torch(path: Path) -> object:
     """Read a state dictionary, or a checkpoint that has one as ``state_dict``."""
-    value = load_weights(path, "a checkpoint of torch")
+    value = load_weights(path, _("a checkpoint of torch"))
     if isinstance(value, dict) and isinstance(value.get("state_dict"), dict):
         value = value["state_dict"]
     if not isinstance(value, dict):
@@ -231,9 +235,9 @@ def _read_numpy(path: Path) -> object:
         return read_npz(path)[1]
     except UnreadableArrays as error:
         raise LowerscopeError(
-            f"this is not an archive of NumPy arrays ({error})",
+            _("this is not an archive of NumPy arrays ({error})", error=error),
             where=str(path),
-            todo="Save the arrays with np.savez",
+            todo=_("Save the arrays with np.savez"),
         ) from None
 
 
@@ -242,15 +246,22 @@ def _read_pickle(path: Path, data: bytes) -> object:
         return load_arrays(data)
     except ForbiddenImport as error:
         raise LowerscopeError(
-            f"the pickle would import {error}, and is refused: it may hold NumPy arrays only",
+            _(
+                "the pickle would import {error}, and is refused: it may hold NumPy arrays only",
+                error=error,
+            ),
             where=str(path),
-            todo="Save a dictionary of NumPy arrays, with pickle or np.savez",
+            todo=_("Save a dictionary of NumPy arrays, with pickle or np.savez"),
         ) from None
     except Exception as error:  # a damaged pickle can raise any type
         raise LowerscopeError(
-            f"this is not a pickle of NumPy arrays ({type(error).__name__}: {_line(error)})",
+            _(
+                "this is not a pickle of NumPy arrays ({name}: {line})",
+                name=type(error).__name__,
+                line=_line(error),
+            ),
             where=str(path),
-            todo="Save a dictionary of NumPy arrays, with pickle or np.savez",
+            todo=_("Save a dictionary of NumPy arrays, with pickle or np.savez"),
         ) from None
 
 
@@ -274,7 +285,13 @@ def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
         target = state[names[key]]
         if tuple(target.shape) != array.shape:
             raise LowerscopeError(
-                f"{key} has the shape {array.shape}, but {names[key]} has {tuple(target.shape)}",
+                _(
+                    "{key} has the shape {shape}, but {name} has {shape2}",
+                    key=key,
+                    shape=array.shape,
+                    name=names[key],
+                    shape2=tuple(target.shape),
+                ),
                 where=where,
             )
     with torch.no_grad():
@@ -295,17 +312,19 @@ def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, s
     unknown = [key for key in arrays if names[key] not in state]
     if unknown:
         raise LowerscopeError(
-            f"the model has no parameter called {listed(unknown)}",
+            _("the model has no parameter called {listed}", listed=listed(unknown)),
             where=where,
-            todo=f"It has {listed(tuple(state))}; or number them w0, b0, w1, b1, …",
+            todo=_(
+                "It has {listed}; or number them w0, b0, w1, b1, …", listed=listed(tuple(state))
+            ),
         )
     given = {names[key] for key in arrays}
-    missing = [name for name, _ in model.named_parameters() if name not in given]
+    missing = [name for name, _other in model.named_parameters() if name not in given]
     if missing:
         raise LowerscopeError(
-            f"there is nothing for {listed(missing)}",
+            _("there is nothing for {listed}", listed=listed(missing)),
             where=where,
-            todo="Give every parameter of the model",
+            todo=_("Give every parameter of the model"),
         )
     return names
 
@@ -329,8 +348,11 @@ def _numbered_names(model: torch.nn.Module, keys: list[str], where: str) -> dict
     unknown = [key for key in keys if key not in found]
     if unknown:
         raise LowerscopeError(
-            f"the model has no layer for {', '.join(unknown)}",
+            _("the model has no layer for {unknown}", unknown=", ".join(unknown)),
             where=where,
-            todo=f"Its layers are {', '.join(f'{key} ({name})' for key, name in found.items())}",
+            todo=_(
+                "Its layers are {value}",
+                value=", ".join((f"{key} ({name})" for key, name in found.items())),
+            ),
         )
     return found

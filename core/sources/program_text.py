@@ -23,6 +23,8 @@ from typing import Any
 
 import torch
 
+from lowerscope.core.model.texts import _
+
 MOST_BITS = 1 << 16
 """Longest result of an expression, in bits."""
 MOST_ROOT_BITS = 1 << 11
@@ -301,7 +303,7 @@ def _is_arithmetic(text: str, leaf: Leaf) -> bool:
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
         return (
-            sum(1 for _ in ast.walk(parsed)) <= MOST_NODES
+            sum(1 for _other in ast.walk(parsed)) <= MOST_NODES
             and _bits(parsed, leaf) <= MOST_BITS
             and _terms(parsed) <= MOST_TERMS
         )
@@ -400,7 +402,7 @@ def _power(base: ast.AST, exponent: ast.AST, leaf: Leaf) -> int:
 
 def _check_root(bits: int) -> None:
     if bits > MOST_ROOT_BITS:
-        raise ValueError(f"a root of a number of {bits} bits")
+        raise ValueError(_("a root of a number of {bits} bits", bits=bits))
 
 
 def _number(node: ast.AST) -> float | None:
@@ -526,7 +528,7 @@ def suspects(document: object) -> Iterator[str]:
     from torch._export.serde.schema import SCHEMA_VERSION
 
     if SCHEMA_VERSION != READER:
-        yield "a program for a version of torch that is not known"
+        yield _("a program for a version of torch that is not known")
     match document:
         case {"schema_version": {"major": int() as major, "minor": int() as minor}} if (
             major,
@@ -534,7 +536,7 @@ def suspects(document: object) -> Iterator[str]:
         ) in WRITERS:
             pass
         case {"schema_version": _}:
-            yield "a version of exported programs that is not known"
+            yield _("a version of exported programs that is not known")
     yield from _record("ExportedProgram")(document)
 
 
@@ -551,9 +553,9 @@ def suspects_of_payload(document: object, file: str) -> Iterator[str]:
             case str() if numbered.fullmatch(value):
                 return
             case str() if value.startswith(("custom_obj_", "opaque_obj_")):
-                yield f"an object of a class of its own ({value[:60]})"
+                yield _("an object of a class of its own ({value})", value=value[:60])
             case _:
-                yield f"the file {_shown(value)}"
+                yield _("the file {shown}", shown=_shown(value))
 
     meta = {
         "path_name": path,
@@ -595,7 +597,7 @@ def _json(accepts: Callable[[Any], bool], what: str) -> Rule:
 def _array(of: Rule) -> Rule:
     def rule(value: object) -> Iterator[str]:
         if not isinstance(value, list):
-            yield from _other("the entry", value)
+            yield from _other(_("the entry"), value)
             return
         for entry in value:
             yield from of(entry)
@@ -606,7 +608,7 @@ def _array(of: Rule) -> Rule:
 def _table(name: Rule, of: Rule) -> Rule:
     def rule(value: object) -> Iterator[str]:
         if not isinstance(value, dict):
-            yield from _other("the entry", value)
+            yield from _other(_("the entry"), value)
             return
         for key, entry in value.items():
             yield from name(key)
@@ -625,12 +627,12 @@ def _maybe(of: Rule) -> Rule:
 
 def _fields(known: Mapping[str, Rule], value: object) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield from _other("the entry", value)
+        yield from _other(_("the entry"), value)
         return
     for key, entry in value.items():
         rule = known.get(key)
         if rule is None:
-            yield f"the unknown field {_shown(key)}"
+            yield _("the unknown field {shown}", shown=_shown(key))
         else:
             yield from rule(entry)
 
@@ -643,19 +645,19 @@ def _union(name: str) -> Rule:
     def rule(value: object) -> Iterator[str]:
         yield from _fields(rules()[name], value)
         if isinstance(value, dict) and len(value) != 1:
-            yield from _other("the entry", value)
+            yield from _other(_("the entry"), value)
 
     return rule
 
 
 def _boolean(value: object) -> Iterator[str]:
     if not isinstance(value, bool):
-        yield from _other("the value", value)
+        yield from _other(_("the value"), value)
 
 
 def _integer(value: object) -> Iterator[str]:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 64:
-        yield from _other("the value", value)
+        yield from _other(_("the value"), value)
 
 
 def _numeral(value: object) -> Iterator[str]:
@@ -669,7 +671,7 @@ def _numeral(value: object) -> Iterator[str]:
 
 
 def _own_class(value: object) -> Iterator[str]:
-    yield f"an object of a class of its own ({_shown(value)})"
+    yield _("an object of a class of its own ({shown})", shown=_shown(value))
 
 
 def _from_node(value: object) -> bool:
@@ -693,13 +695,13 @@ def _from_node(value: object) -> bool:
             return False
 
 
-_name = _text(identifier, "the name")
-_argument_name = _text(argument_name, "the name")
-_attribute = _text(attribute, "the name")
-_plain = _text(plain, "the text")
-_free = _text(free_text, "the text")
-_expression = _text(harmless_expression, "the expression")
-_custom = _json(free_json, "the metadata")
+_name = _text(identifier, _("the name"))
+_argument_name = _text(argument_name, _("the name"))
+_attribute = _text(attribute, _("the name"))
+_plain = _text(plain, _("the text"))
+_free = _text(free_text, _("the text"))
+_expression = _text(harmless_expression, _("the expression"))
+_custom = _json(free_json, _("the metadata"))
 
 
 def _target(value: object) -> Iterator[str]:
@@ -733,16 +735,17 @@ _TEXTS: dict[str, Rule] = {
     **dict.fromkeys(("target", "as_operator"), _target),
     "NamedArgument.name": _argument_name,
     "type": _text(
-        frozenset({"cpu", "cuda", "meta", "mps", "xpu", "hpu", "mtia"}).__contains__, "the device"
+        frozenset({"cpu", "cuda", "meta", "mps", "xpu", "hpu", "mtia"}).__contains__,
+        _("the device"),
     ),
-    "in_spec": _text(lambda text: tree(text, calling=True), "the description"),
-    "out_spec": _text(lambda text: tree(text, calling=False), "the description"),
-    "fqn": _text(lambda text: not text or attribute(text), "the name"),
-    "verifiers": _text(frozenset({"ATEN", "TRAINING"}).__contains__, "the verifier"),
+    "in_spec": _text(lambda text: tree(text, calling=True), _("the description")),
+    "out_spec": _text(lambda text: tree(text, calling=False), _("the description")),
+    "fqn": _text(lambda text: not text or attribute(text), _("the name")),
+    "verifiers": _text(frozenset({"ATEN", "TRAINING"}).__contains__, _("the verifier")),
     "torch_version": _text(
-        lambda text: re.fullmatch(r"[<=]{0,2}\d[\w.+\-]{0,60}", text) is not None, "the version"
+        lambda text: re.fullmatch(r"[<=]{0,2}\d[\w.+\-]{0,60}", text) is not None, _("the version")
     ),
-    "guards_code": _text(harmless_guard, "the guard"),
+    "guards_code": _text(harmless_guard, _("the guard")),
 }
 """The rules for texts, and for the keys of tables, by field, or by class and field."""
 
@@ -751,9 +754,9 @@ _METADATA: dict[str, dict[str, Rule]] = {
         "stack_trace": _free,
         "nn_module_stack": _free,
         "torch_fn": _free,
-        "source_fn_stack": _text(sources, "the metadata"),
+        "source_fn_stack": _text(sources, _("the metadata")),
         "custom": _custom,
-        "from_node": _json(_from_node, "the metadata"),
+        "from_node": _json(_from_node, _("the metadata")),
     },
     "GraphModule": {"custom": _custom},
 }
@@ -793,7 +796,7 @@ def _rule_of(kind: Any, owner: str, field: str) -> Rule:
     """Return the rule for values of a type of torch's schema, in a field."""
     from torch._export.serde.union import _Union
 
-    text = text_rule(owner, field) or partial(_other, "the text")
+    text = text_rule(owner, field) or partial(_other, _("the text"))
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if field == "metadata":
         return lambda value: _fields(_METADATA[owner], value)

@@ -34,6 +34,7 @@ import tvm_ffi
 from lowerscope.core.files.approved import check_approved, decode_source
 from lowerscope.core.model.problems import Cancelled, LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.texts import _
 
 _ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 
@@ -324,10 +325,12 @@ class Environment:
                 return
             if self.spent:
                 raise LowerscopeError(
-                    "the operators that it registers with torch are gone, since another file "
-                    "was run",
+                    _(
+                        "the operators that it registers with torch are gone, since another file "
+                        "was run"
+                    ),
                     where=str(self.path),
-                    todo="Open the file again",
+                    todo=_("Open the file again"),
                 )
             _switch(self)
             _entered.append(self)
@@ -361,9 +364,9 @@ class Environment:
         with _lock:
             if self.spent:
                 raise LowerscopeError(
-                    "the operators that it registers with torch are gone",
+                    _("the operators that it registers with torch are gone"),
                     where=str(self.path),
-                    todo="Register them in the model's own file, or in a package",
+                    todo=_("Register them in the model's own file, or in a package"),
                 )
             self._come()
             try:
@@ -714,7 +717,7 @@ def run_file(environment: Environment) -> ModuleType:
     environment.add(module)
     # Entries without a modification time are never refreshed: they show the lines as run.
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
-    with user_code(path, "is run"):
+    with user_code(path, _("is run")):
         exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
@@ -762,11 +765,11 @@ def _read_approved(path: Path) -> str:
         return decode_source(content)
     except SyntaxError as error:
         raise LowerscopeError(
-            f"this is not Python: it is not text ({error})", where=str(path)
+            _("this is not Python: it is not text ({error})", error=error), where=str(path)
         ) from None
     except OSError as error:
         raise LowerscopeError(
-            f"the file cannot be read ({error.strerror})", where=str(path)
+            _("the file cannot be read ({strerror})", strerror=error.strerror), where=str(path)
         ) from None
 
 
@@ -774,7 +777,7 @@ def _syntax_problem(error: SyntaxError, path: Path, doing: str) -> LowerscopeErr
     if error.filename and not Path(error.filename).is_file():
         # Text that the file itself has compiled, not a file.
         return _problem(error, path, doing)
-    what = f"this is not valid Python: {error.msg}"
+    what = _("this is not valid Python: {msg}", msg=error.msg)
     if error.text and error.text.strip():
         what += f" in `{error.text.strip()}`"
     where = error.filename or str(path)
@@ -792,7 +795,7 @@ def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
         [*traceback.format_list(frames), *traceback.format_exception_only(type(error), error)]
     )
     return LowerscopeError(
-        f"it fails while it {doing}: {_message(error)}",
+        _("it fails while it {doing}: {message}", doing=doing, message=_message(error)),
         where=where,
         todo=_advice(error),
         details=details.strip(),
@@ -802,14 +805,16 @@ def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
 def _message(error: BaseException) -> str:
     """Return type and first line of an error."""
     if isinstance(error, SystemExit):
-        return f"it ends Python itself (exit code {error.code})"
+        return _("it ends Python itself (exit code {code})", code=error.code)
     lines = str(error).strip().splitlines()
     name = type(error).__name__
     if not lines:
         return name
     more = ""
     if len(lines) > _MOST_LINES:
-        more = f" (the first of {len(lines):,} lines; run the file with Python to see all)"
+        more = _(
+            " (the first of {count:,} lines; run the file with Python to see all)", count=len(lines)
+        )
     return f"{name}: {lines[0].removeprefix('error:').strip()}{more}"
 
 
@@ -817,8 +822,10 @@ def _advice(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return 'Move what a script does under `if __name__ == "__main__":`'
     if isinstance(error, ImportError) and "relative import" in str(error):
-        return "Import what lies beside the file by its own name: `from layers import Block`"
+        return _("Import what lies beside the file by its own name: `from layers import Block`")
     if isinstance(error, ModuleNotFoundError) and error.name:
         missing = error.name.partition(".")[0]
-        return f"Put {missing} beside the file, or install it where Lowerscope runs"
+        return _(
+            "Put {missing} beside the file, or install it where Lowerscope runs", missing=missing
+        )
     return ""

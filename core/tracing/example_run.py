@@ -13,6 +13,7 @@ from torch import fx
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, leaves, path_text
 from lowerscope.core.tracing.trace_errors import (
     forward_line,
@@ -134,7 +135,10 @@ class _Recorder(fx.Interpreter):
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            raise inputs_do_not_fit(error, self._lines.get(n.name), f"at node {n.name}") from error
+            names = tuple(each.name for each in n.graph.nodes if each.op == "placeholder")
+            raise inputs_do_not_fit(
+                error, self._lines.get(n.name), _("at node {name}", name=n.name), names
+            ) from error
         if n.op.startswith("call"):
             changed = [
                 tensor
@@ -163,7 +167,9 @@ class _Recorder(fx.Interpreter):
             for argument, tensors in arguments.items():
                 for read in tensors:
                     if read is not written and _overlap_in_part(read, written):
-                        reason = f"{argument.name}, which it reads, is part of the same"
+                        reason = _(
+                            "{name}, which it reads, is part of the same", name=argument.name
+                        )
                         self._refuse(node, reason, lost=writes_statistics(node))
 
     def _record_mutation(self, node: fx.Node, value: Any, changed: list[torch.Tensor]) -> None:
@@ -175,27 +181,31 @@ class _Recorder(fx.Interpreter):
                 if not read_later or not any(_share_memory(tensor, each) for each in changed):
                     continue
                 if tensor is not held or not _same_elements(tensor, value):
-                    reason = f"{earlier.name}, a view of the same memory, is read later"
+                    reason = _(
+                        "{name}, a view of the same memory, is read later", name=earlier.name
+                    )
                     view = all(tensor is not each for each in changed)
                     self._refuse(node, reason, lost=view and writes_statistics(node))
                 same.append(earlier.name)
         state = [*self.module.parameters(), *self.module.buffers()]
         if any(_share_memory(each, tensor) for each in state for tensor in changed):
-            self._refuse(node, "it is a parameter or buffer of the model")
+            self._refuse(node, _("it is a parameter or buffer of the model"))
         self.mutations[node.name] = tuple(same)
 
     def _refuse(self, node: fx.Node, reason: str, *, lost: bool = False) -> None:
         """Reject a change; `lost` if torch.export would drop it when it makes new values."""
         line = self._lines.get(node.name)
         raise LowerscopeError(
-            f"{node.name} changes a tensor in place, and {reason}",
+            _("{name} changes a tensor in place, and {reason}", name=node.name, reason=reason),
             where=where_of(line),
-            todo=f"write it without the in-place change{'' if lost else _OR_EXPORT}",
+            todo=_("write it without the in-place change")
+            if lost
+            else _("write it without the in-place change, or try --tracer export"),
             code="" if lost else "try-export",
         )
 
 
-_OR_EXPORT = ", or try --tracer export"
+_OR_EXPORT = _(", or try --tracer export")
 
 
 def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec) -> Any:
@@ -220,7 +230,7 @@ def call_eagerly(
     except BaseException as error:
         if is_interrupt(error):
             raise
-        raise inputs_do_not_fit(error, None, "") from error
+        raise inputs_do_not_fit(error, None, "", calling.names) from error
     for path, leaf in leaves(outputs):
         if not isinstance(leaf, _RETURNED):
             raise returns_foreign(type(leaf), path_text(path), forward_line(model))

@@ -17,6 +17,7 @@ from torch import fx
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
 from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
@@ -92,7 +93,7 @@ def _violated_guard(message: str) -> str:
     if not reasons:
         return ""
     guard = str(reasons[0][2])
-    for name, source, _ in reasons:
+    for name, source, _other in reasons:
         guard = guard.replace(source, name)
     try:
         return ast.unparse(ast.parse(guard, mode="eval"))  # without needless parentheses
@@ -213,7 +214,10 @@ def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) 
         elif node.target is not torch.ops.aten.copy_.default or not is_functional:
             continue
         elif node.args[0].op == "get_attr":
-            text = f"the model changes its buffer {node.args[0].target}, the lowered one does not"
+            text = _(
+                "the model changes its buffer {target}, the lowered one does not",
+                target=node.args[0].target,
+            )
             where = where_of(line_of_stack(node.args[1].meta.get("stack_trace")))
             notes.append(Note(text=text, where=where))
             graph_module.graph.erase_node(node)
@@ -312,9 +316,14 @@ def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[A
             expression = extent.node.expr
             if isinstance(name, int):
                 raise LowerscopeError(
-                    f"axis {axis} of {node.name} has any size in this program, and {name} is given",
+                    _(
+                        "axis {axis} of {name} has any size in this program, and {name2} is given",
+                        axis=axis,
+                        name=node.name,
+                        name2=name,
+                    ),
                     where=f"--input {node.name}",
-                    todo="give a name to each axis that has any size, or to none",
+                    todo=_("give a name to each axis that has any size, or to none"),
                 )
             symbol = symbol_of(name)
             if names.setdefault(expression, symbol) != symbol or not expression.is_Symbol:

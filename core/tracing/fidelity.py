@@ -17,6 +17,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.snapshot import Note
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
@@ -151,12 +152,24 @@ def observe(
     texts = []
     if changed:
         names = ", ".join(changed[:3]) + (", …" if len(changed) > 3 else "")
-        texts.append(f"forward changes {names} at each call, and the graph has its value of one")
+        texts.append(
+            _(
+                "forward changes {names} at each call, and the graph has its value of one",
+                names=names,
+            )
+        )
     if python:
-        texts.append(f"forward draws random numbers of {python}, and the graph has those of one")
+        texts.append(
+            _(
+                "forward draws random numbers of {python}, and the graph has those of one",
+                python=python,
+            )
+        )
     repeats = not differs or bool(texts)
     if not repeats:
-        texts.append("forward computes something else at each call, and the graph what it did once")
+        texts.append(
+            _("forward computes something else at each call, and the graph what it did once")
+        )
     notes = tuple(Note(text=each, where=where) for each in texts)
     return Behaviour(outputs, draws, in_place, repeats, notes)
 
@@ -170,9 +183,11 @@ def differs_from_model(
     reason = difference(outputs, plain(behaviour.outputs), compare_values=not behaviour.draws)
     if not reason:
         return ()
-    text = (
-        f"the graph that torch.{tracer} traced does not compute what the model does ({reason}): "
-        "Python takes another branch, or has another value, while it is traced"
+    text = _(
+        "the graph that torch.{tracer} traced does not compute what the model does ({reason}): "
+        "Python takes another branch, or has another value, while it is traced",
+        tracer=tracer,
+        reason=reason,
     )
     return (Note(text=text, where=where_of(forward_line(model))),)
 
@@ -181,18 +196,18 @@ def difference(actual: Any, expected: Any, *, compare_values: bool) -> str:
     """Return the first difference between two nests of outputs; empty for none."""
     ours, theirs = list(leaves(actual)), list(leaves(expected))
     if len(ours) != len(theirs):
-        return f"{len(ours)} outputs, not {len(theirs)}"
-    for (_, one), (path, other) in zip(ours, theirs, strict=True):
+        return _("{count} outputs, not {theirs}", count=len(ours), theirs=len(theirs))
+    for (_other, one), (path, other) in zip(ours, theirs, strict=True):
         name = path_text(path, "output")
         if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
             if one.shape != other.shape or one.dtype != other.dtype:
-                return f"{name} has another shape or dtype"
+                return _("{name} has another shape or dtype", name=name)
             if compare_values and not _close(one, other):
-                return f"{name} has other values"
+                return _("{name} has other values", name=name)
         elif type(one) is not type(other):
-            return f"{name} is another type"
+            return _("{name} is another type", name=name)
         elif compare_values and not (one == other or (one != one and other != other)):
-            return f"{name} has another value"
+            return _("{name} has another value", name=name)
     return ""
 
 
@@ -288,10 +303,10 @@ def as_in_a_run(model: torch.nn.Module) -> Iterator[None]:
 
     In the files of its modules, ``type`` is replaced: a traced value has the type of its tensor.
     """
-    real = [(owner, name, getattr(owner, name)) for owner, name, _ in _ANSWERS]
+    real = [(owner, name, getattr(owner, name)) for owner, name, _other in _ANSWERS]
     files = [each for each in _namespaces(model) if "type" not in each]
     try:
-        for (owner, name, own), (_, _, answer) in zip(real, _ANSWERS, strict=True):
+        for (owner, name, own), (_other, _other, answer) in zip(real, _ANSWERS, strict=True):
             setattr(owner, name, _answering(own, answer))
         for names in files:
             names["type"] = _Type

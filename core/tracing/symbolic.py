@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import run_eagerly
 from lowerscope.core.tracing.trace_errors import (
@@ -32,7 +33,7 @@ from lowerscope.core.tracing.trace_errors import (
     where_of,
 )
 
-_FROZEN = "forward draws random numbers here, and the graph has those of this one call"
+_FROZEN = _("forward draws random numbers here, and the graph has those of this one call")
 
 
 class EagerCalls(TorchFunctionMode):
@@ -147,7 +148,7 @@ def trace_symbolically(
     Raises `LowerscopeError` if the model fails on the inputs, or cannot be traced.
     """
     tracer = _Tracer(calling, inputs)
-    buffers = [name for name, _ in model.named_buffers()]
+    buffers = [name for name, _other in model.named_buffers()]
     state = [(tensor, tensor._version) for tensor in own]
     calls = EagerCalls(trace_symbolically.__code__)
     try:
@@ -189,10 +190,12 @@ def _refuse_changes(
         memory = tensor.untyped_storage().data_ptr()
         if tensor._version != version or (memory and memory in changed):
             raise LowerscopeError(
-                "torch.fx cannot trace the model: it changes its "
-                f"{names.get(id(tensor), 'own tensor')} in place",
+                _(
+                    "torch.fx cannot trace the model: it changes its {get} in place",
+                    get=names.get(id(tensor), _("own tensor")),
+                ),
                 where=where_of(changed.get(memory)),
-                todo="try --tracer export",
+                todo=_("try --tracer export"),
                 code="try-export",
             )
 
@@ -207,9 +210,9 @@ def _refuse_new_state(
             value = getattr(value, part)
         if isinstance(value, fx.Proxy):
             raise LowerscopeError(
-                f"torch.fx cannot trace the model: it assigns to its buffer {name}",
+                _("torch.fx cannot trace the model: it assigns to its buffer {name}", name=name),
                 where=where_of(lines.get(value.node)),
-                todo="try --tracer export",
+                todo=_("try --tracer export"),
                 code="try-export",
             )
 
@@ -266,7 +269,9 @@ class _Tracer(fx.Tracer):
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
         if torch.is_autocast_enabled("cpu") and not self._casts:
             # The node would not be marked as created inside, and its value would differ.
-            raise CannotFollow("it leaves out torch.autocast, which casts what is computed inside")
+            raise CannotFollow(
+                _("it leaves out torch.autocast, which casts what is computed inside")
+            )
         node = super().create_node(*args, **kwargs)
         line = line_of_frame(sys._getframe(1), trace_symbolically.__code__)
         if line is None and node.target is getattr:
@@ -292,7 +297,7 @@ class _Tracer(fx.Tracer):
         # The tracer replaces Module.__call__, which calls hooks.
         called = torch.nn.Module._call_impl if _has_hooks(self.root) else root_fn
 
-        def forward(root: torch.nn.Module, *_: fx.Proxy) -> Any:
+        def forward(root: torch.nn.Module, *_unused: fx.Proxy) -> Any:
             return plain(called(root, *args, **kwargs))
 
         return forward, [self.root, *proxies]

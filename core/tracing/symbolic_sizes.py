@@ -34,6 +34,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec
 from lowerscope.core.tracing.example_run import NodeInfo, describe
 from lowerscope.core.tracing.trace_errors import (
@@ -75,11 +76,20 @@ def fixed_dimension(
     names = [name for name in named.ranges if name in demand] or list(named.ranges)
     name = names[0]
     low, high = named.ranges[name]
-    place = f" at node {at}" if at else ""
+    place = _(" at node {at}", at=at) if at else ""
     return LowerscopeError(
-        f"{name} cannot be any size from {low} to {high}: torch needs {demand}{place}",
+        _(
+            "{name} cannot be any size from {low} to {high}: torch needs {demand}{place}",
+            name=name,
+            low=low,
+            high=high,
+            demand=demand,
+            place=place,
+        ),
         where=where_of(line),
-        todo=f"narrow --dim {name}, write a number in place of {name}, or change the model",
+        todo=_(
+            "narrow --dim {name}, write a number in place of {name}, or change the model", name=name
+        ),
         code=CONSTRAINT,
     )
 
@@ -363,12 +373,16 @@ class _Recorder(fx.Interpreter):
             if is_interrupt(error):
                 raise
             raise LowerscopeError(
-                f"torch cannot follow named dimensions through node {n.name}: {first_line(error)}",
+                _(
+                    "torch cannot follow named dimensions through node {name}: {first_line}",
+                    name=n.name,
+                    first_line=first_line(error),
+                ),
                 where=where_of(line),
-                todo="try --tracer export, or write numbers in place of the names",
+                todo=_("try --tracer export, or write numbers in place of the names"),
                 code="try-export",
             ) from error
-        for _, demand in self._symbols.demands():
+        for _other, demand in self._symbols.demands():
             raise fixed_dimension(demand, self._named, line, n.name)
         self.values[n.name] = describe(value, lambda each: named_text(each, self._symbols.names))
         return value

@@ -15,6 +15,7 @@ import torch
 
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.model.texts import _
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
@@ -102,13 +103,15 @@ class CannotFollow(Exception):
 def first_line(error: BaseException) -> str:
     """Return the first line of an exception's message, shortened; its type if it has none."""
     if isinstance(error, SystemExit):
-        return f"it ends Python itself (exit code {error.code})"
+        return _("it ends Python itself (exit code {code})", code=error.code)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
     text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"
     if len(lines) > _MOST_LINES:
-        text += f" (the first of {len(lines):,} lines; call the model in Python to see all)"
+        text += _(
+            " (the first of {count:,} lines; call the model in Python to see all)", count=len(lines)
+        )
     return text if isinstance(error, Exception) else f"{type(error).__name__}: {text}"
 
 
@@ -118,43 +121,52 @@ def where_of(line: SourceLine | None) -> str:
 
 
 def inputs_do_not_fit(
-    error: BaseException, line: SourceLine | None, position: str
+    error: BaseException, line: SourceLine | None, position: str, names: tuple[str, ...] = ()
 ) -> LowerscopeError:
-    """Return the error for a model that fails on the example inputs."""
+    """Return the error for a model that fails on the example inputs, which may have names."""
     line = line_of_traceback(error.__traceback__) or line
     if not isinstance(error, Exception):
         return _ends_python(error, line)
     at = f" {position}" if position else ""
     if "negative strides" in str(error):
         return LowerscopeError(
-            f"the model makes a tensor{at} of a NumPy array with a negative step, such as "
-            "values[::-1], which torch does not take",
+            _(
+                "the model makes a tensor{at} of a NumPy array with a negative step, such as "
+                "values[::-1], which torch does not take",
+                at=at,
+            ),
             where=where_of(line),
-            todo="make a copy of the array: torch.from_numpy(values[::-1].copy())",
+            todo=_("make a copy of the array: torch.from_numpy(values[::-1].copy())"),
         )
     return LowerscopeError(
-        f"the model fails on these inputs{at}: {first_line(error)}",
+        _("the model fails on these inputs{at}: {first_line}", at=at, first_line=first_line(error)),
         where=where_of(line),
-        todo="check the inputs' shapes and dtypes, for example --input x=1,784:float32",
+        todo=_("check the inputs' shapes and dtypes, for example --input x=1,784:float32"),
+        code="change-inputs" if names else "",
+        choices=names,
     )
 
 
 def returns_foreign(kind: type, path: str, line: SourceLine | None) -> LowerscopeError:
     """Return the error for a model with an object of class `kind` in its outputs, at `path`."""
-    place = f" as its output {path}" if path else ""
+    place = _(" as its output {path}", path=path) if path else ""
     return LowerscopeError(
-        f"the model returns a {kind.__name__}{place}, which holds nothing that torch knows of",
+        _(
+            "the model returns a {name}{place}, which holds nothing that torch knows of",
+            name=kind.__name__,
+            place=place,
+        ),
         where=where_of(line),
-        todo="return tensors and numbers, or tuples, dicts and dataclasses of them",
+        todo=_("return tensors and numbers, or tuples, dicts and dataclasses of them"),
     )
 
 
 def returns_nothing(line: SourceLine | None) -> LowerscopeError:
     """Return the error for a model without a tensor or a number among its outputs."""
     return LowerscopeError(
-        "the model returns nothing: there is no tensor among its outputs",
+        _("the model returns nothing: there is no tensor among its outputs"),
         where=where_of(line),
-        todo="return the tensors that forward computes",
+        todo=_("return the tensors that forward computes"),
     )
 
 
@@ -163,19 +175,25 @@ def cannot_trace(error: BaseException) -> LowerscopeError:
     if not isinstance(error, Exception):
         return _ends_python(error, line_of_traceback(error.__traceback__))
     return LowerscopeError(
-        f"torch.fx cannot trace the model: {_fx_reason(error)}",
+        _("torch.fx cannot trace the model: {fx_reason}", fx_reason=_fx_reason(error)),
         where=where_of(line_of_traceback(error.__traceback__)),
-        todo="try --tracer export",
+        todo=_("try --tracer export"),
         details=f"{type(error).__name__}: {error}",
         code="try-export",
     )
 
 
 _FX_REASONS = (
-    ("cannot be used as inputs to control flow", "a condition depends on a tensor or its size"),
-    ("Proxy object cannot be iterated", "a loop or an unpacking depends on a tensor or its size"),
-    ("'len' is not supported", "it takes the len() of a tensor"),
-    ("does not support item assignment", "it assigns to elements of a tensor"),
+    (
+        "cannot be used as inputs to control flow",
+        _("a condition depends on a tensor or its size"),
+    ),
+    (
+        "Proxy object cannot be iterated",
+        _("a loop or an unpacking depends on a tensor or its size"),
+    ),
+    ("'len' is not supported", _("it takes the len() of a tensor")),
+    ("does not support item assignment", _("it assigns to elements of a tensor")),
 )
 """Patterns of torch.fx's errors, with the reason in the model's terms."""
 
@@ -185,11 +203,15 @@ def _fx_reason(error: Exception) -> str:
     if isinstance(error, CannotFollow):
         return str(error)
     if _is_raised_by_user(error.__traceback__):
-        return f"it raises {type(error).__name__}: {first_line(error)}"
+        return _(
+            "it raises {name}: {first_line}",
+            name=type(error).__name__,
+            first_line=first_line(error),
+        )
     for part, reason in _FX_REASONS:
         if part in str(error):
             return reason
-    return "a value or a size of a tensor is needed, which is known only when the model runs"
+    return _("a value or a size of a tensor is needed, which is known only when the model runs")
 
 
 def _is_raised_by_user(traceback: TracebackType | None) -> bool:
@@ -205,8 +227,11 @@ def _is_raised_by_user(traceback: TracebackType | None) -> bool:
 def is_scripted(kind: type) -> LowerscopeError:
     """Return the error for a model of class `kind` that ``torch.jit`` has compiled."""
     return LowerscopeError(
-        f"the model is a {kind.__name__} of torch.jit, which has no Python that could be traced",
-        todo="open the module as it is before torch.jit.script or torch.jit.trace",
+        _(
+            "the model is a {name} of torch.jit, which has no Python that could be traced",
+            name=kind.__name__,
+        ),
+        todo=_("open the module as it is before torch.jit.script or torch.jit.trace"),
     )
 
 
@@ -220,9 +245,12 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
     for path, part in model.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             return LowerscopeError(
-                f"torch.export cannot trace the model: {path} is a module of torch.jit",
+                _(
+                    "torch.export cannot trace the model: {path} is a module of torch.jit",
+                    path=path,
+                ),
                 where=where_of(line_of_traceback(error.__traceback__)),
-                todo="put the module there that it was made of, or try --tracer fx",
+                todo=_("put the module there that it was made of, or try --tracer fx"),
                 code="try-fx",
             )
     reason = first_line(error)
@@ -230,13 +258,14 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
     if violated is not None:
         reason = violated[1]
     if isinstance(error, GuardOnDataDependentSymNode):
-        reason = (
-            f"a branch or a size depends on the values of tensors ({_CONDITION.sub('', reason)})"
+        reason = _(
+            "a branch or a size depends on the values of tensors ({sub})",
+            sub=_CONDITION.sub("", reason),
         )
     return LowerscopeError(
-        f"torch.export cannot trace the model: {reason}",
+        _("torch.export cannot trace the model: {reason}", reason=reason),
         where=where_of(line_of_traceback(error.__traceback__)),
-        todo="remove what depends on the values of tensors, or try --tracer fx",
+        todo=_("remove what depends on the values of tensors, or try --tracer fx"),
         code="try-fx",
     )
 
@@ -251,7 +280,7 @@ def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
     return LowerscopeError(
         f"{by_fx.what}{place}; {by_export.what}",
         where=where,
-        todo="remove what depends on the values of tensors",
+        todo=_("remove what depends on the values of tensors"),
         details="\n".join(
             filter(None, (by_fx.line(), by_fx.details, by_export.line(), by_export.details))
         ),
@@ -260,13 +289,15 @@ def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
 
 def took_export(by_fx: Problem) -> Note:
     """Return the note that ``torch.export`` was used because ``torch.fx`` failed."""
-    return Note(text=f"{by_fx.what}; torch.export traced it", where=by_fx.where)
+    return Note(text=_("{what}; torch.export traced it", what=by_fx.what), where=by_fx.where)
 
 
 def made_functional(whole: Problem) -> Note:
     """Return the note that in-place operators were replaced in a graph because of `whole`."""
     return Note(
-        text=f"{whole.what}; the graph is shown with new values in place of the change",
+        text=_(
+            "{what}; the graph is shown with new values in place of the change", what=whole.what
+        ),
         where=whole.where,
     )
 
@@ -274,7 +305,7 @@ def made_functional(whole: Problem) -> Note:
 def _ends_python(error: BaseException, line: SourceLine | None) -> LowerscopeError:
     raised = "sys.exit()" if isinstance(error, SystemExit) else type(error).__name__
     return LowerscopeError(
-        f"the model fails when it is run: {first_line(error)}",
+        _("the model fails when it is run: {first_line}", first_line=first_line(error)),
         where=where_of(line),
-        todo=f"raise an error that says what is wrong, in place of {raised}",
+        todo=_("raise an error that says what is wrong, in place of {raised}", raised=raised),
     )

@@ -16,6 +16,7 @@ from torch import fx
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import CallSpec, by_position, is_plain, leaves
 from lowerscope.core.tracing import exporting, symbolic
@@ -65,10 +66,15 @@ def check_call(model: torch.nn.Module, calling: CallSpec) -> None:
         names = ", ".join(signature.parameters)
         count = len(calling.args) + len(calling.kwargs)
         raise LowerscopeError(
-            f"{type(model).__name__} takes ({names}) and was given {count} "
-            f"input{'' if count == 1 else 's'}",
+            _n(
+                "{name} takes ({names}) and was given {count} input",
+                "{name} takes ({names}) and was given {count} inputs",
+                count,
+                name=type(model).__name__,
+                names=names,
+            ),
             where=where_of(forward_line(model)),
-            todo="give one input for each, for example --input x=1,784:float32",
+            todo=_("give one input for each, for example --input x=1,784:float32"),
         ) from error
 
 
@@ -154,7 +160,7 @@ def trace(
         else:
             traced = _trace_export(model, inputs, calling, exported, named, decomposed=decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
-    if all(leaf is None for _, leaf in leaves(output.args[0])):
+    if all(leaf is None for _other, leaf in leaves(output.args[0])):
         raise returns_nothing(forward_line(model))
     return traced
 
@@ -207,7 +213,7 @@ def _check_trace(
     if not wrong and any("torch.export traced does not" in each.text for each in by_export):
         return replace(traced, notes=doubts)
     first, rest = doubts[0], [each for each in behaviour.notes if each is not doubts[0]]
-    took = Note(text=f"{first.text}; torch.export traced it", where=first.where)
+    took = Note(text=_("{text}; torch.export traced it", text=first.text), where=first.where)
     return replace(other, notes=(took, *rest, *by_export))
 
 
@@ -329,7 +335,7 @@ def _described(
         values = exporting.described_values(graph_module)
         mutations: dict[str, tuple[str, ...]] = {}
     else:
-        values, mutations, _ = run_once(graph_module, inputs, lines)
+        values, mutations, _other = run_once(graph_module, inputs, lines)
         if named is not None:
             values |= exporting.described_values(graph_module, names)
     modules = exporting.module_paths(graph_module)

@@ -30,6 +30,7 @@ from lowerscope.core.ir.tensorir import Part, blocks_in, parts_of, prim_funcs_of
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line, listed
 from lowerscope.core.model.snapshot import Span, TextRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import BUILTIN, CallsOf, bytecode_of, functions_in, match_calls
 from lowerscope.core.stages import Stages
@@ -76,9 +77,9 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
     function = with_cancellations(tvm.IRModule({name: function}))[name]
     key = key_of("alone", stages.moment_key(moment), moment, name, str(stages.target))
     alone = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
-    about = f"by itself, after step {moment.index} of its schedule"
+    about = _("by itself, after step {index} of its schedule", index=moment.index)
     if not moment.index:
-        about = "by itself, before it is scheduled"
+        about = _("by itself, before it is scheduled")
     return CompiledFunctions(key, {name: function}, alone, about)
 
 
@@ -102,9 +103,9 @@ def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> Library:
         built = compile_function(name, function, stages.target).mod
     except TVM_ERRORS as error:
         raise LowerscopeError(
-            f"TVM could not compile the function: {last_line(error)}",
+            _("TVM could not compile the function: {last_line}", last_line=last_line(error)),
             where=name,
-            todo="Take back the last step; the log has TVM's whole message",
+            todo=_("Take back the last step; the log has TVM's whole message"),
             details=str(error),
         ) from error
     return _library((built, *built.imports))
@@ -149,9 +150,12 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
     if not lines:
         known = functions_in(executable)
         raise LowerscopeError(
-            f"there is no bytecode of {name}",
+            _("there is no bytecode of {name}", name=name),
             where="bytecode",
-            todo=f"Choose one of {listed(known)}; TensorIR functions have LLVM IR and assembly",
+            todo=_(
+                "Choose one of {listed}; TensorIR functions have LLVM IR and assembly",
+                listed=listed(known),
+            ),
             choices=known,
         )
     calls = CallsOf(stages.recorded, name).calls
@@ -222,7 +226,7 @@ def loops_at(stages: Stages, name: str, index: int) -> tuple[str, ...] | None:
         return None
     begin = names.index(FIRST_FOR_TENSORIR)
     twin = twin_of(stages, compiled(stages, name), name)
-    if [each for each, _ in twin.passes] != names[begin:]:
+    if [each for each, _other in twin.passes] != names[begin:]:
         return None
     return twin.loops_after(index - begin - 1)
 
@@ -231,23 +235,25 @@ def _piece(made: CompiledFunctions, name: str) -> tuple[LlvmFunction, ...]:
     known = tuple(made.functions)
     if not known:
         raise LowerscopeError(
-            "the module has no TensorIR function, so LLVM was given nothing",
+            _("the module has no TensorIR function, so LLVM was given nothing"),
             where=name,
-            todo="Lower some nodes as TE, or add the pass LegalizeOps",
+            todo=_("Lower some nodes as TE, or add the pass LegalizeOps"),
         )
     if name not in known:
         raise LowerscopeError(
-            f"there is no TensorIR function {name}" if name else "no function was named",
+            _("there is no TensorIR function {name}", name=name)
+            if name
+            else _("no function was named"),
             where="--function",
-            todo=f"Choose one of {listed(known)}",
+            todo=_("Choose one of {listed}", listed=listed(known)),
             choices=known,
         )
     piece = piece_of(made.library.functions, name)
     if not piece:
         raise LowerscopeError(
-            f"the library has no code for {name}",
+            _("the library has no code for {name}", name=name),
             where=name,
-            todo="Look at what calls it: it may have become a part of that",
+            todo=_("Look at what calls it: it may have become a part of that"),
         )
     return piece
 
@@ -279,17 +285,25 @@ def _record(
     remark = ";" if language == "llvm" else "#"
     head: list[tuple[str, str]] = [(f"{remark} {title}", "")]
     if origins is None:
-        head.append((f"{remark} Lines are not tied to loops: alone, it compiles differently.", ""))
+        head.append(
+            (
+                _(
+                    "{remark} Lines are not tied to loops: alone, it compiles differently.",
+                    remark=remark,
+                ),
+                "",
+            )
+        )
     else:
         head += [
             (f"{remark} {text}", "" if part.id in present else part.id)
             for part in parts
             if part.kind == "loop" and (text := _fate(part, present, origins.kept))
         ]
-    written = [text for text, _ in head] + [""]
+    written = [text for text, _other in head] + [""]
     spans = [
         Span(entity=entity, first=number, last=number)
-        for number, (_, entity) in enumerate(head, start=1)
+        for number, (_other, entity) in enumerate(head, start=1)
         if entity
     ]
     numbers: list[int] = []
@@ -317,14 +331,14 @@ def _fate(part: Part, present: set[str], kept: frozenset[str]) -> str:
     path = part.id.partition("/")[2]
     loop = part.statement
     if part.id in present:
-        return f"{path}: no block has its name; LLVM merged, unrolled or vectorized it"
+        return _("{path}: no block has its name; LLVM merged, unrolled or vectorized it", path=path)
     if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1:
-        return f"{path}: gone, it runs once"
+        return _("{path}: gone, it runs once", path=path)
     if loop.kind == tirx.ForKind.VECTORIZED:
-        return f"{path}: vectorized by TVM, so that each instruction is on all of it"
+        return _("{path}: vectorized by TVM, so that each instruction is on all of it", path=path)
     if loop.kind == tirx.ForKind.UNROLLED:
-        return f"{path}: unrolled by TVM"
-    return f"{path}: nothing is left of it"
+        return _("{path}: unrolled by TVM", path=path)
+    return _("{path}: nothing is left of it", path=path)
 
 
 def _spans(

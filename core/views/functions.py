@@ -17,6 +17,7 @@ from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, FunctionsQuery, answers
 from lowerscope.core.model.snapshot import FunctionRecord, PassType, PieceRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
 from lowerscope.core.passes.fused_blocks import Composed, Owner, blocks_after
 from lowerscope.core.stages import Pipeline, Stages
@@ -172,7 +173,7 @@ def _composed_at(stages: Stages, moment: Moment) -> Mapping[str, Composed]:
         match_bindings(before, after),
         inverse(transformed.bindings),
         transformed.composed,
-        "the schedule" if scheduled else "the build",
+        _("the schedule") if scheduled else _("the build"),
     )
 
 

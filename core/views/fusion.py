@@ -16,6 +16,7 @@ from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WhyFusedQuery, answers
 from lowerscope.core.model.recipe import Override, Recipe, Step
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.why import Cause, Change, FusionAnswer
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import (
@@ -32,40 +33,56 @@ from lowerscope.core.stages import Pipeline, Stages
 FUSE_OPS = "FuseOps"
 
 BARRIERS: Mapping[Cause, str] = {
-    "library-call": "{other} calls a function of a library, which FuseOps leaves alone",
-    "call": "{other} calls a Relax function, which FuseOps leaves alone",
-    "not-legalised": "{other} is still the operator {operator}: FuseOps fuses calls of TensorIR "
-    "functions only, which LegalizeOps makes",
-    "not-annotated": "the function of {other} has no pattern kind, which AnnotateTIROpPattern adds",
-    "opaque": "the pattern kind of {other} is opaque: its loops are of no form that FuseOps fuses",
-    "in-place": "{other} writes in place, and its pattern kind is opaque",
-    "match-cast": "{other} is a match_cast, which checks a shape and is never fused",
-    "tuple": "{other} makes a tuple, and FuseOps fuses no fields into one",
-    "branch": "{other} is an If, which is never fused",
-    "not-a-call": "{other} is no call of a function",
+    "library-call": _("{other} calls a function of a library, which FuseOps leaves alone"),
+    "call": _("{other} calls a Relax function, which FuseOps leaves alone"),
+    "not-legalised": _(
+        "{other} is still the operator {operator}: FuseOps fuses calls of TensorIR "
+        "functions only, which LegalizeOps makes"
+    ),
+    "not-annotated": _(
+        "the function of {other} has no pattern kind, which AnnotateTIROpPattern adds"
+    ),
+    "opaque": _(
+        "the pattern kind of {other} is opaque: its loops are of no form that FuseOps fuses"
+    ),
+    "in-place": _("{other} writes in place, and its pattern kind is opaque"),
+    "match-cast": _("{other} is a match_cast, which checks a shape and is never fused"),
+    "tuple": _("{other} makes a tuple, and FuseOps fuses no fields into one"),
+    "branch": _("{other} is an If, which is never fused"),
+    "not-a-call": _("{other} is no call of a function"),
 }
 """Words for bindings that are never fused, by cause."""
 
 RULES: Mapping[Cause, str] = {
-    "output": "{source} is an output of its data-flow block, so it is written to memory anyway, "
-    "and FuseOps fuses no output into its users",
-    "used-elsewhere": "{source} has {count} users ({users}), which never meet in one binding, "
-    "and FuseOps fuses a value only with the binding where all of its uses meet",
-    "reduction": "{source} is a reduction, and FuseOps fuses no reduction into its users",
-    "reduces-twice": "{source} and {other} each bring a reduction ({kind}, {other_kind}), and a "
-    "fused function has one at most",
-    "pattern": "{source} is {kind} and {other} is {other_kind}: FuseOps fuses {allowed}",
-    "depth-limit": "the group would have more than {most} bindings",
+    "output": _(
+        "{source} is an output of its data-flow block, so it is written to memory anyway, "
+        "and FuseOps fuses no output into its users"
+    ),
+    "used-elsewhere": _(
+        "{source} has {count} users ({users}), which never meet in one binding, "
+        "and FuseOps fuses a value only with the binding where all of its uses meet"
+    ),
+    "reduction": _("{source} is a reduction, and FuseOps fuses no reduction into its users"),
+    "reduces-twice": _(
+        "{source} and {other} each bring a reduction ({kind}, {other_kind}), and a "
+        "fused function has one at most"
+    ),
+    "pattern": _("{source} is {kind} and {other} is {other_kind}: FuseOps fuses {allowed}"),
+    "depth-limit": _("the group would have more than {most} bindings"),
 }
 """Words for the rules of ``FuseOps``, by cause."""
 
 ALLOWED = {
-    Kind.ELEMENTWISE: "an elementwise operator into elementwise, broadcast and injective ones, "
-    "and at the end into a reduction, but not into the operands of a product",
-    Kind.BROADCAST: "a broadcast operator into elementwise, broadcast and injective operators, "
-    "and at the end into a reduction, but not into the operands of a product",
-    Kind.INJECTIVE: "an injective operator into elementwise, broadcast and injective ones only",
-    Kind.ANCHOR: "a product or a convolution with the elementwise operators that follow it only",
+    Kind.ELEMENTWISE: _(
+        "an elementwise operator into elementwise, broadcast and injective ones, "
+        "and at the end into a reduction, but not into the operands of a product"
+    ),
+    Kind.BROADCAST: _(
+        "a broadcast operator into elementwise, broadcast and injective operators, "
+        "and at the end into a reduction, but not into the operands of a product"
+    ),
+    Kind.INJECTIVE: _("an injective operator into elementwise, broadcast and injective ones only"),
+    Kind.ANCHOR: _("a product or a convolution with the elementwise operators that follow it only"),
 }
 
 
@@ -95,13 +112,22 @@ def _answer(
             msgspec.structs.replace(query, recipe=changed), pipeline, job, may_change=False
         )
         if other_answer.fused:
-            text = f"{words or answer.text}. {change.text} to fuse them ({other_answer.by})"
+            text = _(
+                "{words}. {text} to fuse them ({by})",
+                words=words or answer.text,
+                text=change.text,
+                by=other_answer.by,
+            )
             return msgspec.structs.replace(
                 answer, cause=cause or answer.cause, text=text, change=change
             )
         if cause is not None:
             # The pass is missing, and would not fuse them either.
-            text = f"{words}; with it, they would not be fused either: {other_answer.text}"
+            text = _(
+                "{words}; with it, they would not be fused either: {text}",
+                words=words,
+                text=other_answer.text,
+            )
             return msgspec.structs.replace(other_answer, text=text)
     return answer
 
@@ -130,7 +156,7 @@ def _entity(stages: Stages, text: str) -> Entity:
 
     Raises `LowerscopeError` if there is none.
     """
-    kind, _, name = text.rpartition(":")
+    kind, _sep, name = text.rpartition(":")
     lowered = stages.lowered
     if lowered is not None and kind in ("", "fx") and name in lowered.nodes:
         own = {f"relax:main/{each}" for each in lowered.nodes[name].bindings}
@@ -150,9 +176,9 @@ def _entity(stages: Stages, text: str) -> Entity:
             return Entity(f"tir:{name}", name, found)
     names = tuple(lowered.nodes) if lowered is not None else tuple(each.name for each in bounds)
     raise LowerscopeError(
-        f"there is no node, binding or function {text}",
+        _("there is no node, binding or function {text}", text=text),
         where="why",
-        todo=f"Choose one of {listed(names)}",
+        todo=_("Choose one of {listed}", listed=listed(names)),
         choices=names,
     )
 
@@ -168,7 +194,7 @@ def _callers(stages: Stages, number: int, name: str, kind: str) -> Iterator[str]
     if kind not in ("", "tir", "relax"):
         return
     module = stages.transformed.module_after(number)
-    if not any(str(variable.name_hint) == name for variable, _ in module.functions_items()):
+    if not any(str(variable.name_hint) == name for variable, _other in module.functions_items()):
         return
     origins = stages.transformed.origins(number)
     for bound in binding_ids(module):
@@ -193,20 +219,33 @@ class _Pair:
         one, other = self._one, self._other
         for each in (one, other):
             if not each.bindings:
-                return self._not("no-code", f"{each.name} makes no code of its own", each.id)
+                return self._not(
+                    "no-code", _("{name} makes no code of its own", name=each.name), each.id
+                )
         if one.bindings & other.bindings:
-            return self._not("same-binding", f"{one.name} and {other.name} are the same binding")
+            return self._not(
+                "same-binding",
+                _("{name} and {name2} are the same binding", name=one.name, name2=other.name),
+            )
         fused = self._fused_by()
         if fused is not None:
             name, function = fused
             by = f"{name}: {function}" if function else name
-            what = f"in {function}" if function else "in one binding"
-            text = f"{name} fused {one.name} and {other.name} {what}"
+            what = _("in {function}", function=function) if function else _("in one binding")
+            text = _(
+                "{name} fused {name2} and {name3} {what}",
+                name=name,
+                name2=one.name,
+                name3=other.name,
+                what=what,
+            )
             cites = (one.id, other.id, *((f"relax:{function}",) if function else ()))
             return FusionAnswer(fused=True, by=by, cause="fused", text=text, cites=cites)
         run = self._fuse_run()
         if run is None:
-            return self._not("pass-missing", f"{FUSE_OPS} is not in the pipeline")
+            return self._not(
+                "pass-missing", _("{fuse_ops} is not in the pipeline", fuse_ops=FUSE_OPS)
+            )
         return self._unfused(run)
 
     def _not(self, cause: Cause, text: str, *cites: str) -> FusionAnswer:
@@ -219,7 +258,7 @@ class _Pair:
                 yield number, run
 
     def _fuse_run(self) -> PassRun | None:
-        return next((run for _, run in self._runs() if run.name == FUSE_OPS), None)
+        return next((run for _other, run in self._runs() if run.name == FUSE_OPS), None)
 
     def _fused_by(self) -> tuple[str, str] | None:
         """Return the pass after which one binding computes both, and the function it calls."""
@@ -267,15 +306,21 @@ class _Pair:
     def _removed(self, entity: Entity) -> str:
         fates = self._transformed.fates
         fate = next((fates[each] for each in entity.bindings if each in fates), None)
-        what = "is gone" if fate is None else f"was {fate.text}"
-        return f"{entity.name} {what} before {FUSE_OPS}"
+        if fate is None:
+            return _("{name} is gone before {fuse_ops}", name=entity.name, fuse_ops=FUSE_OPS)
+        return _(
+            "{name} was {fate} before {fuse_ops}",
+            name=entity.name,
+            fate=fate.text,
+            fuse_ops=FUSE_OPS,
+        )
 
     def _apart(
         self, readers: Mapping[str, Sequence[str]], one: Sequence[str], other: Sequence[str]
     ) -> FusionAnswer:
         """Return the answer for entities of which neither reads a value of the other."""
         graph = networkx.DiGraph((source, user) for source in readers for user in readers[source])
-        names = f"{self._one.name} and {self._other.name}"
+        names = _("{one} and {other}", one=self._one.name, other=self._other.name)
         for sources, targets in ((one, other), (other, one)):
             for source in sources:
                 for target in targets:
@@ -284,17 +329,28 @@ class _Pair:
                             continue
                         path = networkx.shortest_path(graph, source, target)
                         count = len(path) - 2
-                        between = f"{count} binding{'s' if count > 1 else ''}"
-                        first = _short(path[1])
-                        text = f"{names} are not adjacent: {between} between them, first {first}"
+                        text = _n(
+                            "{names} are not adjacent: {count} binding between them, {first}",
+                            "{names} are not adjacent: {count} bindings between them, "
+                            "first {first}",
+                            count,
+                            names=names,
+                            first=_short(path[1]),
+                        )
                         return self._not("not-adjacent", text, *path)
-        return self._not("not-adjacent", f"{names} are not adjacent: neither reads the other")
+        return self._not(
+            "not-adjacent", _("{names} are not adjacent: neither reads the other", names=names)
+        )
 
     def _explain(self, module: tvm.IRModule, run: PassRun, source: str, user: str) -> FusionAnswer:
         """Return why ``FuseOps`` did not fuse a binding with one that reads it."""
         partition = Partition(module)
         if source not in partition.vertices or user not in partition.vertices:
-            return self._not("unknown", f"{_short(source)} was grouped before {FUSE_OPS}", source)
+            return self._not(
+                "unknown",
+                _("{short} was grouped before {fuse_ops}", short=_short(source), fuse_ops=FUSE_OPS),
+                source,
+            )
         one, other = partition.vertices[source], partition.vertices[user]
         matches = match_bindings(module, run.after)
         really = bool(set(matches.get(source, ())) & set(matches.get(user, ())))
@@ -302,12 +358,22 @@ class _Pair:
             level = "fuse_opt_level"
             options = self._stages_step(run).options
             if not really and options.get(level) == 0:
-                text = f"{FUSE_OPS} has {level}=0, which fuses nothing"
+                text = _(
+                    "{fuse_ops} has {level}=0, which fuses nothing", fuse_ops=FUSE_OPS, level=level
+                )
                 return self._not("fusion-disabled", text, source, user)
-            text = f"{FUSE_OPS} decided otherwise than the rules that are known of it"
+            text = _(
+                "{fuse_ops} decided otherwise than the rules that are known of it",
+                fuse_ops=FUSE_OPS,
+            )
             return self._not("unknown", text, source, user)
         cause, where, words = _reason(one, other, module)
-        cites = (source, user, where.bound.id, f"{FUSE_OPS} pattern kinds: {_kinds(one, where)}")
+        cites = (
+            source,
+            user,
+            where.bound.id,
+            _("{fuse_ops} pattern kinds: {kinds}", fuse_ops=FUSE_OPS, kinds=_kinds(one, where)),
+        )
         return self._not(cause, words, *cites)
 
     def _stages_step(self, run: PassRun) -> Step:
@@ -322,23 +388,27 @@ class _Pair:
         if answer.cause == "pass-missing":
             if FUSE_OPS in names:
                 place = names.index(FUSE_OPS)
-                text = f"Switch step {place + 1} ({FUSE_OPS}) on"
+                text = _("Switch step {place} ({fuse_ops}) on", place=place + 1, fuse_ops=FUSE_OPS)
                 on = msgspec.structs.replace(steps[place], on=True)
                 changed = Change(text=text, steps=(*steps[:place], on, *steps[place + 1 :]))
-                yield changed, "pass-off", f"Step {place + 1} ({FUSE_OPS}) is off"
+                yield (
+                    changed,
+                    "pass-off",
+                    _("Step {place} ({fuse_ops}) is off", place=place + 1, fuse_ops=FUSE_OPS),
+                )
             else:
                 text = f"Add {FUSE_OPS}"
                 changed = Change(text=text, steps=_with_fusion(steps))
                 yield changed, "pass-missing", answer.text
         elif answer.cause in ("not-legalised", "not-annotated"):
-            text = "Put LegalizeOps and AnnotateTIROpPattern before FuseOps"
+            text = _("Put LegalizeOps and AnnotateTIROpPattern before FuseOps")
             changed = Change(text=text, steps=_with_fusion(steps))
             yield changed, "pass-order", answer.text
         elif answer.cause == "fusion-disabled":
             place = names.index(FUSE_OPS)
             plain = Step(name=FUSE_OPS)
             changed = Change(
-                text=f"Reset the options of {FUSE_OPS}",
+                text=_("Reset the options of {fuse_ops}", fuse_ops=FUSE_OPS),
                 steps=(*steps[:place], plain, *steps[place + 1 :]),
             )
             yield changed, None, ""
@@ -358,7 +428,7 @@ class _Pair:
         added = tuple(Override(pattern=f"fx:{each}", strategy="high-level") for each in names)
         patterns = {each.pattern for each in added}
         kept = (each for each in recipe.overrides if each.pattern not in patterns)
-        text = f"Lower {' and '.join(names)} as high-level"
+        text = _("Lower {names} as high-level", names=" and ".join(names))
         return Change(text=text, overrides=(*kept, *added))
 
 
@@ -398,13 +468,13 @@ def _reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cause, Ve
         return "output", one, RULES["output"].format(source=_title(one, module))
     dominator = one.dominator
     if dominator is None:
-        users = [_short(user.bound.id) for user, _ in one.users]
+        users = [_short(user.bound.id) for user, _other in one.users]
         text = RULES["used-elsewhere"].format(
             source=_title(one, module), count=len(users), users=", ".join(dict.fromkeys(users))
         )
         return "used-elsewhere", one, text
     if one.blocked is None:
-        return "unknown", one, "The cause is not known"
+        return "unknown", one, _("The cause is not known")
     cause, where = one.blocked
     if where.barrier is not None:
         text = _barrier_text(where, module)
@@ -414,13 +484,15 @@ def _reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cause, Ve
             other=_title(where, module),
             kind=_kind_text(one),
             other_kind=_kind_text(where),
-            allowed=ALLOWED.get(one.group.kind, "nothing into it"),
+            allowed=ALLOWED.get(one.group.kind, _("nothing into it")),
             most=MOST_FUSED,
         )
     if dominator is not other:
-        text += (
-            f". All uses of {_short(one.bound.id)} meet in {_short(dominator.bound.id)}, so it is "
-            "fused with all on the way there, or with none"
+        text += _(
+            ". All uses of {short} meet in {short2}, so it is fused with all on the way there, "
+            "or with none",
+            short=_short(one.bound.id),
+            short2=_short(dominator.bound.id),
         )
     return cause, where, text
 
@@ -436,7 +508,11 @@ def _barrier_text(vertex: Vertex, module: tvm.IRModule) -> str:
 def _kind_text(vertex: Vertex) -> str:
     """Return the pattern kind of a binding, or of the group that it belongs to by then."""
     own, grouped = KIND_TEXTS[vertex.kind], KIND_TEXTS[vertex.group.kind]
-    return own if own == grouped else f"{grouped} (by the operators that it is fused with)"
+    return (
+        own
+        if own == grouped
+        else _("{grouped} (by the operators that it is fused with)", grouped=grouped)
+    )
 
 
 def _kinds(*vertices: Vertex) -> str:

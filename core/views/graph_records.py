@@ -20,6 +20,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import GraphQuery, answers
 from lowerscope.core.model.snapshot import FxNode, FxPart, SourceLine, Span, TextRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline, Stages
@@ -162,7 +163,7 @@ def draw_graph(
     kinds = kinds_of(stages.loaded)
     if graph == "fx":
         if traced is None or lowered is None:
-            raise LowerscopeError("this source builds an IRModule, so there is no FX graph")
+            raise LowerscopeError(_("this source builds an IRModule, so there is no FX graph"))
         nodes = fx_nodes(
             traced.graph_module, traced.values, traced.lines, traced.modules, lowered.nodes
         )
@@ -201,7 +202,7 @@ def groups_before(stages: Stages, moment: Moment) -> Mapping[str, FusedGroup]:
         run = runs[number - 1]
         if run.depth > 0 or run.after is None or run.after.same_as(run.before):
             continue
-        if any(is_group(function) for _, function in relax_functions(run.after)):
+        if any(is_group(function) for _other, function in relax_functions(run.after)):
             there = groups_in(run.after, transformed.origins(number))
             found = {**there, **found}
     return found

@@ -40,6 +40,7 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import Span, TextRecord
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
 from lowerscope.core.passes.recording import (
     compared_values,
@@ -141,7 +142,11 @@ def _sentence(stages: Stages, sides: tuple[ComparedModule, ComparedModule], effe
         return ""
     if moment is None:
         is_start = old.moment == Moment(section="passes", index=0)
-        return f"All passes together {general_words(effect)}." if is_start else ""
+        return (
+            _("All passes together {general_words}.", general_words=general_words(effect))
+            if is_start
+            else ""
+        )
     if moment.index == 0 or old.moment != moment or not old.before:
         return ""
     if moment.section == "translate":
@@ -161,9 +166,15 @@ def _translated(stages: Stages, index: int) -> str:
     lowering = stages.lowered.nodes.get(node.name)
     bindings = () if lowering is None else tuple(lowering.bindings)
     if not bindings:
-        return f"{code(node.name)} ({node.op}) became no binding."
-    noun = "the binding" if len(bindings) == 1 else f"{len(bindings)} bindings:"
-    return f"{code(node.name)} ({node.op}) became {noun} {listed(bindings)}."
+        return _("{node} ({op}) became no binding.", node=code(node.name), op=node.op)
+    return _n(
+        "{node} ({op}) became the binding {names}.",
+        "{node} ({op}) became {count} bindings: {names}.",
+        len(bindings),
+        node=code(node.name),
+        op=node.op,
+        names=listed(bindings),
+    )
 
 
 def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[int, ...]:
@@ -292,8 +303,8 @@ def code_difference(
         texts.append({query.name: FunctionText("", code)})
     if not any(texts):
         raise LowerscopeError(
-            f"there is no TensorIR function {query.name} on either side",
-            todo="Choose a TensorIR function that the step changed",
+            _("there is no TensorIR function {name} on either side", name=query.name),
+            todo=_("Choose a TensorIR function that the step changed"),
         )
     labels = labels_of(old, new, sides)
     return DifferenceRecord(
@@ -436,7 +447,7 @@ def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
 def _call_order(stages: Stages, module: tvm.IRModule) -> Mapping[str, int]:
     """Return the places of the functions in the order of their first calls, cached."""
     # Keep the module with it, so that its address is not reused.
-    _, order = stages.keep(
+    _sep, order = stages.keep(
         "call order",
         key_of("call order", module.__chandle__()),
         lambda: (
@@ -476,7 +487,7 @@ def constant_differences(
 def _constants(stages: Stages, function: Any) -> Sequence[Any]:
     """Return the tensors of a function's constants in order, cached."""
     # Keep the function with them, so that its address is not reused.
-    _, found = stages.keep(
+    _other, found = stages.keep(
         "function constants",
         key_of("function constants", function.__chandle__()),
         lambda: (function, constant_tensors(function)),
@@ -517,11 +528,11 @@ def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDiffer
     if one == other:
         return None
     # Keep the tensors with the result, so that their addresses are not reused.
-    _, _, (different, largest) = stages.keep(
+    _other, _other, (different, largest) = stages.keep(
         "constant difference",
         key_of("constant difference", one, other),
         lambda: (old, new, compared_values(old.numpy(), new.numpy())),
-        lambda _: old.numpy().nbytes + new.numpy().nbytes,
+        lambda _unused: old.numpy().nbytes + new.numpy().nbytes,
     )
     if not different:
         return None
@@ -536,17 +547,20 @@ def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDiffer
 
 
 _STARTS: dict[Section, str] = {
-    "translate": "before the translation",
-    "passes": "before all passes",
-    "schedule": "before the schedule of {function}",
-    "build": "before the build",
+    "translate": _("before the translation"),
+    "passes": _("before all passes"),
+    "schedule": _("before the schedule of {function}"),
+    "build": _("before the build"),
 }
 
-_SECTIONS: dict[Section, str] = {
-    "translate": "translation ",
-    "passes": "",
-    "schedule": "schedule of {function} ",
-    "build": "build ",
+_STEPS: dict[Section, tuple[str, str]] = {
+    "translate": (_("before {step} of the translation"), _("after {step} of the translation")),
+    "passes": (_("before {step}"), _("after {step}")),
+    "schedule": (
+        _("before {step} of the schedule of {function}"),
+        _("after {step} of the schedule of {function}"),
+    ),
+    "build": (_("before {step} of the build"), _("after {step} of the build")),
 }
 
 _SAID = ("source", "lowering", "overrides", "version")
@@ -572,11 +586,11 @@ def side_labels(
 def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
     """Return ``after 15 FuseOps``; ``step`` is number and name of the step before it."""
     if moment is None:
-        return "after all passes"
+        return _("after all passes")
     if moment.index == 0:
         return _STARTS[moment.section].format(function=moment.function)
-    section = _SECTIONS[moment.section].format(function=moment.function)
-    return f"{section}{'before' if before else 'after'} {step}"
+    text = _STEPS[moment.section][0 if before else 1]
+    return text.format(step=step, function=moment.function)
 
 
 def _label(side: ComparedModule, step: str, fields: list[str]) -> str:
@@ -594,21 +608,26 @@ def _source(recipe: Recipe) -> str:
 
 def _lowering(recipe: Recipe) -> str:
     count = len(overrides_on(recipe))
-    more = f" + {count} override{'s' if count > 1 else ''}" if count else ""
-    return STRATEGY_NAMES[recipe.lowering] + more
+    name = STRATEGY_NAMES[recipe.lowering]
+    return f"{name} + {_n('{count} override', '{count} overrides', count)}" if count else name
 
 
 def _written(recipe: Recipe, name: str) -> str:
     if name == "steps":
         on = [step.name for step in recipe.steps if step.on]
-        return " → ".join(on) if on else "none"
+        return " → ".join(on) if on else _("none")
     if name == "schedules":
         schedules = [_schedule(each) for each in recipe.schedules if each.on]
-        return ", ".join(schedules) if schedules else "none"
+        return ", ".join(schedules) if schedules else _("none")
     return msgspec.json.encode(getattr(recipe, name)).decode().strip('"')
 
 
 def _schedule(schedule: Schedule) -> str:
     count = sum(primitive.on for primitive in schedule.primitives)
     variant = f" {schedule.variant}" if schedule.variant else ""
-    return f"{schedule.function}{variant} in {count} step{'' if count == 1 else 's'}"
+    return _n(
+        "{schedule} in {count} step",
+        "{schedule} in {count} steps",
+        count,
+        schedule=f"{schedule.function}{variant}",
+    )

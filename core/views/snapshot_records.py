@@ -42,6 +42,7 @@ from lowerscope.core.model.snapshot import (
     Snapshot,
     SourceLine,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.extension_files import notes_on
 from lowerscope.core.passes.recording import ScriptOf, pass_records
 from lowerscope.core.passes.transforming import TransformedModel
@@ -133,7 +134,7 @@ def _library(
 def _registered(stages: Stages) -> dict[str, SourceLine]:
     """Return where files of the user's register functions, by name; a later file wins."""
     lines = dict(stages.loaded.registered())
-    for _, loaded in stages.extensions:
+    for _other, loaded in stages.extensions:
         lines |= loaded.functions
     return lines
 
@@ -144,7 +145,7 @@ def _extensions(stages: Stages, nodes: tuple[FxNode, ...]) -> Iterator[Extension
         if node.rule_line is not None:
             place = (node.rule_line.file, node.rule_line.line)
             lowered.setdefault(place, []).append(node.id)
-    for _, loaded in stages.extensions:
+    for _other, loaded in stages.extensions:
         yield ExtensionRecord(
             path=str(loaded.path),
             rules=tuple(
@@ -392,7 +393,7 @@ def _parameters(model: torch.nn.Module) -> Iterator[ParameterRecord]:
             dtype=_dtype(tensor),
             size=tensor.numel() * tensor.element_size(),
             kind=kind,
-            aliases=tuple(other for other, _, _ in others),
+            aliases=tuple(other for other, *_rest in others),
         )
 
 
@@ -406,7 +407,7 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
     recipe, metrics = query.recipe, query.metrics
     stages = pipeline.stages(recipe, job)
     # Resolve the target now, so that a bad one fails on selection, not on Run.
-    _ = stages.target
+    _other = stages.target
     loaded, traced, lowered = stages.loaded, stages.traced, stages.lowered
     module, transformed = stages.module, stages.transformed
 
@@ -447,8 +448,8 @@ def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
     """
     if pipeline.stages(recipe).loaded.model is None:
         raise LowerscopeError(
-            "this source builds an IRModule, so there is no FX graph",
+            _("this source builds an IRModule, so there is no FX graph"),
             where=recipe.source.spec,
-            todo="Show the stage relax or tensorir",
+            todo=_("Show the stage relax or tensorir"),
         )
     return pipeline.answer(SnapshotQuery(recipe, DEFAULT)).fx

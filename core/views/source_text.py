@@ -20,6 +20,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import FunctionTextsQuery, TextQuery, answers
 from lowerscope.core.model.snapshot import Span, TextRecord, View
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.sources.pytree import identifier
@@ -42,7 +43,7 @@ LONGEST_LINE = 400
 MOST_BYTES = 200_000_000
 """Maximum bytes of constants for which the text is made: it would be a third longer."""
 
-WHOLE = "lowerscope export SOURCE --output DIR writes it whole"
+WHOLE = _("lowerscope export SOURCE --output DIR writes it whole")
 
 
 def metadata_text(module: IRModule) -> TextRecord:
@@ -53,7 +54,7 @@ def metadata_text(module: IRModule) -> TextRecord:
     size = constant_bytes(module)
     if size > MOST_BYTES:
         raise LowerscopeError(
-            f"the metadata would be about {bytes_text(size * 4 / 3)} of text",
+            _("the metadata would be about {size} of text", size=bytes_text(size * 4 / 3)),
             where="show_meta",
             todo=WHOLE[0].upper() + WHOLE[1:],
         )
@@ -62,7 +63,10 @@ def metadata_text(module: IRModule) -> TextRecord:
     cut = [_shortened(line) for line in lines]
     if cut == lines:
         return record
-    head = f"# {bytes_text(len(record.text))} with metadata: long lines are cut here. {WHOLE}."
+    cut_here = _(
+        "{size} with metadata: long lines are cut here.", size=bytes_text(len(record.text))
+    )
+    head = f"# {cut_here} {WHOLE}."
     spans = tuple(
         msgspec.structs.replace(span, first=span.first + 1, last=span.last + 1)
         for span in record.spans
@@ -83,7 +87,11 @@ def constant_bytes(module: IRModule) -> int:
 def _shortened(line: str) -> str:
     if len(line) <= LONGEST_LINE:
         return line
-    return f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE:,} more characters"
+    return _(
+        "{line} … {count:,} more characters",
+        line=line[:LONGEST_LINE],
+        count=len(line) - LONGEST_LINE,
+    )
 
 
 _NATIVE: Mapping[str, Callable[[Stages, str, Moment | None], TextRecord]] = {
@@ -192,15 +200,15 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
         if moment is None or moment.section == "schedule":
             return record
         return msgspec.structs.replace(record, changed=changed_lines(stages, moment, record))
-    if view == "numpy" and any(name == each for each, _ in relax_functions(module)):
+    if view == "numpy" and any(name == each for each, _other in relax_functions(module)):
         record = numpy_graph_text(module, name, names_of_constants(stages, identifiers=True))
         return _as_lowered(record, _origins(stages, moment))
     functions = prim_funcs_of(module)
     if name not in functions:
         raise LowerscopeError(
-            f"there is no TensorIR function {name}",
+            _("there is no TensorIR function {name}", name=name),
             where=view,
-            todo=f"The module has {', '.join(functions)}",
+            todo=_("The module has {functions}", functions=", ".join(functions)),
         )
     return _WRITERS[view](functions[name], name)
 
@@ -208,9 +216,9 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
 def _traced_text(stages: Stages, view: View, name: str) -> TextRecord:
     if stages.traced is None:
         raise LowerscopeError(
-            "this source builds an IRModule, so there is no FX graph",
+            _("this source builds an IRModule, so there is no FX graph"),
             where=view,
-            todo="Show the stage relax or tensorir",
+            todo=_("Show the stage relax or tensorir"),
         )
     if view == "source":
         return source_text(name, stages.traced.lines.values())

@@ -20,6 +20,7 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.recipe import BIND_PARAMS
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, VECTOR_MATH
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.views.moved_lines import sources_of
 
@@ -130,26 +131,35 @@ def listed(names: Iterable[str], most: int = MOST_NAMES) -> str:
     """Return names as code with commas between them, and the number of those left out."""
     every = [code(name) for name in names]
     if len(every) > most + 1:
-        every = [*every[:most], f"{len(every) - most} more"]
-    return " and ".join([", ".join(every[:-1]), every[-1]] if len(every) > 1 else every)
+        every = [*every[:most], _("{count} more", count=len(every) - most)]
+    return _joined(every)
 
 
-def counted(count: int, one: str, more: str = "") -> str:
-    """Return ``1 function``, or ``3 functions``."""
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+def _joined(parts: Sequence[str]) -> str:
+    """Return parts as an enumeration: ``a, b and c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return _("{others} and {last}", others=", ".join(parts[:-1]), last=parts[-1])
 
 
-def _some(names: Sequence[str], one: str) -> str:
-    """Return ``the function `f```, or ``5 functions: `f`, `g`, `h` and 2 more``."""
-    if len(names) == 1:
-        return f"the {one} {code(names[0])}"
-    return f"{counted(len(names), one)} ({listed(names)})"
+def _functions(names: Sequence[str]) -> str:
+    """Return ``the function `f```, or ``5 functions (`f`, `g`, `h` and 2 more)``."""
+    return _n(
+        "the function {names}", "{count:,} functions ({names})", len(names), names=listed(names)
+    )
+
+
+def _bindings(names: Sequence[str]) -> str:
+    return _n(
+        "the binding {names}", "{count:,} bindings ({names})", len(names), names=listed(names)
+    )
 
 
 def _calls(counts: Counter[str]) -> str:
-    total = sum(counts.values())
-    names = listed(name for name, _ in counts.most_common())
-    return f"{counted(total, 'call')} of {names}"
+    names = listed(name for name, _count in counts.most_common())
+    return _n(
+        "{count:,} call of {names}", "{count:,} calls of {names}", sum(counts.values()), names=names
+    )
 
 
 # Rules: each returns the words behind the pass's name; empty where it does not fit.
@@ -162,16 +172,21 @@ def _legalised(effect: Effect) -> str:
     made = effect.named("added", kind="tensorir")
     if not lost:
         return ""
-    into = f"TensorIR functions, {len(made):,} of them new" if made else "TensorIR functions"
-    return f"replaced {_calls(lost)} with calls of {into}"
+    if not made:
+        return _("replaced {calls} with calls of TensorIR functions", calls=_calls(lost))
+    return _(
+        "replaced {calls} with calls of TensorIR functions, {new:,} of them new",
+        calls=_calls(lost),
+        new=len(made),
+    )
 
 
 _PATTERNS = {
-    0: "elementwise",
-    1: "broadcast",
-    2: "injective",
+    0: _("elementwise"),
+    1: _("broadcast"),
+    2: _("injective"),
     3: "reduction",
-    4: "fusable on its output only",
+    4: _("fusable on its output only"),
     7: "tuple",
     8: "opaque",
 }
@@ -184,22 +199,35 @@ def _annotated(effect: Effect) -> str:
         return ""
     kinds = Counter(_PATTERNS.get(int(value), str(value)) for value in found.values())
     words = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
-    return f"gave {counted(len(found), 'function')} a pattern by which FuseOps groups: {words}"
+    return _n(
+        "gave {count:,} function a pattern by which FuseOps groups: {kinds}",
+        "gave {count:,} functions a pattern by which FuseOps groups: {kinds}",
+        len(found),
+        kinds=words,
+    )
 
 
 def _folded(effect: Effect) -> str:
     names = effect.removed_bindings
     if names:
-        return f"computed {_some(names, 'binding')} while compiling"
+        return _("computed {bindings} while compiling", bindings=_bindings(names))
     values = sum(len(each.constants) for each in effect.functions)
-    return f"gave {counted(values, 'constant')} other values" if values else ""
+    if not values:
+        return ""
+    return _n(
+        "gave {count:,} constant other values", "gave {count:,} constants other values", values
+    )
 
 
 def _batch_norm(effect: Effect) -> str:
     count = effect.lost["R.nn.batch_norm"]
     if not count:
         return ""
-    return f"folded {counted(count, 'batch norm')} into the weights and biases before them"
+    return _n(
+        "folded {count:,} batch norm into the weights and biases before it",
+        "folded {count:,} batch norms into the weights and biases before them",
+        count,
+    )
 
 
 def _groups(effect: Effect) -> dict[str, list[str]]:
@@ -216,12 +244,20 @@ def _grouped(effect: Effect) -> str:
     if not groups:
         return ""
     parts = [
-        f"{listed(members, 4)} into {code(name)}"
+        _("{members} into {group}", members=listed(members, 4), group=code(name))
         for name, members in list(groups.items())[: 2 if len(groups) == 2 else 1]
     ]
-    more = len(groups) - len(parts)
-    others = f", and made {counted(more, 'more group')}" if more else ""
-    return f"grouped {', and '.join(parts)}{others}"
+    first, *second = parts
+    if second:
+        return _("grouped {first}, and {second}", first=first, second=second[0])
+    if len(groups) == 1:
+        return _("grouped {members}", members=first)
+    return _n(
+        "grouped {members}, and made {count:,} more group",
+        "grouped {members}, and made {count:,} more groups",
+        len(groups) - 1,
+        members=first,
+    )
 
 
 def _members(module: tvm.IRModule, name: str) -> list[str]:
@@ -237,56 +273,87 @@ def _members(module: tvm.IRModule, name: str) -> list[str]:
 
 
 def _merged(effect: Effect) -> str:
-    relax_names = {name for name, _ in relax_functions(effect.before)}
+    relax_names = {name for name, _other in relax_functions(effect.before)}
     merged = [
         name
         for name in effect.named("changed", "added", kind="tensorir")
         if name in relax_names or len(effect.sources.get(name, ())) > 1
     ]
     if not merged:
-        aliases = effect.lost["variable"]
-        return f"removed {counted(aliases, 'second name')} of a value" if aliases else ""
-    gone = effect.named("removed")
-    removed = f", and removed {counted(len(gone), 'function')} that nothing else calls"
-    removed = removed if gone else ""
+        return _second_names(effect.lost["variable"])
     if len(merged) == 1 and effect.sources.get(merged[0]):
-        parts = listed(effect.sources[merged[0]], 4)
-        return f"merged {parts} into the TensorIR function {code(merged[0])}{removed}"
-    groups = f"{counted(len(merged), 'group')} ({listed(merged)})"
-    return f"made one TensorIR function of each of {groups}{removed}"
+        made = _(
+            "merged {functions} into the TensorIR function {name}",
+            functions=listed(effect.sources[merged[0]], 4),
+            name=code(merged[0]),
+        )
+    else:
+        made = _n(
+            "made one TensorIR function of each of {count:,} group ({names})",
+            "made one TensorIR function of each of {count:,} groups ({names})",
+            len(merged),
+            names=listed(merged),
+        )
+    gone = effect.named("removed")
+    if not gone:
+        return made
+    return _n(
+        "{made}, and removed {count:,} function that nothing else calls",
+        "{made}, and removed {count:,} functions that nothing else calls",
+        len(gone),
+        made=made,
+    )
+
+
+def _second_names(count: int) -> str:
+    if not count:
+        return ""
+    return _n(
+        "removed {count:,} second name of a value",
+        "removed {count:,} second names of a value",
+        count,
+    )
 
 
 def _eliminated(effect: Effect) -> str:
     functions, bindings = effect.named("removed"), effect.removed_bindings
     parts = []
     if functions:
-        parts.append(_some(functions, "function"))
+        parts.append(_functions(functions))
     if bindings:
-        parts.append(_some(bindings, "binding"))
-    return f"removed {' and '.join(parts)}, which nothing uses" if parts else ""
+        parts.append(_bindings(bindings))
+    return _("removed {parts}, which nothing uses", parts=_joined(parts)) if parts else ""
 
 
-def _scheduled(by: str) -> Rule:
-    def rule(effect: Effect) -> str:
-        names = effect.named("changed", "added", kind="tensorir")
-        return f"scheduled {_some(names, 'function')} {by}" if names else ""
+def _scheduled(effect: Effect) -> str:
+    names = effect.named("changed", "added", kind="tensorir")
+    if not names:
+        return ""
+    return _("scheduled {functions} as the recipe's schedules say", functions=_functions(names))
 
-    return rule
+
+def _scheduled_by_rule(effect: Effect) -> str:
+    names = effect.named("changed", "added", kind="tensorir")
+    return _("scheduled {functions} by rule", functions=_functions(names)) if names else ""
 
 
 def _vector_math(effect: Effect) -> str:
     names = effect.named("changed", kind="tensorir")
     if not names:
         return ""
-    return f"wrote math functions of {_some(names, 'function')} out as arithmetic that vectorizes"
+    return _(
+        "wrote math functions of {functions} out as arithmetic that vectorizes",
+        functions=_functions(names),
+    )
 
 
 def _layout_free(effect: Effect) -> str:
     found = effect.with_attribute("layout_free_buffers")
     if not found:
         return ""
-    return (
-        f"marked the constant arguments of {_some(list(found), 'function')} as free in their layout"
+    return _(
+        "marked the constant arguments of {functions} as free in their layout",
+        functions=_functions(list(found)),
     )
 
 
@@ -300,10 +367,14 @@ def _prepacked(effect: Effect) -> str:
         return ""
     if len(pairs) == 1:
         old, news = next(iter(pairs.items()))
-        return f"split {code(old)} into {listed(news)}: repacking of weights, and the computation"
-    return (
-        f"split {counted(len(pairs), 'function')} ({listed(pairs)}) each into one that repacks "
-        "weights and one that computes"
+        return _(
+            "split {name} into {parts}: repacking of weights, and the computation",
+            name=code(old),
+            parts=listed(news),
+        )
+    return _(
+        "split {functions} each into one that repacks weights and one that computes",
+        functions=_functions(list(pairs)),
     )
 
 
@@ -311,8 +382,11 @@ def _reshaped(effect: Effect) -> str:
     count = effect.gained["R.reshape"]
     if not count:
         return ""
-    return (
-        f"replaced {counted(count, 'function call')} with {code('R.reshape')}, which copies nothing"
+    return _n(
+        "replaced {count:,} function call with {reshape}, which copies nothing",
+        "replaced {count:,} function calls with {reshape}, which copies nothing",
+        count,
+        reshape=code("R.reshape"),
     )
 
 
@@ -320,13 +394,17 @@ def _non_dataflow(effect: Effect) -> str:
     old, new = (_dataflow_blocks(each) for each in (effect.before, effect.after))
     if old <= new:
         return ""
-    return f"turned {counted(old - new, 'dataflow block')} into ordinary binding blocks"
+    return _n(
+        "turned {count:,} dataflow block into an ordinary binding block",
+        "turned {count:,} dataflow blocks into ordinary binding blocks",
+        old - new,
+    )
 
 
 def _dataflow_blocks(module: tvm.IRModule) -> int:
     return sum(
         type(block) is relax.DataflowBlock
-        for _, function in relax_functions(module)
+        for _other, function in relax_functions(module)
         for block in getattr(function.body, "blocks", ())
     )
 
@@ -336,7 +414,7 @@ def _attributed(attribute: str, words: str) -> Rule:
         found = effect.with_attribute(attribute)
         if not found:
             return ""
-        return f"gave {_some(list(found), 'function')} the attribute {code(attribute)}, {words}"
+        return words.format(functions=_functions(list(found)), attribute=code(attribute))
 
     return rule
 
@@ -346,9 +424,17 @@ def _destination_passing(effect: Effect) -> str:
     calls += effect.lost["R.call_dps_packed"]
     if not calls:
         return ""
-    tensors = f"{counted(made, 'allocation')} ({code('R.builtin.alloc_tensor')})"
-    return (
-        f"replaced {counted(calls, 'call')} of {code('R.call_tir')} with {tensors} and direct calls"
+    return _n(
+        "replaced {count:,} call of {call_tir} with {allocations} and direct calls",
+        "replaced {count:,} calls of {call_tir} with {allocations} and direct calls",
+        calls,
+        call_tir=code("R.call_tir"),
+        allocations=_n(
+            "{count:,} allocation ({operator})",
+            "{count:,} allocations ({operator})",
+            made,
+            operator=code("R.builtin.alloc_tensor"),
+        ),
     )
 
 
@@ -358,8 +444,16 @@ def _planned(effect: Effect) -> str:
     if not tensors:
         return ""
     sizes = _storage_bytes(effect.after)
-    size = "" if sizes is None else f" of {bytes_text(sizes)} in all"
-    return f"put {counted(tensors, 'tensor')} into {counted(storages, 'storage')}{size}"
+    put = _n("{count:,} tensor", "{count:,} tensors", tensors)
+    into = _n("{count:,} storage", "{count:,} storages", storages)
+    if sizes is None:
+        return _("put {tensors} into {storages}", tensors=put, storages=into)
+    return _(
+        "put {tensors} into {storages} of {size} in all",
+        tensors=put,
+        storages=into,
+        size=bytes_text(sizes),
+    )
 
 
 def _storage_bytes(module: tvm.IRModule) -> int | None:
@@ -378,35 +472,36 @@ def _allocated(effect: Effect) -> str:
     count = effect.lost["R.builtin.alloc_tensor"]
     if not count:
         return ""
-    return (
-        f"gave {counted(count, 'tensor')} outside the plan, such as outputs, a storage of its own"
+    return _n(
+        "gave {count:,} tensor outside the plan, such as an output, a storage of its own",
+        "gave {count:,} tensors outside the plan, such as outputs, a storage of its own",
+        count,
     )
 
 
 def _killed(effect: Effect) -> str:
-    kinds = {"tensor": "R.memory.kill_tensor", "storage": "R.memory.kill_storage"}
-    parts = [
-        counted(effect.gained[operator], kind)
-        for kind, operator in kinds.items()
-        if effect.gained[operator]
-    ]
-    aliases = effect.lost["variable"]
-    freed = f"freed {' and '.join(parts)} after the last use" if parts else ""
-    merged = f"removed {counted(aliases, 'second name')} of a value" if aliases else ""
-    return ", and ".join(each for each in (freed, merged) if each)
+    tensors = effect.gained["R.memory.kill_tensor"]
+    storages = effect.gained["R.memory.kill_storage"]
+    parts = []
+    if tensors:
+        parts.append(_n("{count:,} tensor", "{count:,} tensors", tensors))
+    if storages:
+        parts.append(_n("{count:,} storage", "{count:,} storages", storages))
+    freed = _("freed {parts} after the last use", parts=_joined(parts)) if parts else ""
+    return _joined([each for each in (freed, _second_names(effect.lost["variable"])) if each])
 
 
 def _replaced(effect: Effect) -> str:
     lost, gained = effect.lost, effect.gained
     if not lost or not gained:
         return ""
-    return f"replaced {_calls(lost)} with {_calls(gained)}"
+    return _("replaced {calls} with {others}", calls=_calls(lost), others=_calls(gained))
 
 
 def _runtime_calls(effect: Effect) -> str:
     if not effect.lost:
         return ""
-    return f"replaced {_calls(effect.lost)} with functions of the virtual machine"
+    return _("replaced {calls} with functions of the virtual machine", calls=_calls(effect.lost))
 
 
 def _shapes(effect: Effect) -> str:
@@ -414,22 +509,33 @@ def _shapes(effect: Effect) -> str:
     matched = effect.gained["vm.builtin.match_shape"]
     parts = []
     if checks:
-        parts.append(f"{counted(checks, 'check')} of types")
+        parts.append(_n("{count:,} check of types", "{count:,} checks of types", checks))
     if matched:
-        parts.append(f"{counted(matched, 'check')} of shapes")
-    return f"added {' and '.join(parts)} of the arguments" if parts else ""
+        parts.append(_n("{count:,} check of shapes", "{count:,} checks of shapes", matched))
+    return _("added {parts} of the arguments", parts=_joined(parts)) if parts else ""
 
 
 def _computed_shapes(effect: Effect) -> str:
     names = effect.named("added")
-    return f"made {_some(names, 'function')} that compute shapes at run time" if names else ""
+    if not names:
+        return ""
+    return _n(
+        "made the function {names}, which computes shapes at run time",
+        "made {count:,} functions ({names}) that compute shapes at run time",
+        len(names),
+        names=listed(names),
+    )
 
 
 def _transposed(effect: Effect) -> str:
     count = effect.lost["R.nn.conv2d_transpose"] + effect.lost["R.nn.conv1d_transpose"]
     if not count:
         return ""
-    return f"split {counted(count, 'transposed convolution')} into convolutions of the same work"
+    return _n(
+        "split {count:,} transposed convolution into convolutions of the same work",
+        "split {count:,} transposed convolutions into convolutions of the same work",
+        count,
+    )
 
 
 def _bound(effect: Effect) -> str:
@@ -439,7 +545,11 @@ def _bound(effect: Effect) -> str:
         for name, function in news.items()
         if name in olds
     )
-    return f"made constants of {counted(count, 'parameter')}" if count > 0 else ""
+    if count <= 0:
+        return ""
+    return _n(
+        "made a constant of {count:,} parameter", "made constants of {count:,} parameters", count
+    )
 
 
 RULES: Mapping[str, Rule] = {
@@ -457,12 +567,15 @@ RULES: Mapping[str, Rule] = {
     "DeadCodeElimination": _eliminated,
     VECTOR_MATH: _vector_math,
     "AttachAttrLayoutFreeBuffers": _layout_free,
-    APPLY_RULES: _scheduled("by rule"),
-    APPLY_SCHEDULES: _scheduled("as the recipe's schedules say"),
+    APPLY_RULES: _scheduled_by_rule,
+    APPLY_SCHEDULES: _scheduled,
     "SplitLayoutRewritePreproc": _prepacked,
     "RewriteDataflowReshape": _reshaped,
     "ToNonDataflow": _non_dataflow,
-    "RemovePurityChecking": _attributed("relax.force_pure", "so that calls may have side effects"),
+    "RemovePurityChecking": _attributed(
+        "relax.force_pure",
+        _("gave {functions} the attribute {attribute}, so that calls may have side effects"),
+    ),
     "CallTIRRewrite": _destination_passing,
     "StaticPlanBlockMemory": _planned,
     "RewriteCUDAGraph": _replaced,
@@ -471,7 +584,10 @@ RULES: Mapping[str, Rule] = {
     "LowerRuntimeBuiltin": _runtime_calls,
     "ComputePrimValue": _computed_shapes,
     "VMShapeLower": _shapes,
-    "AttachGlobalSymbol": _attributed("global_symbol", "by which the runtime finds functions"),
+    "AttachGlobalSymbol": _attributed(
+        "global_symbol",
+        _("gave {functions} the attribute {attribute}, by which the runtime finds functions"),
+    ),
 }
 """The rules by pass; any other pass, and what a rule does not fit, is described by counts."""
 
@@ -504,10 +620,15 @@ def step_sentence(name: str, effect: Effect) -> str:
 def general_words(effect: Effect) -> str:
     """Return the numbers of functions that were changed, added and removed, with some names."""
     parts = [
-        f"{status} {_some(names, 'function')}"
-        for status in ("changed", "added", "removed")
+        text.format(functions=_functions(names))
+        for status, text in _CHANGES.items()
         if (names := effect.named(status))
     ]
-    if not parts:
-        return "changed nothing"
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return _joined(parts) or _("changed nothing")
+
+
+_CHANGES = {
+    "changed": _("changed {functions}"),
+    "added": _("added {functions}"),
+    "removed": _("removed {functions}"),
+}

@@ -17,6 +17,7 @@ from lowerscope.core.model.snapshot import (
     TeRecord,
     ValuesRecord,
 )
+from lowerscope.core.model.texts import _
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> str:
@@ -29,7 +30,7 @@ def print_columns(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-_COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", "adds to the module")
+_COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", _("adds to the module"))
 
 
 def print_node_map(records: Sequence[TranslationRecord], nodes: Sequence[FxNode]) -> str:
@@ -71,7 +72,8 @@ def _source_lines(source: RuleSource) -> Iterator[str]:
 
 
 def _call_lines(call: TeRecord) -> Iterator[str]:
-    yield f"── {call.title}{' by the pass LegalizeOps' if call.by_pass else ''}"
+    title = _("{title} by the pass LegalizeOps", title=call.title) if call.by_pass else call.title
+    yield f"── {title}"
     yield "  1 placeholders"
     for each in call.placeholders:
         shape = shape_text(each.shape)
@@ -80,7 +82,7 @@ def _call_lines(call: TeRecord) -> Iterator[str]:
     expression = call.expression.text if call.expression else f"# {call.refusal}"
     yield from _indented(expression)
     first = call.first_made.rpartition("/")[2]
-    equal = f", made for {first} already" if first else ""
+    equal = _(", made for {first} already", first=first) if first else ""
     yield f"  3 function {call.function}{equal}"
     yield from _indented(call.script.text)
     yield "  4 call_tir"
@@ -128,14 +130,14 @@ def _shape(shape: tuple[Extent, ...] | None) -> str:
     return shape_text(shape)
 
 
-_ORIGINS = {"torch": "torch", "tvm": "TVM", "missing": "not registered"}
+_ORIGINS = {"torch": "torch", "tvm": "TVM", "missing": _("not registered")}
 
 
 def print_library(library: Sequence[LibraryRecord]) -> str:
     """Return the functions with their registrations, and the bindings that call them."""
     if not library:
-        return "The module calls no library function."
-    rows = [("function", "registered", "called by", "nodes")]
+        return _("The module calls no library function.")
+    rows = [("function", "registered", _("called by"), "nodes")]
     rows += [(each.name, registered_at(each), _callers(each), _nodes(each)) for each in library]
     return print_columns(rows)
 
@@ -147,7 +149,7 @@ def registered_at(each: LibraryRecord) -> str:
 
 def _callers(each: LibraryRecord) -> str:
     names = (call.removeprefix("relax:").partition("/") for call in each.calls)
-    return ", ".join(f"{binding} in {function}" for function, _, binding in names) or "nothing"
+    return ", ".join(f"{binding} in {function}" for function, _other, binding in names) or "nothing"
 
 
 def _nodes(each: LibraryRecord) -> str:
@@ -183,12 +185,22 @@ def print_values(record: ValuesRecord) -> str:
     lines = [f"{record.name}: {form}, {bytes_text(record.size)}"]
     if record.mean is not None:
         lines.append(
-            f"min {record.low:.6g}, max {record.high:.6g}, mean {record.mean:.6g}, "
-            f"std {record.deviation:.6g}"
+            _(
+                "min {low:.6g}, max {high:.6g}, mean {mean:.6g}, std {deviation:.6g}",
+                low=record.low,
+                high=record.high,
+                mean=record.mean,
+                deviation=record.deviation,
+            )
         )
     lines.append(
-        f"{record.count:,} values: {record.nans:,} NaN, {record.infinities:,} infinite, "
-        f"{record.zeros:,} zero"
+        _(
+            "{count:,} values: {nans:,} NaN, {infinities:,} infinite, {zeros:,} zero",
+            count=record.count,
+            nans=record.nans,
+            infinities=record.infinities,
+            zeros=record.zeros,
+        )
     )
     most = max(record.counts, default=0)
     for low, high, count in zip(record.edges, record.edges[1:], record.counts, strict=False):

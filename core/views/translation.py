@@ -47,6 +47,7 @@ from lowerscope.core.model.snapshot import (
     TeRecord,
     TextRecord,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.recording import FunctionChanges
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.programs.te_text import te_text
@@ -119,7 +120,7 @@ class ValueNames:
         if isinstance(value, (tuple, list)):
             members = [self._text(each) for each in value[:MOST_MEMBERS]]
             if len(value) > MOST_MEMBERS:
-                members.append(f"and {len(value) - MOST_MEMBERS} more")
+                members.append(_("and {count} more", count=len(value) - MOST_MEMBERS))
             return f"[{', '.join(members)}]" if isinstance(value, list) else _tuple(members)
         if isinstance(value, dict):
             pairs = (f"{key}: {self._text(each)}" for key, each in value.items())
@@ -178,7 +179,7 @@ def _legalised(binding: Any, names: ValueNames) -> Iterator[TeRecord]:
     with builder.function("main", params=read):
         builder.begin()
         output = builder.emit_output(builder.emit(value, name_hint=binding.var.name))
-        bound, _ = builder.end_node()
+        bound, _other = builder.end_node()
         builder.finish(bound, output)
     module = builder.get()
     yield from _Records(module, builder.te_calls_of(bound), names, by_pass=True).of(bound)
@@ -320,7 +321,7 @@ def function_source(
         lines, first = inspect.getsourcelines(function)
         file = inspect.getsourcefile(function) or inspect.getfile(function)
     except (OSError, TypeError):
-        remarks = (remark, "it is not written in Python, so there is no source to show")
+        remarks = (remark, _("it is not written in Python, so there is no source to show"))
         return RuleSource(kind=kind, name=name, remark="; ".join(filter(None, remarks)))
     remarks = (remark, _made_with(function))
     return RuleSource(
@@ -377,7 +378,7 @@ def _made_with(function: Any) -> str:
         return ""
     closed = _closed_in(function).nonlocals
     values = [f"{name} = {_in_words(value)}" for name, value in closed.items() if name != "self"]
-    return f"made with {', '.join(values)}" if values else ""
+    return _("made with {values}", values=", ".join(values)) if values else ""
 
 
 def _in_words(value: Any) -> str:
@@ -400,15 +401,15 @@ def source_text(file: str, lines: Iterable[SourceLine]) -> TextRecord:
     files = list(dict.fromkeys(line.file for line in lines))
     if file not in files:
         raise LowerscopeError(
-            f"no FX node comes from {file}",
+            _("no FX node comes from {file}", file=file),
             where="source",
-            todo=f"Choose one of {listed(files)}" if files else "",
+            todo=_("Choose one of {listed}", listed=listed(files)) if files else "",
             choices=tuple(files),
         )
     # The lines as tracing read them: the file may have changed since.
     text = "".join(linecache.getlines(file)).rstrip("\n")
     if not text:
-        raise LowerscopeError(f"{file} cannot be read", where="source")
+        raise LowerscopeError(_("{file} cannot be read", file=file), where="source")
     numbers = sorted({line.line for line in lines if line.file == file})
     spans = (
         Span(entity=SourceLine(file=file, line=number).id, first=number, last=number)
@@ -505,9 +506,9 @@ def node_translation(stages: Stages, node: str) -> NodeTranslation:
     traced, lowered = stages.traced, stages.lowered
     if traced is None or lowered is None:
         raise LowerscopeError(
-            "this source builds an IRModule, so no node was translated",
+            _("this source builds an IRModule, so no node was translated"),
             where="translation",
-            todo="Show the stage relax or tensorir",
+            todo=_("Show the stage relax or tensorir"),
         )
     name = node.removeprefix("fx:").removeprefix("part:").partition("/")[0]
     found = next((each for each in traced.graph_module.graph.nodes if each.name == name), None)
@@ -526,9 +527,9 @@ def node_translation(stages: Stages, node: str) -> NodeTranslation:
 
 def _no_such_node(node: str, names: list[str]) -> LowerscopeError:
     return LowerscopeError(
-        f"there is no node {node}",
+        _("there is no node {node}", node=node),
         where="--node",
-        todo=f"There are {listed(names)}",
+        todo=_("There are {listed}", listed=listed(names)),
         choices=tuple(names),
     )
 
@@ -537,18 +538,24 @@ def _summary(known: NodeLowering, node: fx.Node, names: ValueNames) -> str:
     """Summarise the translation of a node in a sentence."""
     value = names.text(known.value)
     if node.op == "placeholder":
-        return f"An input: it stands for the argument {value} of main."
+        return _("An input: it stands for the argument {value} of main.", value=value)
     if node.op == "output":
-        return f"What main returns: {value}."
+        return _("What main returns: {value}.", value=value)
     if not known.bindings:
-        return f"It makes no code: it stands for {value}." if value else "It makes no code."
+        return (
+            _("It makes no code: it stands for {value}.", value=value)
+            if value
+            else _("It makes no code.")
+        )
     if known.strategy == "library":
         why = f", since {known.reason}" if known.reason else ""
-        return f"It runs in torch{why}."
+        return _("It runs in torch{why}.", why=why)
     if known.parts:
-        return f"No rule covers it as a whole: it was lowered in {len(known.parts)} parts."
-    made = "tensor expressions" if known.strategy == "te" else "Relax operators"
-    return f"Lowered to {made} by {known.rule}."
+        return _(
+            "No rule covers it as a whole: it was lowered in {count} parts.", count=len(known.parts)
+        )
+    made = _("tensor expressions") if known.strategy == "te" else _("Relax operators")
+    return _("Lowered to {made} by {rule}.", made=made, rule=known.rule)
 
 
 def _sources(known: NodeLowering, lowered: LoweredModel) -> Iterator[RuleSource]:
@@ -575,7 +582,7 @@ def _source(used: UsedRule) -> Iterator[RuleSource]:
     if not isinstance(used.function, LibraryFunction):
         yield function_source(used.function, used.kind, used.name)
         for inner in functions_in(used.function):
-            remark = f"called on the way of {used.name}"
+            remark = _("called on the way of {name}", name=used.name)
             yield function_source(inner, used.kind, inner.__name__, remark)
         return
     wraps = f"calls {name_of_called(used.function)}"

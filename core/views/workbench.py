@@ -45,6 +45,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
     StepError,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.function_metrics import calls_from_main
 from lowerscope.core.schedule.applying import apply, buffer_names
 from lowerscope.core.schedule.code import program, program_by_name
@@ -306,7 +307,7 @@ def rules(query: RulesQuery, pipeline: Pipeline, job: Progress) -> tuple[RuledFu
         if structure in told:
             continue
         told.add(structure)
-        job.report(f"Scheduling {name} by rule", len(found) / len(functions.by_name))
+        job.report(_("Scheduling {name} by rule", name=name), len(found) / len(functions.by_name))
         ruled = pipeline.replays.by_rule(function, stages.target)
         twins = functions.twins(name)
         by_hand = schedule_for(schedules, name, structure) is not None

@@ -72,7 +72,7 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
     assert facts["TVM"].startswith(duration_text(times["fx:relu"]))
     assert facts["TVM"].endswith("%")
     assert facts["error"].endswith("relative")
-    window.commands.action("graph-card").trigger()
+    canvas.show_card()
     rows = dict(canvas.card.text().rows)
     assert rows["time"].replace(" · ", " ") == facts["TVM"]
     assert rows["error"].endswith("relative")

@@ -171,13 +171,15 @@ _SMALL = 400
 _SETTLED_MS = 120
 _GAP = 8
 _FOOTER = 36
-"""Height of the strip below the graph, with legend and zoom control, where these fit beside each
-other."""
+"""Height of the strip below the graph, with legend and zoom control beside each other."""
 
 # Greatest share of the height for the overview, and the least width of a graph that has one beside
 # it; in a narrower pane, scroll bars show the position.
 _MINIMAP_SHARE = 0.4
 _LEAST_BESIDE_MINIMAP = 480
+
+_LEAST_WITH_SCALE = 320
+"""Least width of a graph whose zoom control says the scale."""
 
 
 class CanvasDrawing(PanningArea):
@@ -455,27 +457,24 @@ class CanvasDrawing(PanningArea):
 
     def _place_overlays(self) -> None:
         """Place the footer and the overview, outside of the viewport: they cover no node."""
+        self.zoom_control.scale.setVisible(self.width() >= _LEAST_WITH_SCALE)
         zoom, overview = self.zoom_control.sizeHint(), self.minimap.sizeHint()
-        beside = self.width() - zoom.width() - 3 * _GAP
-        is_beside = self.legend.lines(beside) <= 1
-        width = beside if is_beside else self.width() - 2 * _GAP
+        width = self.width() - zoom.width() - 3 * _GAP
         height = LEGEND_LINE * self.legend.lines(width)
-        footer = _FOOTER if is_beside else _FOOTER + height
         fits = self._minimap_fits()
         there = bool(self._index.graph.boxes)
         self.minimap.setVisible(fits)
         right = overview.width() + _GAP if fits else 0
-        self.setViewportMargins(0, self._header(), right, footer if there else 0)
+        self.setViewportMargins(0, self._header(), right, _FOOTER if there else 0)
         area = self.viewport().geometry()
         top = area.bottom() + 1
         self.empty.setGeometry(self.viewport().rect())
         self.zoom_control.setVisible(there)
         self.legend.setVisible(there and bool(self.legend.words()))
-        at = top + footer - _FOOTER + (_FOOTER - zoom.height()) // 2
+        at = top + (_FOOTER - zoom.height()) // 2
         left = area.right() + right + 1 - zoom.width() - _GAP
         self.zoom_control.setGeometry(left, at, zoom.width(), zoom.height())
-        line = top + (_FOOTER - LEGEND_LINE) // 2 if is_beside else top + _GAP // 2
-        self.legend.setGeometry(_GAP, line, width, height)
+        self.legend.setGeometry(_GAP, top + (_FOOTER - height) // 2, width, height)
         self.minimap.setGeometry(
             area.right() + 1,
             area.bottom() - overview.height() - _GAP,

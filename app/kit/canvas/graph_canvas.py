@@ -147,8 +147,8 @@ class GraphCanvas(CanvasDrawing):
 
     The wheel scrolls, and zooms at the mouse with Ctrl; dragging the background, or anything with
     the middle button or the space bar, pans; a double click on the background or F shows all of it,
-    Z the selection; ``+``, ``-`` and ``0`` zoom; the arrows follow the edges; ``/`` searches; I
-    opens the card of a node, B flags it. A chevron, a double click, Enter, the space bar, ``+`` and
+    Z the selection; ``+``, ``-`` and ``0`` zoom; the arrows follow the edges; ``/`` searches; B
+    flags a node. A chevron, a double click, Enter, the space bar, ``+`` and
     ``-`` expand a group and collapse a frame. Far out, a click on a block selects what it stands
     for, and a double click zooms there.
     """
@@ -279,7 +279,7 @@ class GraphCanvas(CanvasDrawing):
     # Expand and collapse
 
     def fold(self, name: str) -> None:
-        """Request that a group be expanded, or a frame collapsed."""
+        """Request that a group be expanded, or a frame collapsed; anything else stays."""
         if name in self._index.frames:
             self.collapse_wanted.emit(name)
         elif self.is_group(name):
@@ -329,13 +329,18 @@ class GraphCanvas(CanvasDrawing):
             else:
                 self.card.want(text, self.node_rect(name).toAlignedRect())
 
-    def show_card(self, name: str = "") -> None:
-        """Show the card of a node, by default the keyboard's, or else a selected one."""
-        name = name or self._walked or next(iter(sorted(self._selection)), "")
+    def show_card(self, name: str = "") -> bool:
+        """Show the card of a node, by default the current one; return False if there is none."""
+        name = name or self.current()
         text = self._text_of(name)
         if text is not None:
             self.reveal(name)
             self.card.show_now(text, self.node_rect(name).toAlignedRect())
+        return text is not None
+
+    def current(self) -> str:
+        """Return the node or frame of the keyboard, or else a selected one, or ``""``."""
+        return self._walked or next(iter(sorted(self._selection)), "")
 
     def _text_of(self, name: str) -> CardText | None:
         if self._index.place(name) is None or self.card_text is None:
@@ -351,8 +356,7 @@ class GraphCanvas(CanvasDrawing):
         self._describe()
 
     def _walk(self, key: int, modifiers: Qt.KeyboardModifier) -> None:
-        here = self._walked or next(iter(sorted(self._selection)), "")
-        there = self._index.beside(here, WALK[key], self._before)
+        there = self._index.beside(self.current(), WALK[key], self._before)
         if there:
             self._click(there, modifiers & Qt.KeyboardModifier.ShiftModifier)
             self.reveal(there)
@@ -469,8 +473,6 @@ class GraphCanvas(CanvasDrawing):
             (self.search.go_back if shift else self.search.go_on)()
         elif key == Qt.Key.Key_Escape and self.search.is_open() and not is_open:
             self.search.close()
-        elif key == Qt.Key.Key_I and plain and not is_open:
-            self.show_card()
         elif key == Qt.Key.Key_B and plain:
             self.flag_wanted.emit(walked)
         elif key in PLAIN and plain:

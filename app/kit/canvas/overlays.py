@@ -1,6 +1,6 @@
 """Controls beside a graph: the zoom control, the legend of colours, and the minimap."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QLinearGradient, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
@@ -16,8 +16,8 @@ from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.texts import _
 
 _LEGEND_PIXELS = 11.0
-LEGEND_LINE = 18
-"""Height of a line of the legend."""
+LEGEND_LINE, LEGEND_LINES = 18, 2
+"""Height of a line of the legend, and the greatest number of lines."""
 
 _MARK, _BETWEEN = 14.0, 12.0
 
@@ -64,7 +64,10 @@ class ZoomControl(QFrame):
 
 
 class Legend(QWidget):
-    """A coloured mark and a label for each family, strategy or range, in one or more lines."""
+    """A coloured mark and a label for each family, strategy or range, in at most two lines.
+
+    Those that do not fit are counted at the end, and named in the tool tip.
+    """
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -77,7 +80,8 @@ class Legend(QWidget):
     def set_entries(self, entries: Sequence[tuple[str, str]], colours: Colours) -> None:
         """Show these pairs of a key and a label."""
         self._entries, self._colours = tuple(entries), colours
-        self.setAccessibleName(", ".join(word for _, word in entries))
+        self.setAccessibleName(", ".join(self.words()))
+        self.setToolTip("\n".join(self.words()))
         self.setVisible(bool(entries))
         self.update()
 
@@ -87,18 +91,32 @@ class Legend(QWidget):
 
     def lines(self, width: float) -> int:
         """Return the number of lines that the labels take in a width."""
-        return 1 + max((line for line, *_ in self._places(width)), default=-1)
+        return 1 + max((line for line, *_rest in self._places(width)), default=-1)
 
-    def _places(self, width: float) -> Iterator[tuple[int, float, str, str]]:
-        """Yield the line of each entry, its left end, its key, and its label as it fits."""
+    def _places(self, width: float) -> list[tuple[int, float, str, str]]:
+        """Return the line of each entry, its left end, its key, and its label as it fits.
+
+        The last one may be the count of those that do not fit, without a key.
+        """
+        advance, places = self._metrics.horizontalAdvance, []
         line, x = 0, 0.0
         for key, word in self._entries:
-            needed = _MARK + self._metrics.horizontalAdvance(word)
+            needed = _MARK + advance(word)
             if x and x + needed > width:
                 line, x = line + 1, 0.0
             right = Qt.TextElideMode.ElideRight
-            yield line, x, key, self._metrics.elidedText(word, right, width - x - _MARK + 1)
+            fitted = self._metrics.elidedText(word, right, width - x - _MARK + 1)
+            places.append((line, x, key, fitted))
             x += needed + _BETWEEN
+        shown = sum(each[0] < LEGEND_LINES for each in places)
+        while shown < len(places):
+            line, x, _key, word = places[shown - 1]
+            more = f"+{len(places) - shown}"
+            x += _MARK + advance(word) + _BETWEEN
+            if shown == 1 or x + advance(more) <= width:
+                return [*places[:shown], (line, x, "", more)]
+            shown -= 1
+        return places
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()
@@ -109,7 +127,9 @@ class Legend(QWidget):
             middle = LEGEND_LINE * (line + 0.5)
             mark = QRectF(x, middle - 4.5, 9, 9)
             painter.setPen(Qt.PenStyle.NoPen)
-            if key == "ramp":
+            if not key:
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+            elif key == "ramp":
                 shades = QLinearGradient(mark.bottomLeft(), mark.topLeft())
                 for level in (0.0, 1.0):
                     shades.setColorAt(level, QColor(self._colours.ramp(colours, level)))
@@ -118,6 +138,8 @@ class Legend(QWidget):
                 painter.setBrush(QColor(self._colours.legend_colour(colours, key)))
             painter.drawRoundedRect(mark, 2, 2)
             painter.setPen(QColor(colours.quiet))
+            if not key:
+                x -= _MARK
             painter.drawText(QPointF(x + _MARK, middle + _LEGEND_PIXELS * 0.364), word)
 
 

@@ -821,7 +821,6 @@ _CONTROL = Qt.KeyboardModifier.ControlModifier
 KEYS = {
     (Qt.Key.Key_F, _CONTROL): "find",
     (Qt.Key.Key_G, _CONTROL): "line",
-    (Qt.Key.Key_F2, _NONE): "card",
     (Qt.Key.Key_F3, _NONE): "next",
     (Qt.Key.Key_F3, _SHIFT): "previous",
     (Qt.Key.Key_Escape, _NONE): "close",
@@ -994,11 +993,12 @@ class CodeEditor(CodeText):
         """Return whether the text with the focus handles a key before the window's menus."""
         return is_ours(event)
 
-    def show_card(self) -> None:
-        """Show the card of the name at the caret, and announce it to a screen reader."""
+    def show_card(self) -> bool:
+        """Show the card of the name at the caret, and announce it; return False without one."""
         said = self.cards.show_at_caret()
         if said:
             self.announce(said)
+        return bool(said)
 
     def repaint_lines(self) -> None:
         """Repaint the text and the gutter, since marks have changed."""

@@ -524,9 +524,8 @@ class DiffEditor(CodeEditor):
     # Qt
 
     def is_own_key(self, event: QKeyEvent) -> bool:
-        # Go to line and cards do not apply here.
-        other = event.key() in (Qt.Key.Key_G, Qt.Key.Key_F2)
-        return super().is_own_key(event) and not other
+        # Go to line does not apply here.
+        return super().is_own_key(event) and event.key() != Qt.Key.Key_G
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = KEYS.get(Qt.Key(event.key()), "")
@@ -679,7 +678,7 @@ def paint_group(painter: QPainter, area: QRectF, group: int) -> None:
 
 def fold_text(row: Row) -> str:
     """Return the text of a fold."""
-    return _("{length:,} equal lines", length=row.length)
+    return _("{length:,} unchanged lines", length=row.length)
 
 
 def row_text(rows: DiffRows, number: int) -> str:

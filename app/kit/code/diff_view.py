@@ -244,7 +244,7 @@ class DiffView(QWidget):
             (_("Next Change"), "next-change", QKeySequence("N")),
             (_("Previous Change"), "previous-change", QKeySequence("P")),
             (_("Show all lines"), "unfold-all", QKeySequence()),
-            (_("Fold Equal Lines"), "fold-all", QKeySequence()),
+            (_("Fold Unchanged Lines"), "fold-all", QKeySequence()),
         ):
             action = QAction(text, menu)
             action.setShortcut(key)

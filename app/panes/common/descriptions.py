@@ -18,14 +18,18 @@ from lowerscope.core.model.texts import _
 
 Facts = tuple[tuple[str, str], ...]
 
-RANDOM = "draws random numbers: not comparable"
+RANDOM = _("draws random numbers: not comparable")
 """Text for a node whose values are random in each run."""
 
 
 def names_of(entities: tuple[str, ...], most: int = 4) -> str:
     """Return the names of entities with commas, the first few and a count of the others."""
     names = ", ".join(name_of(entity) for entity in entities[:most])
-    return f"{names} and {len(entities) - most} more" if len(entities) > most else names
+    return (
+        _("{names} and {count} more", names=names, count=len(entities) - most)
+        if len(entities) > most
+        else names
+    )
 
 
 def find_node(snapshot: Snapshot, entity: str) -> FxNode | None:
@@ -40,7 +44,9 @@ def line_text(line: SourceLine) -> str:
 
 def origin_text(function: LibraryRecord) -> str:
     """Return the origin of a function that no file registers."""
-    return {"torch": "by Lowerscope", "tvm": "by TVM"}.get(function.origin, "not registered")
+    return {"torch": _("by Lowerscope"), "tvm": _("by TVM")}.get(
+        function.origin, _("not registered")
+    )
 
 
 def parts_text(node: FxNode) -> str:
@@ -74,5 +80,5 @@ def nothing_words(document: Document) -> tuple[str, str]:
     if document.wanted is not None:
         return _("Opening…"), _("Cancel, in the status bar, stops it.")
     if document.problems:
-        return _("Not opened"), _("Problems says why, and what to do.")
+        return _("Not opened"), _("Problems has the reason and the remedy.")
     return _("Nothing is open"), _("Open… (Ctrl+O) opens a model; so does a file dropped here.")

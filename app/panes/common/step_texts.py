@@ -9,27 +9,32 @@ from lowerscope.app.document.stepping import StepLine, Stepping
 from lowerscope.core.model.formatting import duration_text, share_text
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.texts import _, _n
 
 
 def changed_text(line: StepLine) -> str:
     """Return ``4 functions changed``, or another outcome of the step."""
-    words = {"failed": "failed", "skipped": "not reached", "off": "switched off"}
+    words = {"failed": _("failed"), "skipped": _("not reached"), "off": _("switched off")}
     if line.status in words:
         return words[line.status]
     if line.note:
         return line.note
     count = len(line.changed)
     if not count:
-        return "nothing changed"
-    return f"{line.changed[0]} changed" if count == 1 else f"{count} functions changed"
+        return _("nothing changed")
+    return _n("{function} changed", "{count} functions changed", count, function=line.changed[0])
 
 
 def left_out_text(line: StepLine) -> str:
     """Return ``⚠ leaves out f: why``, or the number of functions; empty for none."""
     count = len(line.left_out)
     if count < 2:
-        return "".join(f"⚠ leaves out {each}" for each in line.left_out)
-    return f"⚠ leaves out {count} functions: {'; '.join(line.left_out)}"
+        return "".join(_("⚠ leaves out {function}", function=each) for each in line.left_out)
+    return _(
+        "⚠ leaves out {count} functions: {functions}",
+        count=count,
+        functions="; ".join(line.left_out),
+    )
 
 
 def step_text(line: StepLine) -> str:
@@ -41,8 +46,8 @@ def step_text(line: StepLine) -> str:
     if line.error:
         words.append(line.error)
     elif len(line.changed) > 1 and not line.note:
-        more = f" and {len(line.changed) - 6} more" if len(line.changed) > 6 else ""
-        words.append(", ".join(line.changed[:6]) + more)
+        names, more = ", ".join(line.changed[:6]), len(line.changed) - 6
+        words.append(_("{names} and {count} more", names=names, count=more) if more > 0 else names)
     if line.left_out:
         words.append(left_out_text(line))
     return " · ".join(words)
@@ -61,12 +66,12 @@ def moment_text(stepping: Stepping) -> str:
     if moment is None:
         return ""
     if line is not None and line.status == "failed":
-        return f"before {line.label} {line.title}, which failed"
+        return _("before {label} {title}, which failed", label=line.label, title=line.title)
     if moment.index == 0:
         first = stepping.lines(moment.section)[0]
-        return f"before {first.label} {first.title}"
+        return _("before {step}", step=f"{first.label} {first.title}")
     last = stepping.lines(moment.section)[moment.index - 1]
-    return f"after {last.label} {last.title}"
+    return _("after {step}", step=f"{last.label} {last.title}")
 
 
 def fate_text(document: Document, stepping: Stepping) -> str:

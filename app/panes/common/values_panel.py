@@ -110,7 +110,12 @@ def value_facts(record: ValuesRecord) -> Facts:
             ("range", f"{record.low:.6g} … {record.high:.6g}"),
             ("mean", f"{record.mean:.6g}, std {record.deviation:.6g}"),
         ]
-    rare = f"{record.nans:,} NaN, {record.infinities:,} infinite, {record.zeros:,} zero"
+    rare = _(
+        "{nans:,} NaN, {infinities:,} infinite, {zeros:,} zero",
+        nans=record.nans,
+        infinities=record.infinities,
+        zeros=record.zeros,
+    )
     facts.append(("values", f"{record.count:,}: {rare}"))
     if record.first:
         more = ", …" if len(record.first) < record.count else ""

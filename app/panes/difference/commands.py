@@ -89,7 +89,7 @@ class CompareCommands(QObject):
             Command("unpin", _("&Unpin"), pins.clear, enabled=pinned),
             Command(
                 "compare-before",
-                _("Compare with what Undo goes back &to"),
+                _("Compare with the state before the last chan&ge"),
                 self._compare_before,
                 enabled=lambda: document.before is not None,
             ),

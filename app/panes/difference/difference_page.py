@@ -345,7 +345,7 @@ class CodePage(QWidget):
         if not name:
             self._watch.update()
             title = _("No TensorIR function changed")
-            hint = _("Code is compared of a TensorIR function that the step changed.")
+            hint = _("Code is compared for TensorIR functions that the step changed.")
             self._show_nothing(title, hint)
             return
         self._watch.update()

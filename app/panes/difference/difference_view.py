@@ -81,8 +81,8 @@ class DifferenceView(QWidget):
                 Segment("relax", _("Relax")),
                 Segment("tensorir", _("TensorIR")),
                 Segment("graph", _("Graph"), _("The data flow of a Relax function")),
-                Segment("llvm", _("LLVM"), _("The function compiled by itself")),
-                Segment("asm", _("Assembly"), _("The function compiled by itself")),
+                Segment("llvm", _("LLVM"), _("The function, compiled by itself")),
+                Segment("asm", _("Assembly"), _("The function, compiled by itself")),
             ),
         )
         self.columns = SegmentedSwitch(
@@ -98,7 +98,7 @@ class DifferenceView(QWidget):
             _("Compare with"), _("Pin the step, and compare it with another one")
         )
         self.sentence = SentenceBar(_("Effect of the step"))
-        self.chips = FunctionChips(_("Functions that differ"))
+        self.chips = FunctionChips(_("Changed functions"))
         self.same = push_button("", look="quiet", act=self._switch_same)
         self.figure = Label()
         self.figure.setProperty("role", "quiet")
@@ -301,7 +301,7 @@ class DifferenceView(QWidget):
         record, line = self.page.record, self._stepping.line
         if record is None:
             return "" if line is None else line.error
-        return record.sentence or _("What differs between the two sides.")
+        return record.sentence or _("Differences between the two sides.")
 
     def _show_labels(self) -> None:
         record = self.graph.record if self._shows_graph else self.page.record

@@ -104,9 +104,12 @@ class DimensionsForm(QWidget):
         if not span:
             # A word may be a mistake as well: a size that varies is confirmed by its range.
             raise LowerscopeError(
-                f"{name} is not a number",
+                _("{name} is not a number", name=name),
                 where=f"--dim {name}",
-                todo=f"Write a number in the shape, or the range of {name} here, such as 1..64",
+                todo=_(
+                    "Write a number in the shape, or the range of {name} here, such as 1..64",
+                    name=name,
+                ),
             )
         dimension = parse_dimension(f"{name}={span}")
         if not sizes:
@@ -263,7 +266,7 @@ class InputsDialog(Dialog):
         shape.setPlaceholderText("1×784")
         shape.setMinimumWidth(88)
         shape.setToolTip(
-            _("Extents with commas or ×; names are for any size of a range: batch×784")
+            _("Extents separated by commas or ×; a name stands for any size in a range: batch×784")
         )
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))
@@ -430,9 +433,9 @@ def _spec_of(row: InputRow) -> InputSpec | None:
         return InputSpec(name=row.name, file=file)
     if not shape and not row.known:
         raise LowerscopeError(
-            "it has no shape",
+            _("it has no shape"),
             where=row.name,
-            todo="Write its extents, such as 1×784, or choose a file",
+            todo=_("Write its extents, such as 1×784, or choose a file"),
         )
     text = f"{row.name}={shape or '()'}:{row.dtype.currentText()}"
     if row.low.text().strip() or row.high.text().strip():
@@ -443,5 +446,5 @@ def _spec_of(row: InputRow) -> InputSpec | None:
         what, todo = error.problem.what, error.problem.todo
         if "NAME=" in todo:
             # Its advice mentions the option of the command line.
-            todo = "Write its extents, such as 1×784, and whole numbers from and up to"
+            todo = _("Write its extents, such as 1×784, and whole numbers from and up to")
         raise LowerscopeError(what, where=row.name, todo=todo) from error

@@ -30,7 +30,7 @@ from lowerscope.app.panes.inputs.input_panel import InputPanel
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
 from lowerscope.core.model.formatting import error_text, shape_text, share_of_text, verdict_words
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 WIDTH, ANY_WIDTH = 264, 16_777_215
 """Width of the figures beside the table; for those above it, Qt's QWIDGETSIZE_MAX."""
@@ -51,7 +51,10 @@ class SetPanel(QWidget):
         self.folder = push_button(_("Folder…"), _("Pictures or .npy files, one a sample"))
         self.archive = push_button(
             _(".npz…"),
-            _("Arrays with samples first; with labels as y, the accuracy is told as well"),
+            _(
+                "Arrays with the samples in the first dimension; labels as y give the accuracy "
+                "as well"
+            ),
         )
         self.again = QPushButton(_("Run again"))
         self.stop = QPushButton(_("Cancel"))
@@ -66,13 +69,13 @@ class SetPanel(QWidget):
             (
                 Column(_("sample"), width=80),
                 Column(_("error"), numeric=True, width=66, tooltip=_("Max abs error")),
-                Column(_("class"), width=100, tooltip=_("What both sides say")),
+                Column(_("class"), width=100, tooltip=_("Results of both sides")),
                 Column(_("label"), width=82),
                 Column(_("status"), stretch=True, width=92),
             ),
         )
         self.worst.set_empty(
-            _("No set was run"),
+            _("No set has been run"),
             _("Choose a folder or an .npz; the worst samples are listed here."),
         )
         buttons = row_of(None, self.folder, self.archive, self.again, self.stop, STRETCH, spacing=6)
@@ -155,33 +158,52 @@ class SetPanel(QWidget):
 
 def summary_text(record: AgreementRecord) -> str:
     """Return a summary of the runs on a set, as lines."""
-    left = f" of {record.count}" if record.ran < record.count else ""
-    lines = [f"{record.ran}{left} samples of {Path(record.path).name}"]
+    name = Path(record.path).name
+    lines = [
+        _("{ran} of {count} samples of {name}", ran=record.ran, count=record.count, name=name)
+        if record.ran < record.count
+        else _n("{count} sample of {name}", "{count} samples of {name}", record.ran, name=name)
+    ]
     if record.compared:
         lines.append(
-            f"{_share(record.matching, record.compared)} within the tolerance; largest error "
-            f"{error_text(record.max_abs_error)}"
+            _(
+                "{share} within the tolerance; largest error {max_abs_error}",
+                share=_share(record.matching, record.compared),
+                max_abs_error=error_text(record.max_abs_error),
+            )
         )
     if record.not_finite:
         lines.append(
-            f"{_share(record.not_finite, record.matching)} within the tolerance beside values that "
-            "are not finite"
+            _(
+                "{share} within the tolerance beside values that are not finite",
+                share=_share(record.not_finite, record.matching),
+            )
         )
     if record.inconclusive:
         lines.append(
-            f"{_share(record.inconclusive, record.ran)} inconclusive: no value is finite on both "
-            "sides"
+            _(
+                "{share} inconclusive: no value is finite on both sides",
+                share=_share(record.inconclusive, record.ran),
+            )
         )
     if record.classed:
         lines.append(
-            f"{_share(record.same_class, record.classed)} the same class as {record.reference}"
+            _(
+                "{share} the same class as {reference}",
+                share=_share(record.same_class, record.classed),
+                reference=record.reference,
+            )
         )
     if record.labelled:
         lines.append(
-            f"as labelled: TVM {_share(record.tvm_correct, record.labelled)}, {record.reference} "
-            f"{_share(record.torch_correct, record.labelled)}"
+            _(
+                "as labelled: TVM {share}, {reference} {share2}",
+                share=_share(record.tvm_correct, record.labelled),
+                reference=record.reference,
+                share2=_share(record.torch_correct, record.labelled),
+            )
         )
-    lines += [f"left out: {each}" for each in record.unread[:3]]
+    lines += [_("left out: {each}", each=each) for each in record.unread[:3]]
     more = record.count - record.ran - 3
     return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
 
@@ -198,7 +220,7 @@ def _row(key: str, run: SampleRun) -> Row:
     return Row(
         key,
         (
-            Cell(run.title, bold=True, tooltip="Click: it becomes the input"),
+            Cell(run.title, bold=True, tooltip=_("Click: it becomes the input")),
             error_text(run.max_abs_error),
             Cell(classes, role="wrong" if another else "", tooltip=classes),
             Cell(run.label, role="quiet"),
@@ -227,7 +249,7 @@ class InputsPage(QWidget):
             _("One input or a set"),
             (
                 Segment("one", _("One input"), _("Draw, drop or choose its value")),
-                Segment("set", _("A set"), _("Run many, and see how far both agree")),
+                Segment("set", _("A set"), _("Run many inputs and see how well both sides agree")),
             ),
         )
         self.name = QComboBox()

@@ -13,7 +13,8 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
-from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, breakable, join_markup, markup
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 from lowerscope.app.panes.common.descriptions import Facts, find_node, tensor_of
 from lowerscope.app.panes.common.values_panel import ValuesPanel
@@ -28,7 +29,7 @@ MOST = 12
 
 _LABELS = 68
 _CHIP = 130
-_TITLE = 180
+_TITLE = 112
 _PIXELS = 12.0
 
 
@@ -52,9 +53,12 @@ class DetailsView(Pane):
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()
         self._function = ""
-        close = IconButton("close", _("Close the inspector"))
+        self.pin = IconButton("pin", _("Keep the inspector without a selection"))
+        self.pin.setCheckable(True)
+        close = IconButton("close", _("Close the inspector (I)"))
         close.clicked.connect(self.close_wanted)
-        self.add_corner(close)
+        for button in (self.pin, close):
+            self.add_corner(button)
         self.lowering = SegmentedSwitch(_("Lowering of this node"))
         self.lowering.changed.connect(self._lower)
         self.scope = Label(role="quiet", wraps=True)
@@ -72,9 +76,15 @@ class DetailsView(Pane):
         self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         buttons = QWidget()
         row_of(buttons, (self.compare, 1), (self.schedule, 1), margins=(12, 8, 12, 8), spacing=6)
-        page = QWidget()
-        column_of(page, (self._area, 1), self.values, buttons)
-        self.add_page("details", _("Selection"), page)
+        self._page = QWidget()
+        column_of(self._page, (self._area, 1), self.values, buttons)
+        self._empty = EmptyState(
+            _("Nothing is selected"),
+            _("Click a box of the graph, a line of code, or a part in the outline."),
+        )
+        either = QWidget()
+        column_of(either, (self._page, 1), (self._empty, 1))
+        self.add_page("details", _("Selection"), either)
         document.on(("selection", "snapshot"), self._show_selection)
         document.on(("recipe", "pending"), self._show_lowering)
         document.on(("run", "running"), self._show_selection)
@@ -97,7 +107,11 @@ class DetailsView(Pane):
     def _show_selection(self) -> None:
         snapshot, chosen = self._document.snapshot, self._document.selection.chosen
         self._values, self._sections = (), ()
+        self._page.setVisible(self.has_content)
+        self._empty.setVisible(not self.has_content)
         if snapshot is None or not chosen:
+            self.header.title.setText(_("Inspector"))
+            self.header.title.setToolTip("")
             self.values.show_nothing()
             self._fill()
             return
@@ -219,6 +233,7 @@ class DetailsView(Pane):
     def _value(self, fact: Fact) -> QWidget:
         if fact.entities or fact.action:
             links = MarkupLabel(wraps=True)
+            links.setMinimumWidth(1)
             links.setFont(ui_font(_PIXELS))
             links.setText(_chips(fact) if fact.entities else _link(fact))
             links.linkActivated.connect(self._follow)
@@ -232,24 +247,23 @@ class DetailsView(Pane):
             value = MarkupLabel(role=fact.role, wraps=True)
             quiet = theme.current().quiet
             value.setFont(ui_font(_PIXELS))
-            value.setText(
-                markup('{0} <span style="color:{1}">{2}</span>', fact.text, quiet, fact.note)
-            )
+            value.setMinimumWidth(1)
+            pattern = '{0} <span style="color:{1}">{2}</span>'
+            value.setText(markup(pattern, breakable(fact.text), quiet, breakable(fact.note)))
             value.setToolTip(f"{fact.text} {fact.note}")
             return value
-        text: Label
         if " " in fact.text:
-            text = Label(fact.text, role=fact.role, wraps=True)
+            text = Label(breakable(fact.text), role=fact.role, wraps=True)
+            text.setMinimumWidth(1)
         else:
             # A single name is elided, and not broken.
-            elided = ElidedLabel(role=fact.role)
-            elided.set_whole(fact.text)
-            text = elided
+            text = ElidedLabel(role=fact.role)
+            text.set_whole(fact.text)
         text.setFont(ui_font(_PIXELS))
         return text
 
     def _follow(self, link: str) -> None:
-        kind, _, entity = link.partition(" ")
+        kind, _sep, entity = link.partition(" ")
         if kind == "select":
             self._document.select((entity,))
         elif kind == "rule":
@@ -300,12 +314,13 @@ def _chips(fact: Fact) -> str:
         )
     more = len(fact.entities) - MOST
     if more > 0:
-        chips.append(f"and {more} more")
+        chips.append(_("and {more} more", more=more))
     return join_markup(" ", chips)
 
 
 def _link(fact: Fact) -> str:
     style = f"color:{theme.current().accent}; text-decoration:none"
+    text = breakable(fact.text)
     if fact.action == "rule":
-        return markup('{0} · <a href="rule" style="{1}">show</a>', fact.text, style)
-    return markup('<a href="{0}" style="{1}">{2}</a>', fact.action, style, fact.text)
+        return markup('{0} · <a href="rule" style="{1}">show</a>', text, style)
+    return markup('<a href="{0}" style="{1}">{2}</a>', fact.action, style, text)

@@ -16,7 +16,6 @@ from lowerscope.app.panes.common.descriptions import (
 from lowerscope.app.panes.common.node_figures import run_facts
 from lowerscope.core.model.formatting import (
     bytes_text,
-    counted,
     duration_text,
     error_text,
     shape_text,
@@ -30,7 +29,7 @@ from lowerscope.core.model.snapshot import (
     ParameterRecord,
     Snapshot,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 @dataclass(frozen=True)
@@ -261,7 +260,8 @@ def _library_facts(outside: LibraryRecord) -> list[Fact]:
 
 def _function_facts(function: FunctionRecord) -> list[Fact]:
     is_tensorir = function.kind == "tensorir"
-    loops, blocks = counted(function.loops, "loop"), counted(function.blocks, "block")
+    loops = _n("{count:,} loop", "{count:,} loops", function.loops)
+    blocks = _n("{count:,} block", "{count:,} blocks", function.blocks)
     return [
         Fact(_("kind"), "TensorIR" if is_tensorir else function.kind.capitalize()),
         Fact(

@@ -27,9 +27,9 @@ from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.tables.data_table import NOTE, NoteDelegate
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import nothing_words
-from lowerscope.core.model.formatting import counted, shape_text
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.snapshot import FunctionRecord, ModuleRecord, Snapshot
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 ROW_HEIGHT, SECTION_HEIGHT = 24, 32
 ENTITY = Qt.ItemDataRole.UserRole
@@ -63,7 +63,7 @@ class ModelView(Pane):
         self._either.addWidget(self.empty)
         self._either.setFocusProxy(self.tree)
         self.add_page("model", _("Outline"), self._either)
-        close = IconButton("left", _("Close the outline"))
+        close = IconButton("left", _("Close the outline (O)"))
         close.clicked.connect(self.close_wanted)
         self.add_corner(close)
         self.tree.itemClicked.connect(self._fold)
@@ -141,7 +141,7 @@ class ModelView(Pane):
         if not modules:
             return
         root = modules[0].parameters
-        note = counted(root, _("parameter")) if root else ""
+        note = _n("{count:,} parameter", "{count:,} parameters", root) if root else ""
         section = self._section(_("Modules"), note)
         parents = {"": section}
         for module in modules:
@@ -221,7 +221,11 @@ def _origin(function: FunctionRecord, nodes: Sequence[str]) -> str:
         return "Relax"
     if nodes:
         return nodes[0] if len(nodes) == 1 else f"{nodes[0]} + {len(nodes) - 1}"
-    return "library" if function.kind == "external" else counted(len(function.calls), "call")
+    return (
+        _("library")
+        if function.kind == "external"
+        else _n("{count:,} call", "{count:,} calls", len(function.calls))
+    )
 
 
 def _module_name(module: ModuleRecord) -> str:
@@ -241,7 +245,7 @@ class OutlineStrip(QAbstractButton):
         super().__init__(parent)
         self.setText(_("Outline"))
         self.setAccessibleName(_("Open the outline"))
-        self.setToolTip(_("Open the outline"))
+        self.setToolTip(_("Open the outline (O)"))
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)

@@ -63,6 +63,8 @@ class NodeCommands(QObject):
                 partial(lower, "high-level"),
                 "Alt+1",
                 enabled=selected,
+                mode_keys="1",
+                mode="explore",
             ),
             Command(
                 "selection-te",
@@ -70,6 +72,8 @@ class NodeCommands(QObject):
                 partial(lower, "te"),
                 "Alt+2",
                 enabled=selected,
+                mode_keys="2",
+                mode="explore",
             ),
             Command(
                 "selection-library",
@@ -77,6 +81,8 @@ class NodeCommands(QObject):
                 partial(lower, "library"),
                 "Alt+3",
                 enabled=selected,
+                mode_keys="3",
+                mode="explore",
             ),
             Command(
                 "selection-reset",
@@ -133,7 +139,7 @@ def importing(document: Document) -> tuple[Command, ...]:
 # --- The field that shows and changes which of TVM's importers translates ---
 
 TRANSLATOR_NAMES = {
-    "lowerscope": "Lowerscope's rules",
+    "lowerscope": _("Lowerscope's rules"),
     "tvm-fx": "TVM from_fx",
     "tvm-export": "TVM from_exported_program",
 }
@@ -154,7 +160,7 @@ class ImporterField(Field):
         self._choices.triggered.connect(self._choose)
         self.set_menu(menu)
         self.setToolTip(
-            _("TVM's own importer translates the graph, not Lowerscope's rules: as it is")
+            _("Translated by TVM's own importer, without Lowerscope's rules; shown as it is")
         )
         document.on(("recipe", "pending"), self._show_recipe)
         self._show_recipe()
@@ -164,7 +170,7 @@ class ImporterField(Field):
         self.setVisible(recipe is not None and recipe.translator != "lowerscope")
         if recipe is None:
             return
-        maker, _, name = TRANSLATOR_NAMES[recipe.translator].partition(" ")
+        maker, _sep, name = TRANSLATOR_NAMES[recipe.translator].partition(" ")
         self.set_lines([Part(maker, "quiet")], [Part(name)])
         for action in self._choices.actions():
             action.setChecked(action.data() == recipe.translator)

@@ -54,8 +54,8 @@ class FactorsField(QWidget):
         self._extent = extent
         self.fields: list[QLineEdit] = []
         self._row = row_of(None, spacing=4)
-        self.more = self._button("+", _("One factor more"))
-        self.fewer = self._button("−", _("One factor fewer"))
+        self.more = self._button("+", _("Add a factor"))
+        self.fewer = self._button("−", _("Remove a factor"))
         self.more.clicked.connect(self._add)
         self.fewer.clicked.connect(self._remove)
         self.check = Label(wraps=True)
@@ -217,7 +217,7 @@ class _Picked(Editor):
         self._several = field.kind == "loops"
         self.take = push_button(
             _("Use the selection"),
-            _("Take what is selected in the tree or in the script"),
+            _("Take the selection of the tree or the script"),
             self._take,
         )
         self.names = OrderList(field.label)
@@ -466,23 +466,31 @@ _READERS: dict[str, Callable[[str], Argument]] = {
     "value": _anything,
 }
 _WORDS = {
-    "integer": f"a whole number up to {_LARGEST}",
-    "number": "a number",
-    "integers": "whole numbers with commas between",
-    "numbers": "numbers with commas between",
+    "integer": _("a whole number up to {largest}", largest=_LARGEST),
+    "number": _("a number"),
+    "integers": _("whole numbers with commas between"),
+    "numbers": _("numbers with commas between"),
 }
 
 
 def _range(field: Field) -> str:
     if field.low is not None and field.high is not None:
-        return f"from {field.low} to {field.high}"
-    return f"at least {field.low}" if field.low is not None else f"at most {field.high}"
+        return _("from {low} to {high}", low=field.low, high=field.high)
+    return (
+        _("at least {low}", low=field.low)
+        if field.low is not None
+        else _("at most {high}", high=field.high)
+    )
 
 
 def _placeholder(field: Field) -> str:
     if field.kind == "index map":
         axes = ", ".join(field.choices) or "i, j"
-        return f"{axes} → …, such as {field.choices[0] if field.choices else 'i'} // 16"
+        return _(
+            "{axes} → …, such as {choice} // 16",
+            axes=axes,
+            choice=field.choices[0] if field.choices else "i",
+        )
     if field.kind in ("integer", "number") and (field.low, field.high) != (None, None):
         return _range(field)
     return "1, 2, …" if field.kind == "integers" else ""

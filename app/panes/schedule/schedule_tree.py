@@ -36,7 +36,7 @@ def tree_rows(record: ScheduleRecord) -> list[TreeRow]:
     """Return the loops and blocks of a function, then its buffers."""
     rows = [_node_row(each, record.tree) for each in record.tree]
     if record.buffers:
-        title = (Cell("Buffers"), Cell("bytes"), Cell("scope · role"))
+        title = (Cell(_("Buffers")), Cell(_("bytes")), Cell(_("scope · role")))
         rows.append(TreeRow(BUFFERS, title, section=True))
         rows += [_buffer_row(each) for each in record.buffers]
     return rows
@@ -51,7 +51,7 @@ def _node_row(node: LoopNode, tree: Sequence[LoopNode]) -> TreeRow:
         cells = (Cell(node.name), Cell(node.extent), kind)
         said = f"loop {node.name}, {node.extent}, {node.loop_kind}"
         return TreeRow(node.id, cells, parent, tooltip=" · ".join(_some(said, annotations)))
-    axes = "".join(kind for _, kind, _ in node.axes)
+    axes = "".join(kind for _other, kind, _other in node.axes)
     kind = Cell(" · ".join(_some("block", axes, annotations)), role="quiet")
     cells = (Cell(node.name, bold=True), Cell(""), kind)
     facts = [f"{name} {kind} {extent}" for name, kind, extent in node.axes]
@@ -122,9 +122,7 @@ class ScheduleTree(TreeTable):
         )
         self._document = document
         self._scheduling = scheduling
-        self.setToolTip(
-            _("Return goes to the primitives; S, R, P, V and U choose one by its letter")
-        )
+        self.setToolTip(_("Return goes to the primitives; S, R, P, V and U choose one"))
         self.rows_selected.connect(self._select)
         scheduling.changed.connect(self._show)
         document.on(("selection", "snapshot"), self._show_selection)

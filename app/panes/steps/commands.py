@@ -130,7 +130,9 @@ class PipelineEditing(QObject):
         except LowerscopeError as error:
             self._document.report(error.problem)
         else:
-            self._document.notify(_("Saved; --pipeline {path} takes it, too.", path=path), "info")
+            self._document.notify(
+                _("Saved; --pipeline {path} uses it on the command line.", path=path), "info"
+            )
 
     def load(self) -> None:
         """Select a file in a dialog, and load its pipeline."""
@@ -293,7 +295,7 @@ def passes(
         ),
         edit("add-pass", _("&Add a pass…"), "add_pass", shortcut="Ctrl+P", line=True),
         edit("step-options", _("&Options of the step…"), "edit_options", shortcut="Ctrl+Shift+O"),
-        edit("switch-step", _("S&witch the step off or on"), "switch"),
+        edit("switch-step", _("S&witch the step on or off"), "switch"),
         edit("duplicate-step", _("Duplicate the step"), "duplicate", shortcut="Ctrl+Shift+U"),
         edit("break-pass", _("Stop at this pass when playing"), "toggle_break"),
         edit("delete-step", _("&Delete the step"), "remove"),

@@ -7,17 +7,18 @@ import math
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue
 from lowerscope.core.model.snapshot import PassOption
+from lowerscope.core.model.texts import _
 
 LARGEST = 2**63 - 1
 """Largest integer that TVM accepts."""
 
 WORDS = {
-    "bool": "true or false",
-    "int": "a whole number, such as 2",
-    "float": "a number, such as 0.5",
+    "bool": _("true or false"),
+    "int": _("a whole number, such as 2"),
+    "float": _("a number, such as 0.5"),
     "text": "a text",
-    "names": "names with commas between them, such as main, other",
-    "pairs": "pairs with commas between them, such as n=4, m=8",
+    "names": _("names with commas between them, such as main, other"),
+    "pairs": _("pairs with commas between them, such as n=4, m=8"),
 }
 """Description of a value of each kind, for the user."""
 
@@ -33,12 +34,13 @@ def option_value(option: PassOption, text: str) -> OptionValue:
         return None
     value = _read(option.kind, text)
     if value is None or (option.choices and text not in option.choices):
-        wanted = " or ".join(option.choices) if option.choices else WORDS[option.kind]
-        more = ", or null" if option.nullable else ""
+        wanted = _(" or ").join(option.choices) if option.choices else WORDS[option.kind]
         raise LowerscopeError(
-            f"“{text}” is no value of {option.name}",
+            _("“{text}” is no value of {name}", text=text, name=option.name),
             where=option.name,
-            todo=f"Give {wanted}{more}",
+            todo=_("Give {value}, or null", value=wanted)
+            if option.nullable
+            else _("Give {value}", value=wanted),
         )
     return value
 

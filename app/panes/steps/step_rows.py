@@ -11,6 +11,7 @@ from lowerscope.app.panes.common.step_texts import changed_text, left_out_text, 
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.recipe import OptionValue, Step
+from lowerscope.core.model.texts import _
 
 _SECTIONS: Mapping[str, Section] = {
     "step": "passes",
@@ -35,7 +36,7 @@ def section_key(section: Section) -> str:
 
 def section_of(key: str) -> Section | None:
     """Return the section of a header's key; ``None`` for another row."""
-    head, _, name = key.partition(":")
+    head, _sep, name = key.partition(":")
     return _SECTIONS[name] if head == "section" else None
 
 
@@ -264,7 +265,7 @@ def _waiting_row(step: Step, place: int, root: str) -> StepRow:
         f"step:{place}",
         str(place + 1),
         step.name,
-        facts=(("…" if step.on else "switched off", ""),),
+        facts=(("…" if step.on else _("switched off"), ""),),
         note=options_text(step.options),
         parent=root,
         on=step.on,

@@ -34,7 +34,7 @@ START_SECONDS = 12.0
 FUNCTION_SECONDS = 3.0
 """Time per function before its first candidate."""
 
-MEASURE_ANEW = "tune again with “Measure anew what the database has already”"
+MEASURE_ANEW = _("tune again with “Measure anew what the database has already”")
 
 TRIAL_SECONDS = 0.8
 """Time per candidate if none was measured yet; most of it is compilation."""
@@ -55,7 +55,7 @@ def tuned_row(function: TunedFunction) -> Row:
     name = function.name + (f"  +{len(function.twins)}" if function.twins else "")
     note = function.note
     if function.from_database and not note:
-        note = "the best stood in the database"
+        note = _("the best stood in the database")
     planned = max(function.planned, function.trials)
     unsure = disturbed_times(function, "best", "torch")
     ratio, slower = "", False
@@ -95,12 +95,14 @@ def points_of(function: TunedFunction) -> list[CurvePoint]:
     before = function.unscheduled
     points = []
     if not function.points and function.best is not None:
-        known = "from the database" if function.from_database else "as it was"
+        known = _("from the database") if function.from_database else _("as it was")
         points.append(CurvePoint(0, function.best, known))
     for each in function.points:
         parts = [seconds_text(each.seconds_spent)]
         if before and not disturbed_times(function, "best", "unscheduled"):
-            parts.append(f"{ratio_text(before / each.best)} as fast as unscheduled")
+            parts.append(
+                _("{before} as fast as unscheduled", before=ratio_text(before / each.best))
+            )
         points.append(CurvePoint(each.trials, each.best, " · ".join(parts)))
     return points
 
@@ -113,7 +115,9 @@ def summary(tuning: Tuning) -> str:
     noun = "trial" if state.trials_total == 1 else "trials"
     parts = [f"{state.trials_done:,} of {state.trials_total:,} {noun}"]
     if tuning.phase in ("tuning", "pausing", "paused") and state.seconds_left is not None:
-        parts.append(f"about {seconds_text(round(state.seconds_left))} left")
+        parts.append(
+            _("about {seconds_left} left", seconds_left=seconds_text(round(state.seconds_left)))
+        )
     parts.append(f"{seconds_text(round(state.seconds_spent))} spent")
     failed = sum(each.failed for each in state.functions)
     if failed:
@@ -143,15 +147,15 @@ class TunePage(QWidget):
         self.tune = QPushButton(_("Tune…"))
         self.tune.setToolTip(_("Choose the functions and the number of trials"))
         self.pause = QPushButton(_("Pause"))
-        self.pause.setToolTip(_("Measure no more candidates until it is resumed"))
+        self.pause.setToolTip(_("Stop measuring candidates until you resume"))
         self.stop = QPushButton(_("Stop"))
-        self.stop.setToolTip(_("End it; what was found is kept"))
+        self.stop.setToolTip(_("End the tuning; the results are kept"))
         self.more = QPushButton(_("Go on"))
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "quiet")
         self.in_model = QCheckBox(_("Apply to the model"))
         self.in_model.setToolTip(
-            _("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+            _("Add the step ApplySchedules at the end of the pipeline, so that Run uses it")
         )
         self.progress = ProgressLine()
         self.table = Table(
@@ -164,16 +168,16 @@ class TunePage(QWidget):
                     _("failed"),
                     numeric=True,
                     width=50,
-                    tooltip=_("Refused, crashed, too slow, or computed something else"),
+                    tooltip=_("Rejected, crashed, too slow, or computed something else"),
                 ),
                 Column(
                     _("best"),
                     numeric=True,
                     width=68,
-                    tooltip=_("One call of the best that was found"),
+                    tooltip=_("One call with the best schedule found"),
                 ),
                 Column(
-                    _("by torch"),
+                    _("vs. torch"),
                     numeric=True,
                     width=64,
                     tooltip=_("The best by torch's time: below 1, TVM is faster"),
@@ -286,12 +290,12 @@ class TunePage(QWidget):
     def _nothing(self) -> tuple[str, str]:
         """Return the hint of the empty table."""
         if self._tuning.under_way:
-            return _("Tuning…"), _("The functions come first; Stop ends it.")
+            return _("Tuning…"), _("The functions are read first; Stop ends it.")
         return (
             _("Nothing tuned yet"),
             _(
-                "Tune… tries many schedules of a function on this machine, and keeps the fastest "
-                "that computes the same. It takes a minute or more."
+                "Tune… tries many schedules of a function on this machine and keeps the "
+                "fastest that computes the same. It takes a minute or more."
             ),
         )
 

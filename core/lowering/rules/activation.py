@@ -23,6 +23,7 @@ from lowerscope.core.lowering.values import (
     scalar,
     shape_of,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -61,7 +62,7 @@ def aten_elu(
     b: NodeBuilder, input: Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1
 ) -> Value:
     if input_scale != 1:
-        raise Refused("it has an input_scale")
+        raise Refused(_("it has an input_scale"))
     value = elu(b, input, alpha)
     return value if scale == 1 else mul(b, value, scale)
 
@@ -135,7 +136,7 @@ def rrelu(
     inplace: bool = False,
 ) -> Value:
     if training:
-        raise Refused("it is in training mode")
+        raise Refused(_("it is in training mode"))
     return leaky_relu(b, input, (lower + upper) / 2)
 
 

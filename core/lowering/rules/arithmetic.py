@@ -28,6 +28,7 @@ from lowerscope.core.lowering.values import (
     is_tensor,
     scalar,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -138,7 +139,7 @@ def pow(b: NodeBuilder, input: Value, exponent: Value) -> Value:
     if not is_tensor(exponent) and exponent in (1, 2, 3) and is_tensor(input):
         base = cast(b, input, dtype)
         result = base
-        for _ in range(int(exponent) - 1):
+        for _turn in range(int(exponent) - 1):
             result = b.emit(op.multiply(result, base))
         return result
     wide = is_float(dtype) and dtype not in HALF
@@ -281,7 +282,7 @@ def _scaled_sum(b: NodeBuilder, input: Value, other: Value, alpha: Any) -> Value
     """Return ``input + alpha * other``, rounded once."""
     dtype = common_dtype(input, other)
     if dtype == "bool":
-        raise Refused("it scales bools")
+        raise Refused(_("it scales bools"))
     wide = "float32" if dtype in HALF else dtype
     product = b.emit(op.multiply(cast(b, other, wide), scalar(alpha, wide)))
     return cast(b, b.emit(op.add(cast(b, input, wide), product)), dtype)
@@ -312,10 +313,10 @@ def _but_for_nan(b: NodeBuilder, first: Value, second: Value, value: Value) -> V
 
 def _integer_power(b: NodeBuilder, base: Value, exponent: Value) -> Value:
     if is_tensor(exponent) or exponent < 0:
-        raise Refused("it is a power of integers whose exponent is a tensor or negative")
+        raise Refused(_("it is a power of integers whose exponent is a tensor or negative"))
     if exponent == 0:
         return b.emit(op.ones_like(base))
     result = base
-    for _ in range(exponent - 1):
+    for _turn in range(exponent - 1):
         result = b.emit(op.multiply(result, base))
     return result

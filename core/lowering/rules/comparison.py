@@ -25,6 +25,7 @@ from lowerscope.core.lowering.values import (
     scalar,
     shape_of,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -111,7 +112,7 @@ def isin(
     invert: bool = False,
 ) -> Value:
     if not is_tensor(elements) or not is_tensor(test_elements):
-        raise Refused("it is given a number")
+        raise Refused(_("it is given a number"))
     first, second = to_common_dtype(b, elements, test_elements)
     column = b.emit(op.expand_dims(first, rank_of(first)))
     same = b.emit(op.equal(column, b.emit(op.reshape(second, (-1,)))))
@@ -123,7 +124,7 @@ def isin(
 @exact(torch.where, aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf)
 def where(b: NodeBuilder, condition: Value, input: Value = None, other: Value = None) -> Value:
     if input is None or other is None:
-        raise Refused("with one argument its shape depends on the data")
+        raise Refused(_("with one argument its shape depends on the data"))
     first, second = to_common_dtype(b, input, other)
     return b.emit(op.where(truth(b, condition), first, second))
 
@@ -236,13 +237,13 @@ def quantile(
     interpolation: str = "linear",
 ) -> Value:
     if is_tensor(q) or interpolation != "linear" or (dim is None and keepdim):
-        raise Refused("its quantile is a tensor, or none between two neighbours of one axis")
+        raise Refused(_("its quantile is a tensor, or none between two neighbours of one axis"))
     value = b.emit(op.reshape(input, (-1,))) if dim is None else input
     axis = axis_of(0 if dim is None else dim, rank_of(value))
     # As in torch, in the dtype of the values.
     place = torch.tensor(q, dtype=getattr(torch, dtype_of(value))) * (shape_of(value)[axis] - 1)
     below, above = math.floor(place), math.ceil(place)
-    ordered, _ = sort(b, value, axis)
+    ordered, _other = sort(b, value, axis)
     low, high = (
         b.emit(op.strided_slice(ordered, [axis], [each], [each + 1])) for each in (below, above)
     )
@@ -264,7 +265,7 @@ def searchsorted(
     sorter: Value = None,
 ) -> Value:
     if not is_tensor(input) or sorter is not None:
-        raise Refused("it is given a number, or an order to read the sequence in")
+        raise Refused(_("it is given a number, or an order to read the sequence in"))
     sequence, values = to_common_dtype(b, sorted_sequence, input)
     if rank_of(sequence) > 1:
         sequence = b.emit(op.expand_dims(sequence, rank_of(sequence) - 1))

@@ -15,6 +15,7 @@ from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add
 from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -162,7 +163,7 @@ def conv_transpose(
         arguments = (stride, padding, output_padding, groups, dilation)
         return b.emit(op.squeeze(conv_transpose(b, value, weight, bias, *arguments), [0]))
     if dimensions == 3 and any(each != 1 for each in _each(dilation, 3)):
-        raise Refused("it is a dilated transposed convolution in three dimensions")
+        raise Refused(_("it is a dilated transposed convolution in three dimensions"))
     value = b.emit(
         _TRANSPOSED[dimensions](
             input,
@@ -213,7 +214,7 @@ def conv_transpose_module(
     b: NodeBuilder, module: Any, input: Value, output_size: Any = None
 ) -> Value:
     if output_size is not None:
-        raise Refused("it is given an output_size")
+        raise Refused(_("it is given an output_size"))
     return conv_transpose(
         b,
         input,

@@ -23,6 +23,7 @@ from lowerscope.core.lowering.values import (
     scalar,
     shape_of,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -89,7 +90,7 @@ def arange(
     first, last, stride = _bounds(bounds, named, step)
     if any(map(is_size, (first, last, stride))):
         if any(isinstance(each, float) for each in (first, last, stride)):
-            raise Refused("it counts in fractions up to a size")
+            raise Refused(_("it counts in fractions up to a size"))
         return cast(
             b, b.emit(op.arange(first, last, stride, "int64")), _named(dtype or torch.int64)
         )
@@ -104,7 +105,7 @@ def arange(
 def _of_numbers(function: Callable[..., torch.Tensor]) -> Callable[..., Value]:
     def constant(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
         if any(is_tensor(each) for each in (*args, *kwargs.values())):
-            raise Refused("it is given a tensor")
+            raise Refused(_("it is given a tensor"))
         return b.constant(function(*args, **kwargs))
 
     return constant
@@ -167,7 +168,7 @@ def to(
 @exact("type")
 def type_(b: NodeBuilder, input: Value, dtype: Any = None, non_blocking: bool = False) -> Value:
     if not isinstance(dtype, torch.dtype):
-        raise Refused("it is not given a torch.dtype")
+        raise Refused(_("it is not given a torch.dtype"))
     return convert(b, input, dtype)
 
 

@@ -21,6 +21,7 @@ from lowerscope.core.lowering.values import (
     scalar,
     torch_dtype,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -121,7 +122,7 @@ def _on_floats(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
 def _on_all(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
     def lower(b: NodeBuilder, input: Value) -> Value:
         if dtype_of(input) == "bool":
-            raise Refused("its operand is bool")
+            raise Refused(_("its operand is bool"))
         return b.emit(relax_operator(input))
 
     return lower
@@ -142,7 +143,7 @@ def round(b: NodeBuilder, input: Value, *, decimals: int = 0) -> Value:
     if not is_float(dtype_of(input)):
         return input
     if decimals:
-        raise Refused("it rounds to decimals")
+        raise Refused(_("it rounds to decimals"))
     return b.emit(op.round(input))
 
 

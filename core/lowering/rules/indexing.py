@@ -29,6 +29,7 @@ from lowerscope.core.lowering.values import (
     shape_of,
     simplified,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -106,7 +107,7 @@ def take_along_dim(b: NodeBuilder, input: Value, indices: Value, dim: int | None
         for each, (own, wanted) in enumerate(zip(shape_of(input), shape_of(indices), strict=True))
         if each != axis
     ):
-        raise Refused("its input and its indices broadcast")
+        raise Refused(_("its input and its indices broadcast"))
     return gather(b, input, dim, counted_from_front(b, indices, shape_of(input)[axis]))
 
 
@@ -140,7 +141,7 @@ def embedding(
     sparse: bool = False,
 ) -> Value:
     if max_norm is not None:
-        raise Refused("it has a max_norm, which changes the weight")
+        raise Refused(_("it has a max_norm, which changes the weight"))
     return b.emit(op.take(weight, input, 0, mode="clip"))
 
 
@@ -163,7 +164,7 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> Value:
     if rank_of(input) != 2 or padding_idx is not None:
-        raise Refused("its bags are of different sizes")
+        raise Refused(_("its bags are of different sizes"))
     rows = embedding(b, input, weight, max_norm=max_norm)
     if per_sample_weights is not None:
         rows = mul(b, rows, reshape_to(b, per_sample_weights, [*shape_of(input), 1]))
@@ -173,7 +174,7 @@ def embedding_bag(
 @exact(F.one_hot, aten.one_hot.default)
 def one_hot(b: NodeBuilder, input: Value, num_classes: int = -1) -> Value:
     if num_classes < 1:
-        raise Refused("without num_classes its shape depends on the data")
+        raise Refused(_("without num_classes its shape depends on the data"))
     on, off = relax.prim_value(1), relax.prim_value(0)
     value = b.emit(op.one_hot(input, on, off, num_classes))
     return value if dtype_of(value) == "int64" else b.emit(op.astype(value, "int64"))
@@ -233,7 +234,7 @@ def _with_whole_axes(index: tuple[Any, ...], rank: int) -> list[Any]:
     entries = [*index[:place], *whole, *index[place + 1 :]]
     for each in entries:
         if isinstance(each, bool) or (is_tensor(each) and dtype_of(each) == "bool"):
-            raise Refused("it is indexed by a mask, so its shape depends on the data")
+            raise Refused(_("it is indexed by a mask, so its shape depends on the data"))
     return entries
 
 
@@ -261,7 +262,7 @@ def _bounds(b: NodeBuilder, bounds: slice, extent: Any) -> tuple[Any, Any, int]:
         start, stop, step = bounds.indices(extent)
         return start, max(start, stop), step
     if not isinstance(bounds.step, int | None) or (bounds.step or 1) < 1:
-        raise Refused("its step is not a number above 0")
+        raise Refused(_("its step is not a number above 0"))
     start = _inside(b, 0 if bounds.start is None else bounds.start, extent)
     stop = _inside(b, extent if bounds.stop is None else bounds.stop, extent)
     ahead = b.dimensions.compute(max, (start, stop))

@@ -26,6 +26,7 @@ from lowerscope.core.lowering.values import (
     scalar,
     shape_of,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -33,7 +34,7 @@ aten = torch.ops.aten
 @rule(F.linear, aten.linear.default, nn.Linear)
 def linear(b: NodeBuilder, input: Value, weight: Value, bias: Value = None) -> Value:
     if rank_of(weight) != 2:
-        raise Refused("its weight is not a matrix")
+        raise Refused(_("its weight is not a matrix"))
     if not b.te:
         product = b.emit(op.matmul(input, b.emit(op.permute_dims(weight))))
         return product if bias is None else b.emit(op.add(product, bias))
@@ -68,7 +69,7 @@ def bilinear(
 )
 def matmul(b: NodeBuilder, input: Value, other: Value) -> Value:
     if not is_float(dtype_of(input)) and dtype_of(input) == "bool":
-        raise Refused("its operands are bool")
+        raise Refused(_("its operands are bool"))
     if b.te and rank_of(input) == 2 and rank_of(other) == 2:
         return b.emit_te(te_matmul, input, other)
     return b.emit(op.matmul(input, other))
@@ -147,7 +148,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Value:
     if dropout_p:
-        raise Refused("it drops out")
+        raise Refused(_("it drops out"))
     if enable_gqa:
         groups = shape_of(query)[-3] // shape_of(key)[-3]
         axis = rank_of(key) - 3

@@ -18,6 +18,7 @@ from lowerscope.core.lowering.rules.indexing import gather
 from lowerscope.core.lowering.rules.reduction import mean, sum
 from lowerscope.core.lowering.rules.shape import unsqueeze
 from lowerscope.core.lowering.values import Value, dtype_of, is_float, rank_of, scalar, shape_of
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -83,7 +84,7 @@ def huber_loss(
     weight: Value = None,
 ) -> Value:
     if weight is not None:
-        raise Refused("it has weights")
+        raise Refused(_("it has weights"))
     loss = smooth_l1_loss(b, input, target, reduction=reduction, beta=delta)
     return mul(b, loss, delta)
 
@@ -202,12 +203,12 @@ def cross_entropy(
         if not label_smoothing:
             return loss
         if weight is not None:
-            raise Refused("it smooths its labels, and has weights")
+            raise Refused(_("it smooths its labels, and has weights"))
         even = _even_loss(b, scores, target, axis, ignore_index, reduction)
         share = label_smoothing / classes
         return add(b, mul(b, loss, 1 - label_smoothing), mul(b, even, share))
     if weight is not None:
-        raise Refused("it has weights for targets that are probabilities")
+        raise Refused(_("it has weights for targets that are probabilities"))
     if label_smoothing:
         target = add(b, mul(b, target, 1 - label_smoothing), label_smoothing / classes)
     loss = b.emit(op.negative(sum(b, mul(b, scores, target), axis)))
@@ -274,4 +275,4 @@ def _reduced(b: NodeBuilder, loss: Value, reduction: Any) -> Value:
 
 def _refuse_old(size_average: Any, reduce: Any) -> None:
     if size_average is not None or reduce is not None:
-        raise Refused("it uses size_average or reduce, which torch has given up")
+        raise Refused(_("it uses size_average or reduce, which torch has given up"))

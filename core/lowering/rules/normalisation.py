@@ -15,10 +15,11 @@ from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
-_TRAINING = "it is in training mode"
+_TRAINING = _("it is in training mode")
 
 
 @rule(F.batch_norm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, rounds_as_input=True)
@@ -85,7 +86,7 @@ def aten_batch_norm(
     eps: float,
 ) -> Value:
     value = batch_norm(b, input, running_mean, running_var, weight, bias, eps=eps)
-    return value, *[Missing("it belongs to training")] * 2
+    return value, *[Missing(_("it belongs to training"))] * 2
 
 
 @rule(aten._native_batch_norm_legit.no_stats, name="batch_norm", rounds_as_input=True)
@@ -99,7 +100,7 @@ def aten_batch_norm_of_batch(
     eps: float,
 ) -> Value:
     value = batch_norm(b, input, None, None, weight, bias, eps=eps)
-    return value, *[Missing("it belongs to training")] * 2
+    return value, *[Missing(_("it belongs to training"))] * 2
 
 
 @rule(F.layer_norm, torch.layer_norm, aten.layer_norm.default, nn.LayerNorm, rounds_as_input=True)
@@ -133,7 +134,7 @@ def aten_layer_norm(
     eps: float,
 ) -> Value:
     value = layer_norm(b, input, normalized_shape, weight, bias, eps)
-    return value, *[Missing("it belongs to training")] * 2
+    return value, *[Missing(_("it belongs to training"))] * 2
 
 
 @rule(F.rms_norm, torch.rms_norm, aten.rms_norm.default, nn.RMSNorm, rounds_as_input=True)
@@ -183,7 +184,7 @@ def aten_group_norm(
     eps: float,
 ) -> Value:
     value = group_norm(b, input, group, weight, bias, eps)
-    return value, *[Missing("it belongs to training")] * 2
+    return value, *[Missing(_("it belongs to training"))] * 2
 
 
 @rule(F.instance_norm, rounds_as_input=True)
@@ -224,7 +225,7 @@ def instance_norm_in_torchs_order(
 @rule(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d, name="instance_norm")
 def instance_norm_module(b: NodeBuilder, module: Any, input: Value) -> Value:
     if rank_of(input) != {nn.InstanceNorm1d: 3, nn.InstanceNorm2d: 4}.get(type(module), 5):
-        raise Refused("its input has no batch axis")
+        raise Refused(_("its input has no batch axis"))
     return instance_norm(
         b,
         input,
@@ -287,7 +288,7 @@ def aten_dropout(b: NodeBuilder, input: Value, p: float, train: bool) -> Value:
 
 @exact(aten.native_dropout.default, name="dropout")
 def aten_native_dropout(b: NodeBuilder, input: Value, p: float, train: bool | None) -> Value:
-    return dropout(b, input, p, bool(train)), Missing("it belongs to training")
+    return dropout(b, input, p, bool(train)), Missing(_("it belongs to training"))
 
 
 @exact(

@@ -28,6 +28,7 @@ from lowerscope.core.lowering.values import (
     scalar,
     shape_of,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -81,7 +82,7 @@ def var(
     count = math.prod(shape_of(input)[axis] for axis in axes)
     subtract = int(unbiased) if correction is None else correction
     if count <= subtract:
-        raise Refused("it has too few elements for its correction")
+        raise Refused(_("it has too few elements for its correction"))
     centred = sub(b, input, b.emit(op.mean(input, axes, keepdims=True)))
     total = b.emit(op.sum(b.emit(op.square(centred)), axes, keepdims=keepdim))
     return mul(b, total, 1 / (count - subtract))
@@ -242,7 +243,7 @@ def norm(
     dtype: Any = None,
 ) -> Value:
     if isinstance(p, str) and p != "fro":
-        raise Refused(f"it is the {p} norm")
+        raise Refused(_("it is the {p} norm", p=p))
     return vector_norm(b, input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype)
 
 
@@ -257,7 +258,7 @@ def linalg_norm(
     dtype: Any = None,
 ) -> Value:
     if ord is not None and not isinstance(dim, int):
-        raise Refused("it is a norm of matrices")
+        raise Refused(_("it is a norm of matrices"))
     return vector_norm(b, input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
@@ -272,7 +273,7 @@ def matrix_norm(
     dtype: Any = None,
 ) -> Value:
     if ord != "fro":
-        raise Refused(f"it is the {ord} norm of a matrix")
+        raise Refused(_("it is the {ord} norm of a matrix", ord=ord))
     return vector_norm(b, input, 2, dim, keepdim, dtype=dtype)
 
 

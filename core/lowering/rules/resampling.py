@@ -17,6 +17,7 @@ from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import mul
 from lowerscope.core.lowering.rules.shape import permute_to
 from lowerscope.core.lowering.values import Value, rank_of, shape_of
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -85,12 +86,12 @@ def _avg_pool(
     widths = _each(padding, dimensions)
     if divisor_override is not None:
         if ceil_mode:
-            raise Refused("it has a divisor_override and rounds up")
+            raise Refused(_("it has a divisor_override and rounds up"))
         plain = (kernel_size, stride, padding, False, True)
         mean = _avg_pool(b, dimensions, input, *plain)
         return mul(b, mean, math.prod(kernel) / divisor_override)
     if ceil_mode and count_include_pad and not _divides(input, kernel, strides, widths):
-        raise Refused("with ceil_mode TVM divides the last windows by another count than torch")
+        raise Refused(_("with ceil_mode TVM divides the last windows by another count than torch"))
 
     def pool(value: Value) -> Value:
         if b.te and dimensions == 2:
@@ -140,12 +141,12 @@ def _adaptive_max_pool(
     return_indices: bool = False,
 ) -> Value:
     if return_indices:
-        raise Refused("TVM has no indices of a pooling")
+        raise Refused(_("TVM has no indices of a pooling"))
     extents = shape_of(input)[-dimensions:]
     sizes = _each(output_size, dimensions)
     sizes = [own if size is None else size for own, size in zip(extents, sizes, strict=True)]
     if any(own % size for own, size in zip(extents, sizes, strict=True)):
-        raise Refused("its output size does not divide the input's")
+        raise Refused(_("its output size does not divide the input's"))
     kernel = [own // size for own, size in zip(extents, sizes, strict=True)]
     return _max_pool(b, dimensions, input, kernel)
 
@@ -189,11 +190,11 @@ def _enter_max(dimensions: int) -> None:
         return_indices: bool = False,
     ) -> Value:
         if return_indices:
-            raise Refused("TVM has no indices of a pooling")
+            raise Refused(_("TVM has no indices of a pooling"))
         return _max_pool(b, dimensions, input, kernel_size, stride, padding, dilation, ceil_mode)
 
     def lower_with_indices(b: NodeBuilder, input: Value, *args: Any) -> Value:
-        return lower(b, input, *args), Missing("TVM has no indices of a pooling")
+        return lower(b, input, *args), Missing(_("TVM has no indices of a pooling"))
 
     # F.max_pool2d dispatches to one of two functions, and either may be traced.
     functions = {getattr(F, name), getattr(torch, name), getattr(F, f"_{name}")}
@@ -242,7 +243,7 @@ def _enter_adaptive(dimensions: int) -> None:
     rule(*keys, name=name)(average)
 
     def maximum_with_indices(b: NodeBuilder, input: Value, output_size: Extents) -> Value:
-        return maximum(b, input, output_size), Missing("TVM has no indices of a pooling")
+        return maximum(b, input, output_size), Missing(_("TVM has no indices of a pooling"))
 
     name = f"adaptive_max_pool{dimensions}d"
     functions = {getattr(F, name), getattr(F, f"_{name}")}
@@ -278,15 +279,15 @@ def interpolate(
     antialias: bool = False,
 ) -> Value:
     if antialias:
-        raise Refused("TVM has no antialiased resampling")
+        raise Refused(_("TVM has no antialiased resampling"))
     extents = shape_of(input)[2:]
     sizes = _sizes(extents, size, scale_factor, bool(recompute_scale_factor))
     if align_corners and (len(extents) == 1 or 1 in sizes):
-        raise Refused("TVM divides by zero where corners are aligned on an axis of 1")
+        raise Refused(_("TVM divides by zero where corners are aligned on an axis of 1"))
     if mode == "area":
         return adaptive_avg_pool(b, len(extents), input, sizes)
     if mode not in _METHODS:
-        raise Refused(f"its mode is {mode}")
+        raise Refused(_("its mode is {mode}", mode=mode))
     if mode == "nearest":
         coordinates, rounding = "asymmetric", "floor"
     elif mode == "nearest-exact":
@@ -332,7 +333,7 @@ def grid_sample(
     align_corners: bool | None = None,
 ) -> Value:
     if rank_of(input) != 4 or mode not in _SAMPLES:
-        raise Refused(f"it samples a volume, or its mode is {mode}")
+        raise Refused(_("it samples a volume, or its mode is {mode}", mode=mode))
     # TVM expects separate coordinate planes, despite its documentation.
     apart = permute_to(b, grid, [0, 3, 1, 2])
     corners = bool(align_corners)
@@ -344,7 +345,7 @@ def aten_grid_sample(
     b: NodeBuilder, input: Value, grid: Value, mode: int, padding_mode: int, align_corners: bool
 ) -> Value:
     if mode >= len(_SAMPLES):
-        raise Refused("its mode is bicubic")
+        raise Refused(_("its mode is bicubic"))
     named = (_SAMPLES[mode], _OUTSIDE[padding_mode])
     return grid_sample(b, input, grid, *named, align_corners)
 
@@ -389,5 +390,5 @@ def _sizes(extents: Sequence[int], size: Any, scale_factor: Any, recompute: bool
     sizes = [int(extent * factor) for extent, factor in zip(extents, factors, strict=True)]
     for extent, factor, result in zip(extents, factors, sizes, strict=True):
         if extent * factor != result and not recompute:
-            raise Refused("its scale factor gives no whole size, and TVM steps by the sizes")
+            raise Refused(_("its scale factor gives no whole size, and TVM steps by the sizes"))
     return sizes

@@ -25,6 +25,7 @@ from lowerscope.core.lowering.values import (
     simplified,
     size_of,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 
@@ -74,7 +75,7 @@ def reshape(
 ) -> Value:
     shape = size if shape is None else shape
     if sizes and isinstance(sizes[0], torch.dtype):
-        raise Refused("it reads the bits as another dtype")
+        raise Refused(_("it reads the bits as another dtype"))
     return reshape_to(b, input, flat(sizes) if shape is None else flat([shape]))
 
 
@@ -115,7 +116,7 @@ def unflatten(b: NodeBuilder, input: Value, dim: int, sizes: Sequence[int]) -> V
 @exact(nn.Unflatten)
 def unflatten_module(b: NodeBuilder, module: nn.Unflatten, input: Value) -> Value:
     if not isinstance(module.dim, int):
-        raise Refused("it names its axes")
+        raise Refused(_("it names its axes"))
     return unflatten(b, input, module.dim, list(module.unflattened_size))
 
 
@@ -205,7 +206,7 @@ def repeat_interleave(
     b: NodeBuilder, input: Value, repeats: Any, dim: int | None = None, output_size: Any = None
 ) -> Value:
     if is_tensor(repeats):
-        raise Refused("its repeats are a tensor")
+        raise Refused(_("its repeats are a tensor"))
     value = flatten(b, input) if dim is None else input
     return b.emit(op.repeat(value, repeats, axis_of(dim or 0, rank_of(value))))
 
@@ -305,7 +306,7 @@ def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
         case "data" | "real":
             return input
         case _:
-            raise Refused(f"a tensor's attribute {name} is not covered")
+            raise Refused(_("a tensor's attribute {name} is not covered", name=name))
 
 
 @exact(

@@ -28,6 +28,7 @@ from lowerscope.core.lowering.values import (
     shape_of,
     torch_dtype,
 )
+from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
 _functions: Any = torch._VF
@@ -35,7 +36,7 @@ _functions: Any = torch._VF
 
 def cut(b: NodeBuilder, value: Value, axis: int, first: int, last: int) -> Value:
     """Return the elements of `axis` from `first` to `last`, as Python's slices count them."""
-    start, stop, _ = slice(first, last).indices(shape_of(value)[axis])
+    start, stop, _other = slice(first, last).indices(shape_of(value)[axis])
     return b.emit(op.strided_slice(value, [axis], [start], [max(start, stop)]))
 
 
@@ -72,7 +73,7 @@ def chunk(b: NodeBuilder, input: Value, chunks: int, dim: int = 0) -> Value:
 def tensor_split(b: NodeBuilder, input: Value, indices_or_sections: Any, dim: int = 0) -> Value:
     axis = axis_of(dim, rank_of(input))
     if is_tensor(indices_or_sections):
-        raise Refused("it is split at indices that are a tensor")
+        raise Refused(_("it is split at indices that are a tensor"))
     if not isinstance(indices_or_sections, int):
         places = [0, *indices_or_sections, shape_of(input)[axis]]
         return tuple(cut(b, input, axis, first, last) for first, last in pairwise(places))
@@ -93,7 +94,7 @@ def unbind(b: NodeBuilder, input: Value, dim: int = 0) -> Value:
 def unfold(b: NodeBuilder, input: Value, dimension: int, size: int, step: int) -> Value:
     rank = rank_of(input)
     if not rank:
-        raise Refused("a number has no axis to unfold")
+        raise Refused(_("a number has no axis to unfold"))
     axis = axis_of(dimension, rank)
     count = (shape_of(input)[axis] - size) // step + 1
     places = torch.arange(count)[:, None] * step + torch.arange(size)
@@ -275,7 +276,7 @@ def _mean_of_written(
 ) -> Value:
     dtype = dtype_of(input)
     if not is_float(dtype) or dtype in HALF:
-        raise Refused("it is a mean of integers or of halves, which torch rounds in between")
+        raise Refused(_("it is a mean of integers or of halves, which torch rounds in between"))
 
     def added(start: Value, values: Value) -> Value:
         return b.emit(op.scatter_elements(start, index, values, axis, reduction="add"))
@@ -354,7 +355,7 @@ def _put_along(
 ) -> Value:
     """Write the elements at positions of one axis, given as a vector."""
     if dtype_of(index) == "bool":
-        raise Refused("its index is a mask")
+        raise Refused(_("its index is a mask"))
     extents = list(shape_of(input))
     place = counted_from_front(b, index, extents[axis])
     extents[axis] = shape_of(index)[0]
@@ -370,7 +371,7 @@ def _rows_put(
 ) -> Value:
     """Write whole slices, at one index into the first axis."""
     if len(indices) > 1:
-        raise Refused("its indices leave axes out")
+        raise Refused(_("its indices leave axes out"))
     place = counted_from_front(b, indices[0], shape_of(input)[0])
     shape = (*shape_of(place), *shape_of(input)[1:])
     rows = reshape_to(b, broadcast_to(b, update, shape), [-1, *shape_of(input)[1:]])
@@ -384,7 +385,7 @@ def _put_where(b: NodeBuilder, input: Value, axis: int, mask: Value, values: Val
     """Write where a mask of some axes is true: a number, or the elements at the same positions."""
     rest = rank_of(input) - axis - rank_of(mask)
     if rank_of(values) > rest and any(each != 1 for each in shape_of(values)):
-        raise Refused("how many values its mask takes depends on the data")
+        raise Refused(_("how many values its mask takes depends on the data"))
     if rank_of(values) > rest:
         values = reshape_to(b, values, [])
     shown = reshape_to(b, mask, [*shape_of(mask), *[1] * rest])
@@ -403,7 +404,7 @@ def index_put(
     if last is not None and all(each is None for each in leading) and rank_of(last) == 1:
         return _put_along(b, input, len(leading), last, values, accumulate)
     if any(each is None or dtype_of(each) == "bool" for each in indices):
-        raise Refused("its indices are not integer tensors for the first axes")
+        raise Refused(_("its indices are not integer tensors for the first axes"))
     update = cast(b, values, dtype_of(input))
     if len(indices) < rank_of(input):
         return _rows_put(b, input, indices, update, accumulate)

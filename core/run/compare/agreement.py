@@ -20,6 +20,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import AgreementQuery, answers
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.run_records import FAILING
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.compare.verdicts import Verdict
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import check_callable, judge_run, reference_of
@@ -81,9 +82,9 @@ class InputSet:
         found = [each for each in self._path.iterdir() if each.suffix.lower() in _FILES]
         if not found:
             raise LowerscopeError(
-                "no input is in this folder",
+                _("no input is in this folder"),
                 where=str(self._path),
-                todo="Put pictures, .npy or .npz files into it, one a sample",
+                todo=_("Put pictures, .npy or .npz files into it, one a sample"),
             )
         found.sort(
             key=lambda each: [
@@ -93,7 +94,7 @@ class InputSet:
         return tuple(Sample(each.name, self._specs(each, None)) for each in found)
 
     def _rows(self, classes: Sequence[str]) -> tuple[Sample, ...]:
-        check_readable(self._path, "set of inputs")
+        check_readable(self._path, _("set of inputs"))
         arrays = _arrays(self._path)
         names = [each for each in arrays if each not in LABELS]
         self._given = [each for each in self._inputs if each.name in names]
@@ -103,9 +104,13 @@ class InputSet:
         if not self._given:
             first = self._inputs[0].name
             raise LowerscopeError(
-                f"it has no array called {first}; it has {', '.join(names) or 'none'}",
+                _(
+                    "it has no array called {first}; it has {names}",
+                    first=first,
+                    names=", ".join(names) or "none",
+                ),
                 where=str(self._path),
-                todo=f"Save it with np.savez(file, {first}=...), samples first",
+                todo=_("Save it with np.savez(file, {first}=...), samples first", first=first),
             )
         self._arrays = {each.name: arrays[each.name] for each in self._given}
         counts = {name: len(array) if array.ndim else 0 for name, array in self._arrays.items()}
@@ -113,9 +118,9 @@ class InputSet:
         if not count or len(set(counts.values())) > 1:
             said = ", ".join(f"{name} has {each}" for name, each in counts.items())
             raise LowerscopeError(
-                f"its arrays have no samples, or not as many of each input: {said}",
+                _("its arrays have no samples, or not as many of each input: {said}", said=said),
                 where=str(self._path),
-                todo="Give arrays with one sample after the other",
+                todo=_("Give arrays with one sample after the other"),
             )
         # Report a misfit once, not for each sample.
         for each, spec in zip(self._given, self._specs(self._path, 0), strict=True):
@@ -123,7 +128,7 @@ class InputSet:
         labels = next((arrays[name] for name in LABELS if name in arrays), None)
         words = [""] * count if labels is None else self._labels(labels, count, classes)
         return tuple(
-            Sample(f"sample {place}", self._specs(self._path, place), words[place])
+            Sample(_("sample {place}", place=place), self._specs(self._path, place), words[place])
             for place in range(count)
         )
 
@@ -134,9 +139,14 @@ class InputSet:
         flat = labels.reshape(-1)
         if len(flat) != count or flat.dtype.kind not in "iuUb":
             raise LowerscopeError(
-                f"its labels are {labels.shape} of {labels.dtype}, for {count} samples",
+                _(
+                    "its labels are {shape} of {dtype}, for {count} samples",
+                    shape=labels.shape,
+                    dtype=labels.dtype,
+                    count=count,
+                ),
                 where=str(self._path),
-                todo="Give the number, or the name, of a class for each sample",
+                todo=_("Give the number, or the name, of a class for each sample"),
             )
         if flat.dtype.kind == "U":
             return [str(each) for each in flat]
@@ -166,12 +176,12 @@ def open_set(path: str, inputs: Sequence[ExampleInput], classes: Sequence[str]) 
     place = user_path(path).absolute()
     if not place.is_dir() and place.suffix.lower() not in (".npz", ".npy"):
         raise LowerscopeError(
-            "this is no set of inputs",
+            _("this is no set of inputs"),
             where=path,
-            todo="Give a folder of pictures or .npy files, or an .npz with samples first",
+            todo=_("Give a folder of pictures or .npy files, or an .npz with samples first"),
         )
     if not inputs:
-        raise LowerscopeError("the model takes no inputs", where=path)
+        raise LowerscopeError(_("the model takes no inputs"), where=path)
     return InputSet(place, inputs, classes)
 
 
@@ -180,7 +190,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         return read_npz(path)[1] if is_archive(path) else {"x": read_npy(path)}
     except UnreadableArrays as error:
         raise LowerscopeError(
-            f"this is not a file of NumPy arrays ({error})", where=str(path)
+            _("this is not a file of NumPy arrays ({error})", error=error), where=str(path)
         ) from None
 
 
@@ -201,7 +211,7 @@ def agreement(query: AgreementQuery, pipeline: Pipeline, progress: Progress) -> 
     recipe = query.recipe
     use_threads(recipe.threads)
     stages = pipeline.stages(recipe, progress)
-    stages.check_runs_here("a set of inputs is run")
+    stages.check_runs_here(_("a set of inputs is run"))
     loaded = stages.loaded
     samples = open_set(query.path, loaded.inputs, loaded.classes)
     check_callable(stages)
@@ -213,7 +223,9 @@ def agreement(query: AgreementQuery, pipeline: Pipeline, progress: Progress) -> 
         tally = _Tally(samples, loaded.classes)
         count = len(samples.samples)
         for place, sample in enumerate(samples.samples):
-            progress.report(f"Sample {place + 1} of {count}", place / count)
+            progress.report(
+                _("Sample {place} of {count}", place=place + 1, count=count), place / count
+            )
             named = None
             try:
                 values = samples.values(place)

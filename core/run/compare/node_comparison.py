@@ -24,6 +24,7 @@ from lowerscope.core.model.run_records import (
     NodeStatus,
     OutputVerdict,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.calls import BUILTIN, CallsOf, Owners, Source
 from lowerscope.core.run.compare.verdicts import Difference, difference, verdict_over
@@ -95,9 +96,9 @@ class Part:
 
 
 _GIVEN = {
-    "placeholder": "an input: it is given",
-    "get_attr": "a part of the model: it is given",
-    "output": "compared as the output of the model",
+    "placeholder": _("an input: it is given"),
+    "get_attr": _("a part of the model: it is given"),
+    "output": _("compared as the output of the model"),
 }
 """Reasons for not comparing a node, by opcode."""
 
@@ -145,7 +146,7 @@ def torch_tensor(value: Any, part: Part) -> torch.Tensor:
         value = value[step]
     if isinstance(value, (tuple, list, dict)):
         # TVM's importers give one tensor for some operators that give several.
-        raise NotCompared("it stands for one tensor, where torch has several", "no reference")
+        raise NotCompared(_("it stands for one tensor, where torch has several"), "no reference")
     return held_from(value if isinstance(value, torch.Tensor) else torch.tensor(value))
 
 
@@ -167,14 +168,14 @@ def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
         is_empty = False
         binding = owners.binding_of(value)
         if binding is None:
-            raise NotCompared("it is computed while translating, or given", "no reference")
+            raise NotCompared(_("it is computed while translating, or given"), "no reference")
         source = owners.source_of(binding, member or 0)
         if isinstance(source, str):
             raise NotCompared(source)
         kind = value.ty if member is None else value.ty.fields[member]
         yield Part(node.node, path, kind, source)
     if is_empty:
-        raise NotCompared("its value is no tensor", "no reference")
+        raise NotCompared(_("its value is no tensor"), "no reference")
 
 
 def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Found]:
@@ -188,7 +189,9 @@ def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Fo
             for changed in traced.mutations.get(node.name, ()):
                 random[changed] = source
     return {
-        name: Found("not comparable", f"depends on {source}, which draws random numbers")
+        name: Found(
+            "not comparable", _("depends on {source}, which draws random numbers", source=source)
+        )
         for name, source in random.items()
     }
 
@@ -303,8 +306,11 @@ class NodesAlone:
     def _not_called(self, index: int) -> NotCompared:
         callee = self._calls.calls[index].callee
         return NotCompared(
-            f"{callee} takes sizes or memory besides tensors, or gives none, so it is not called"
-            " alone"
+            _(
+                "{callee} takes sizes or memory besides tensors, or gives none, so it is not "
+                "called alone",
+                callee=callee,
+            )
         )
 
     def _other(self, source: Source, name: str) -> Part | None:
@@ -331,7 +337,9 @@ class NodesAlone:
                 self._progress.at_call(index, True)
                 self._functions[event](*read, *made[index])
         except (*TVM_ERRORS, LowerscopeError) as error:
-            raise NotCompared(f"it fails alone: {last_line(error)}") from error
+            raise NotCompared(
+                _("it fails alone: {last_line}", last_line=last_line(error))
+            ) from error
         return made[index]
 
     def _value(
@@ -344,7 +352,7 @@ class NodesAlone:
                 return constant.value
             given = self._given.get(hash(constant))
             if given is None:
-                raise NotCompared("no call gives one of its inputs by itself")
+                raise NotCompared(_("no call gives one of its inputs by itself"))
             return to_tvm(given) if isinstance(given, torch.Tensor) else given
         part = self._other(source, name)
         if part is None:
@@ -352,7 +360,9 @@ class NodesAlone:
         value = torch_tensor(values.of(part.node), part)
         found = tuple(value.shape), str(value.dtype).removeprefix("torch.")
         if found != self._shapes[source[0]][source[1]]:
-            raise NotCompared(f"torch's value of {part.node} has another shape or dtype")
+            raise NotCompared(
+                _("torch's value of {node} has another shape or dtype", node=part.node)
+            )
         return to_tvm(value)
 
 
@@ -405,7 +415,9 @@ class NodeComparison:
             return self._parts.random[part.node]
         actual = tensors[part.source[1]]
         if not has_type(actual, part.type):
-            return Found("not comparable", "its value has another shape or dtype after the passes")
+            return Found(
+                "not comparable", _("its value has another shape or dtype after the passes")
+            )
         try:
             return self._difference(actual, self._expected(part))
         except NotCompared as error:
@@ -420,7 +432,9 @@ class NodeComparison:
         try:
             return torch_tensor(self._values.of(part.node), part)
         except TORCH_ERRORS as error:
-            reason = f"torch could not run the graph so far: {last_line(error)}"
+            reason = _(
+                "torch could not run the graph so far: {last_line}", last_line=last_line(error)
+            )
             raise NotCompared(reason, "no reference") from error
 
     def _finish(self, name: str) -> None:

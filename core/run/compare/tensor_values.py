@@ -29,6 +29,7 @@ from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery, answers
 from lowerscope.core.model.snapshot import ParameterRecord, ValuesRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import EXACT, Tolerance, Tolerances
 from lowerscope.core.run.compare.verdicts import CHUNK, difference, elements, tolerance_for
 from lowerscope.core.run.execution import to_torch
@@ -178,7 +179,7 @@ def constants_by_name(stages: Stages) -> tuple[NamedConstant, ...]:
 
 def constant_records(stages: Stages) -> tuple[ParameterRecord, ...]:
     """Return the constants of the Relax module that are no parameters of the model."""
-    own = {name for name, _ in _parameters(stages)}
+    own = {name for name, _other in _parameters(stages)}
     return tuple(
         ParameterRecord(
             id=f"const:{each.name}",
@@ -202,7 +203,7 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
         name: Of a parameter or buffer of the model, of a constant of the Relax module, or of an
             input; or its id, such as ``param:linear0.weight``.
     """
-    kind, _, rest = name.partition(":")
+    kind, _sep, rest = name.partition(":")
     wanted = rest if kind in KINDS else name
     known: list[str] = []
     for title, tensor in _tensors(stages):
@@ -210,9 +211,9 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
             return tensor if isinstance(tensor, torch.Tensor) else to_torch(tensor)
         known.append(title)
     raise LowerscopeError(
-        f"there is no parameter or constant {wanted}",
+        _("there is no parameter or constant {wanted}", wanted=wanted),
         where="--constant",
-        todo=f"There are {listed(known)}" if known else "The model has none",
+        todo=_("There are {listed}", listed=listed(known)) if known else _("The model has none"),
     )
 
 

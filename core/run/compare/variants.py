@@ -15,6 +15,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import LEAST, Measuring, RunRecord, RunTimes, with_times
+from lowerscope.core.model.texts import _
 from lowerscope.core.remote.running import measure_remotely
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import inputs_at, measure_by_turns, reference_of
@@ -39,7 +40,12 @@ def run_variants(
     names = variant_names(recipes)
     outcomes: list[RunRecord | Problem] = []
     for name, recipe in zip(names, recipes, strict=True):
-        which = f"Variant {len(outcomes) + 1} of {len(recipes)}, {name}"
+        which = _(
+            "Variant {count} of {recipes}, {name}",
+            count=len(outcomes) + 1,
+            recipes=len(recipes),
+            name=name,
+        )
         told = _Within(progress, which)
         brief = msgspec.structs.replace(recipe, measuring=BRIEFLY)
         try:
@@ -48,7 +54,7 @@ def run_variants(
         except LowerscopeError as error:
             outcomes.append(error.problem)
     ran = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, RunRecord)]
-    told = _Within(progress, "All variants by turns")
+    told = _Within(progress, _("All variants in turn"))
     times = measure_variants(pipeline, [recipes[place] for place in ran], told)
     for place, found in zip(ran, times, strict=True):
         outcome = outcomes[place]
@@ -109,11 +115,11 @@ def _measured_here(
         # Fetch anew for each size: stages register the library functions of their executable once.
         stages = [pipeline.stages(each, progress) for each in recipes]
         for each in stages:
-            _ = each.extensions, each.recorded
+            _made = each.extensions, each.recorded
         # All are of one file, with the same rules and library functions.
         with stages[0].running():
             inputs = tuple(each.value for each in inputs_at(sizes, stages[0], first))
-            _, reference = reference_of(stages[0].loaded, inputs, first.seed)
+            _other, reference = reference_of(stages[0].loaded, inputs, first.seed)
             executions = [
                 Execution(each.built.executable, "main", each.arguments(inputs)) for each in stages
             ]

@@ -10,6 +10,7 @@ import torch
 
 from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.run_records import FAILING, OutputRecord, OutputVerdict
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 
 CHUNK = 1 << 16
@@ -108,8 +109,8 @@ class NotFinite:
         """The counts in words: ``"3 NaN, 1 infinity"``; empty for none."""
         parts = (
             _count_text(self.ours),
-            _and_where(_count_text(self.theirs), "in the reference alone"),
-            _and_where(_count_text(self.both), "on both sides"),
+            _and_where(_count_text(self.theirs), _("in the reference alone")),
+            _and_where(_count_text(self.both), _("on both sides")),
         )
         return "; ".join(each for each in parts if each)
 
@@ -207,9 +208,17 @@ def tolerance_for(dtype: torch.dtype, tolerances: Tolerances) -> Tolerance:
 def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Tolerances) -> Difference:
     """Compare a tensor with its reference, elementwise."""
     if actual.shape != expected.shape:
-        return _incomparable(f"shape {tuple(actual.shape)} instead of {tuple(expected.shape)}")
+        return _incomparable(
+            _(
+                "shape {shape} instead of {shape2}",
+                shape=tuple(actual.shape),
+                shape2=tuple(expected.shape),
+            )
+        )
     if actual.dtype != expected.dtype:
-        return _incomparable(f"dtype {actual.dtype} instead of {expected.dtype}")
+        return _incomparable(
+            _("dtype {dtype} instead of {dtype2}", dtype=actual.dtype, dtype2=expected.dtype)
+        )
     tolerance = tolerance_for(expected.dtype, tolerances)
     largest = farthest = 0.0
     outside, finite, not_finite = 0, 0, NotFinite()
@@ -227,11 +236,13 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         largest, farthest = max(largest, found[0]), max(farthest, found[1])
         outside += found[2]
     count = actual.numel()
-    said = f"{outside} of {count} elements differ" if outside else ""
+    said = (
+        _("{outside} of {count} elements differ", outside=outside, count=count) if outside else ""
+    )
     if not count:
-        said = "has no elements to compare"
+        said = _("has no elements to compare")
     elif not outside and not finite:
-        said = "no element is finite on both sides, so nothing was compared"
+        said = _("no element is finite on both sides, so nothing was compared")
     return Difference(
         max_abs=largest,
         max_rel=farthest,
@@ -305,10 +316,12 @@ def judge(
         names = [f"output[{index}]" if numbered else "output" for index in range(len(actual))]
     if expected is None or len(actual) != len(expected):
         if expected is None:
-            reason = "there is no torch side, and no function reference in the file"
+            reason = _("there is no torch side, and no function reference in the file")
             judgement, error = Judged("no-reference"), None
         else:
-            reason = f"{len(actual)} outputs instead of {len(expected)}"
+            reason = _(
+                "{count} outputs instead of {expected}", count=len(actual), expected=len(expected)
+            )
             judgement, error = Judged("differ", reason), math.inf
         outputs = tuple(
             _record(name, value, judgement) for name, value in zip(names, actual, strict=True)
@@ -345,7 +358,12 @@ def _judge_output(
     if random and same_type:
         draws = "draws" if len(random) == 1 else "draw"
         return Judged(
-            "not-comparable", f"depends on {', '.join(random)}, which {draws} random numbers"
+            "not-comparable",
+            _(
+                "depends on {random}, which {draws} random numbers",
+                random=", ".join(random),
+                draws=draws,
+            ),
         )
     return Judged(found.verdict, found.reason, found)
 
@@ -395,9 +413,12 @@ def _by_rounding(
         if float(measured(ours)) > as_far * max(float(measured(theirs)), least):
             return judged
     apart = [error_text(float(each.max())) for each in (ours, theirs)]
-    reason = (
-        f"{found.reason}, by rounding: from the model in float64, TVM is {apart[0]} "
-        f"away at most, and torch {apart[1]}"
+    reason = _(
+        "{reason}, by rounding: from the model in float64, TVM is {apart} away at most, and "
+        "torch {apart2}",
+        reason=found.reason,
+        apart=apart[0],
+        apart2=apart[1],
     )
     return Judged("match", reason, replace(found, matches=True, reason=reason))
 
@@ -439,7 +460,7 @@ def _over_all(
         if each.verdict in told and each.reason
     ]
     if not judged:
-        reasons = ["there are no outputs to compare"]
+        reasons = [_("there are no outputs to compare")]
     measured = [each for each in found if each.is_measured]
     used = [
         tolerance_for(value.dtype, tolerances)

@@ -26,6 +26,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, structure_of
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.schedule import At, Made, Primitive, Reference
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.standalone import is_symbolic
 from lowerscope.core.run.tuning.database import Tried
 from lowerscope.core.schedule.applying import apply
@@ -96,7 +97,7 @@ class _Reading:
 
     def _written(self, kind: str, instruction: Any) -> list[Any]:
         if kind not in _WRITTEN:
-            raise StepFailed(f"there is no primitive for {kind}")
+            raise StepFailed(_("there is no primitive for {kind}", kind=kind))
         name, arguments = _WRITTEN[kind](self, instruction)
         if name == "fuse" and len(arguments["loops"]) == 1:
             return self._inputs(instruction)
@@ -140,7 +141,7 @@ class _Reading:
         sch = self.writing.sch
         reference = references(sch, {}).get(stmt_of(sch, own))
         if reference is None:
-            raise StepFailed("a loop or block of the trace is not there any more")
+            raise StepFailed(_("a loop or block of the trace is not there any more"))
         return reference
 
     def argument(self, each: Any) -> Any:
@@ -170,11 +171,11 @@ def _get_sblock(sch: Schedule, inputs: list[Any], instruction: Any) -> list[Any]
 
 _LOOKED_UP: Mapping[str, Callable[[Schedule, list[Any], Any], list[Any]]] = {
     "GetSBlock": _get_sblock,
-    "GetLoops": lambda sch, inputs, _: list(sch.get_loops(inputs[0])),
-    "GetChildBlocks": lambda sch, inputs, _: list(sch.get_child_blocks(inputs[0])),
-    "GetProducers": lambda sch, inputs, _: list(sch.get_producers(inputs[0])),
-    "GetConsumers": lambda sch, inputs, _: list(sch.get_consumers(inputs[0])),
-    "GetOutputBlocks": lambda sch, inputs, _: list(sch.get_output_blocks(inputs[0])),
+    "GetLoops": lambda sch, inputs, _unused: list(sch.get_loops(inputs[0])),
+    "GetChildBlocks": lambda sch, inputs, _unused: list(sch.get_child_blocks(inputs[0])),
+    "GetProducers": lambda sch, inputs, _unused: list(sch.get_producers(inputs[0])),
+    "GetConsumers": lambda sch, inputs, _unused: list(sch.get_consumers(inputs[0])),
+    "GetOutputBlocks": lambda sch, inputs, _unused: list(sch.get_output_blocks(inputs[0])),
 }
 
 
@@ -368,7 +369,7 @@ class RuleSource:
     def propose(self, count: int) -> list[Proposal]:
         """Return `count` candidates, or fewer where there are no more."""
         found: list[Proposal] = []
-        for _ in range(_ATTEMPTS):
+        for _turn in range(_ATTEMPTS):
             if len(found) == count:
                 break
             decisions = self._varied()
@@ -387,7 +388,7 @@ class RuleSource:
         """Return decisions close to some of the best."""
         known = [(time, key) for key, time in self._times.items() if time is not None]
         known.sort(key=lambda each: each[0])
-        parents = [dict(key) for _, key in known[:_PARENTS]] or [{}]
+        parents = [dict(key) for _other, key in known[:_PARENTS]] or [{}]
         # The best most often.
         parent = parents[min(self._random.randrange(2 * len(parents)) // 2, len(parents) - 1)]
         choices = [each for each in self._choices_of(parent) if len(each.offered) > 1]
@@ -475,11 +476,11 @@ class TraceSource:
         try:
             return list(self._context.generate_measure_candidates() or ())
         except REFUSED as error:
-            self.reason = f"TVM's search failed: {last_line(error)}"
+            self.reason = _("TVM's search failed: {last_line}", last_line=last_line(error))
             return []
 
     def _some(self, count: int) -> Iterator[Proposal]:
-        for _ in range(min(count, len(self._waiting))):
+        for _turn in range(min(count, len(self._waiting))):
             drawn = self._waiting.pop(0)
             try:
                 writing = written_by_trace(drawn.sch.trace, self._function, self._target)
@@ -491,7 +492,7 @@ class TraceSource:
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
         """Record the times of candidates."""
         for proposal, time in zip(proposals, seconds, strict=True):
-            self._tell(proposal.drawn, time, "it failed")
+            self._tell(proposal.drawn, time, _("it failed"))
 
     def _tell(self, drawn: Any, seconds: float | None, reason: str) -> None:
         result = meta_schedule.runner.RunnerResult(
@@ -556,7 +557,7 @@ class Search:
                 proposals = [] if source is None else source.propose(_BATCH)
             except REFUSED as error:
                 # It cannot continue with its draws for some functions.
-                self.reason = f"TVM's search ended: {last_line(error)}"
+                self.reason = _("TVM's search ended: {last_line}", last_line=last_line(error))
                 proposals = []
             if proposals:
                 return proposals
@@ -592,10 +593,12 @@ class Search:
             return self._of_rules
         if self._traces is None and 1 not in self._ended:
             if is_symbolic(self._make[0]):
-                self.reason = "TVM's search takes no symbolic extents"
+                self.reason = _("TVM's search takes no symbolic extents")
                 return None
             try:
                 self._traces = TraceSource(*self._make)
             except REFUSED as error:
-                self.reason = f"TVM's search does not take it: {last_line(error)}"
+                self.reason = _(
+                    "TVM's search does not take it: {last_line}", last_line=last_line(error)
+                )
         return self._traces

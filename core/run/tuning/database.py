@@ -30,6 +30,7 @@ from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import VERSIONS
 from lowerscope.core.model.schedule import Primitive
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import TunedTime
 
 
@@ -123,9 +124,9 @@ class Database:
         for file in (workloads, records):
             if file.exists() and not _is_text(file.read_bytes()):
                 raise LowerscopeError(
-                    "these are no traces of TVM's search: the file is no text",
+                    _("these are no traces of TVM's search: the file is no text"),
                     where=str(file),
-                    todo="Remove it, or all that tuning has found: lowerscope cache --clear",
+                    todo=_("Remove it, or all that tuning has found: lowerscope cache --clear"),
                 )
             _without_torn_line(file)
         _without_other_lines(workloads, records)

@@ -18,6 +18,7 @@ import msgspec
 
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import Problem, error_of
+from lowerscope.core.model.texts import _
 
 LENGTH = struct.Struct("<I")
 
@@ -179,15 +180,19 @@ class LocalMeasurer:
             return outcome
         except TimeoutError:
             self._restart()
-            return Outcome(reason=f"it took longer than {seconds:g} s, and was stopped")
+            return Outcome(
+                reason=_("it took longer than {seconds:g} s, and was stopped", seconds=seconds)
+            )
         except UNREADABLE as error:
             self._restart()
-            return Outcome(reason=f"it has spoiled the process that measures it: {error}")
+            return Outcome(
+                reason=_("it has spoiled the process that measures it: {error}", error=error)
+            )
         except EOFError:
             code = self._process.wait()
             self._restart()
-            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            return Outcome(reason=f"it crashed with {how}")
+            how = signal.Signals(-code).name if code < 0 else _("exit code {code}", code=code)
+            return Outcome(reason=_("it crashed with {how}", how=how))
 
     def _answer(self, message: Message, seconds: float) -> Outcome:
         assert self._process.stdin is not None
@@ -329,7 +334,9 @@ class Bench:
             call = self._callable(base, known)
             seconds = shortest(call, None)
         except self._checking.TookTooLong:
-            return Outcome(reason=f"it takes longer than {message.seconds:g} s unscheduled")
+            return Outcome(
+                reason=_("it takes longer than {seconds:g} s unscheduled", seconds=message.seconds)
+            )
         except self._refused as error:
             return Outcome(reason=_first_line(error))
         return Outcome(seconds)
@@ -353,10 +360,10 @@ class Bench:
                 self.compiled,
             )
         except self._checking.TookTooLong:
-            return Outcome(reason="there was no time to check it")
+            return Outcome(reason=_("there was no time to check it"))
         if checked.verdict != "same":
             unsure = checked.verdict == "inconclusive"
-            what = "it cannot be checked" if unsure else "it computes something else"
+            what = _("it cannot be checked") if unsure else _("it computes something else")
             return Outcome(reason=f"{what}: {checked.reason}")
         return Outcome(seconds, rival_seconds=rival)
 
@@ -370,8 +377,8 @@ class Bench:
         rival = self._callable(self._sized(message.rival), known)
         rival(1)
         number, its_number = _calls(seconds), _calls(min(rival(1), rival(1)))
-        turns = [(call(number), rival(its_number)) for _ in range(_TURNS)]
-        return min(each for each, _ in turns), min(each for _, each in turns)
+        turns = [(call(number), rival(its_number)) for _turn in range(_TURNS)]
+        return min(each for each, _other in turns), min(each for _other, each in turns)
 
     def _limit(self, subject: Subject) -> Any:
         from lowerscope.core.model.progress import Silent
@@ -421,7 +428,7 @@ def shortest(call: Callable[[int], float], best: float | None) -> float:
         return first
     number = _calls(first)
     repeats = max(1, min(_REPEATS, int(_BUDGET / max(first * number, 1e-7))))
-    return min(first, *(call(number) for _ in range(repeats)))
+    return min(first, *(call(number) for _turn in range(repeats)))
 
 
 def _calls(seconds: float) -> int:

@@ -19,6 +19,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery, answers
 from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import (
     Tuned,
     TunedFunction,
@@ -197,7 +198,9 @@ class Task:
             self._seconds = []
         if not self._waiting:
             self.ended = True
-            self._show(state="done", note=f"all candidates were measured. {search.reason}".strip())
+            self._show(
+                state="done", note=f"{_('all candidates were measured.')} {search.reason}".strip()
+            )
             return
         proposal, *self._waiting = self._waiting
         self._seconds.append(self._try(proposal, clock))
@@ -364,7 +367,7 @@ def shared_out(trials: int, weights: Sequence[float]) -> list[int]:
     """Return how many trials each function has, by its weight; at least one each."""
     whole = sum(weights)
     if not whole:
-        return [1 for _ in weights]
+        return [1 for _other in weights]
     return [max(1, round(trials * each / whole)) for each in weights]
 
 
@@ -405,7 +408,7 @@ class Tuning:
         """
         recipe, options = query.recipe, query.options
         self._paused.clear()
-        self._state = TuneState(doing="Lowering the model")
+        self._state = TuneState(doing=_("Lowering the model"))
         threads = use_threads(recipe.threads)
         remote = recipe.remote or remote_of(options.tracker, options.key)
         with measurer_of(remote, recipe.threads, progress) as measurer:
@@ -473,7 +476,7 @@ class _Run:
         self.tasks = list(self._chosen())
         if self.options.trials:
             for task in self.tasks:
-                self._say(f"Measuring {task.record.name} as it is")
+                self._say(_("Measuring {name} as it is", name=task.record.name))
                 task.begin(self._clock)
         self.tasks.sort(key=lambda each: -each.weight)
         if self.options.slowest:
@@ -487,7 +490,7 @@ class _Run:
                 self._take_turn(task)
         for task in self.tasks:
             self._wait_while_paused()
-            self._say(f"Comparing {task.record.name} with what rules make of it")
+            self._say(_("Comparing {name} with what rules make of it", name=task.record.name))
             task.settle()
 
     def end(self) -> None:
@@ -498,11 +501,11 @@ class _Run:
         self.tell(self._state(finished=True))
 
     def _take_turn(self, task: Task) -> None:
-        for _ in range(_TURN):
+        for _turn in range(_TURN):
             if not task.wants_more:
                 break
             self._wait_while_paused()
-            self._say(f"Tuning {task.record.name}")
+            self._say(_("Tuning {name}", name=task.record.name))
             task.step(self._clock)
 
     def _wait_while_paused(self) -> None:
@@ -538,7 +541,7 @@ class _Run:
             kept = None if options.fresh else self.setting.database.kept(function)
             if kept is None and not options.trials:
                 continue
-            self._say(f"Looking at {name}")
+            self._say(_("Looking at {name}", name=name))
             use = ProcessorUse()
             record = TunedFunction(
                 name=name,
@@ -553,9 +556,9 @@ class _Run:
             yield Task(self.setting, len(seen), function, given, record, kept)
         if not seen:
             raise LowerscopeError(
-                "there is no function to tune",
+                _("there is no function to tune"),
                 where="tune",
-                todo="Legalise the operators of the model, so that there are some",
+                todo=_("Legalise the operators of the model, so that there are some"),
             )
 
     def _torch(self, name: str) -> float | None:

@@ -10,6 +10,7 @@ from tvm import tirx
 
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.schedule_records import RULE_SECONDS, ByRule
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.rules.contraction import any_size, contraction
 from lowerscope.core.schedule.rules.movement import elementwise, movement
 from lowerscope.core.schedule.rules.recorder import (
@@ -82,7 +83,9 @@ def written_by_rule(
     try:
         unscheduled = ScheduleRecorder(function, target)
     except REFUSED as error:
-        raise RuleFailed(f"TVM cannot schedule it: {last_line(error)}") from error
+        raise RuleFailed(
+            _("TVM cannot schedule it: {last_line}", last_line=last_line(error))
+        ) from error
     for name, rule in RULES.items():
         writing = unscheduled.again(decisions, deadline)
         try:
@@ -92,9 +95,13 @@ def written_by_rule(
             refused.append(f"{name}: {error}")
         except OutOfTime:
             raise RuleFailed(
-                f"the rule {name} reached the bound of {seconds:g} s after"
-                f" {len(writing.primitives)} steps"
+                _(
+                    "the rule {name} reached the bound of {seconds:g} s after {count} steps",
+                    name=name,
+                    seconds=seconds,
+                    count=len(writing.primitives),
+                )
             ) from None
         except REFUSED as error:
             refused.append(f"{name}: {last_line(error)}")
-    return "", None, "; ".join(refused) or "no rule is for functions of this kind"
+    return "", None, "; ".join(refused) or _("no rule is for functions of this kind")

@@ -12,6 +12,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.schedule import At, Reference
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
@@ -212,7 +213,7 @@ def leave_out_copies(writing: ScheduleRecorder) -> None:
     found = blocks_of(writing)
     for place in itertools.takewhile(lambda each: is_spatial(each.stmt), found[:-1]):
         if _is_copy(place):
-            writing.inline(place.name, "it copies what can be read where it is")
+            writing.inline(place.name, _("it copies what can be read where it is"))
 
 
 def _is_copy(place: Place) -> bool:
@@ -226,7 +227,7 @@ def _is_copy(place: Place) -> bool:
 
 def registers(count: int) -> str:
     """Return a number of vector registers in words."""
-    return "one vector register" if count == 1 else f"{count} vector registers"
+    return _n("one vector register", "{count} vector registers", count)
 
 
 def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
@@ -236,7 +237,10 @@ def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Cont
     sizes[tile.vector] = tile.width
     writing.do(
         "pad_einsum",
-        f"{found.spatial[tile.vector]} are no whole number of tiles: zeros fill the last one",
+        _(
+            "{spatial} are no whole number of tiles: zeros fill the last one",
+            spatial=found.spatial[tile.vector],
+        ),
         block=At(found.block),
         padding=tuple(sizes),
     )
@@ -265,7 +269,7 @@ def pack(
     if not filled:
         (copy,) = writing.do(
             "cache_read",
-            "what registers are filled with is read from a copy of its own layout",
+            _("what registers are filled with is read from a copy of its own layout"),
             block=At(found.block),
             read_buffer_index=read,
             storage_scope="global",
@@ -275,8 +279,12 @@ def pack(
     outer = [f"{left} // {tile.width}", *(each for each in axes if each != left)]
     writing.do(
         "transform_layout",
-        f"{tile.width} of them side by side are {registers(tile.vectors)},"
-        " and the next product finds its own behind them",
+        _(
+            "{width} of them side by side are {registers}, and the next product finds its own "
+            "behind them",
+            width=tile.width,
+            registers=registers(tile.vectors),
+        ),
         block=At(found.block),
         buffer=str(writing.block(At(found.block)).reads[read].source.name),
         index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
@@ -284,7 +292,7 @@ def pack(
     if free:
         writing.do(
             "annotate",
-            "of constants, that is done once, when the model is built",
+            _("of constants, that is done once, when the model is built"),
             block_or_loop=copy,
             ann_key=LAYOUT_REWRITE,
             ann_val=True,
@@ -301,7 +309,7 @@ def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> N
     outer = [f"{each} // {tile.width}" if each == left else each for each in axes]
     writing.do(
         "transform_layout",
-        "so are the sums, or each of them would be stored by itself",
+        _("so are the sums, or each of them would be stored by itself"),
         block=At(found.block),
         buffer=str(writing.block(At(found.block)).writes[0].source.name),
         index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
@@ -327,21 +335,21 @@ def any_size(writing: ScheduleRecorder, machine: Machine) -> bool:
     rows = [loop for loop in spatial[:-1] if loop is not None]
     writing.reorder(
         (*rows, *summed, row),
-        "each factor is multiplied by a whole row: what lies side by side can be vectors",
+        _("each factor is multiplied by a whole row: what lies side by side can be vectors"),
     )
     for name in after[:-1]:
-        writing.inline(name, "what is done with a sum is done at once")
+        writing.inline(name, _("what is done with a sum is done at once"))
     if rows and after:
         writing.do(
             "reverse_compute_at",
-            "what is done with a row is done as soon as its sums are complete",
+            _("what is done with a row is done as soon as its sums are complete"),
             block=At(after[-1]),
             loop=At(block, loop=len(rows) - 1),
         )
     outer = len(rows)
     if machine.threads > 1 and _is_worth_threads(writing, writing.loops(block)):
         outer -= max(0, parallelise(writing, writing.loops(block)[:outer], machine) - 1)
-    writing.begin(block, outer, "sums begin with zero, once before the first product")
+    writing.begin(block, outer, _("sums begin with zero, once before the first product"))
     return True
 
 
@@ -380,9 +388,9 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
         found.block,
         last,
         outer - 1,
-        "the sums of a tile are computed just before the tile is finished",
+        _("the sums of a tile are computed just before the tile is finished"),
     )
-    writing.keep_local(found.block, "they are a few registers, and no memory")
+    writing.keep_local(found.block, _("they are a few registers, and no memory"))
     _order(writing, found, tile, outer)
     _store(writing, last, found, tile, outer)
     before = tuple(block for block in found.before if block != filled)
@@ -407,10 +415,10 @@ def _cut(writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile) -
             place += 1
         place += 1
     usual = _outer_order(found, tile)
-    order = _ordered(writing, "order of the tiles", usual)
-    why = "tile by tile"
+    order = _ordered(writing, _("order of the tiles"), usual)
+    why = _("tile by tile")
     if order == usual != sorted(order):
-        why += ": what registers are filled with is too large for a cache, and used up first"
+        why += _(": what registers are filled with is too large for a cache, and used up first")
     # Axes that are contiguous in the output come last.
     writing.reorder((*(outer[axis] for axis in order), *inner), why)
     return len(outer)
@@ -426,11 +434,15 @@ def _ordered(writing: ScheduleRecorder, name: str, usual: list[int]) -> list[int
 
 def _why_cut(axis: int, found: Contraction, tile: Tile) -> str:
     if axis == tile.vector:
-        return f"{tile.width} values are {registers(tile.vectors)}"
+        return _(
+            "{width} values are {registers}", width=tile.width, registers=registers(tile.vectors)
+        )
     count = tile.cuts[axis]
     rest = found.spatial[axis] % count
-    why = f"{count} of these beside each other: each vector that is read is used for all"
-    return f"{why}; the last tile has {rest} of them" if rest else why
+    why = _(
+        "{count} of these beside each other: each vector that is read is used for all", count=count
+    )
+    return _("{why}; the last tile has {rest} of them", why=why, rest=rest) if rest else why
 
 
 def _outer_order(found: Contraction, tile: Tile) -> list[int]:
@@ -452,21 +464,23 @@ def _order(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int
 
     count = len(found.spatial)
     reduced = range(count, count + len(found.reduced))
-    summed = _ordered(writing, "order of what is summed", list(reduced))
+    summed = _ordered(writing, _("order of what is summed"), list(reduced))
     lanes: list[Reference] = [*loops([tile.vector])]
     if tile.vectors > 1:
-        why = "one register each"
+        why = _("one register each")
         lanes = [*writing.split(lanes[0], tile.lanes, why)]
     inside = sorted(tile.cuts)
     writing.reorder(
         (*loops(summed), *loops(inside), *lanes),
-        "all sums of the tile are added to before the next product",
+        _("all sums of the tile are added to before the next product"),
     )
     if tile.vectors == 1:
         lanes = [*loops([tile.vector])]
-    writing.do("vectorize", f"{tile.lanes} values are one vector register", loop=lanes[-1])
+    writing.do(
+        "vectorize", _("{lanes} values are one vector register", lanes=tile.lanes), loop=lanes[-1]
+    )
     for loop in (*loops(inside), *lanes[:-1]):
-        writing.do("unroll", "registers have names, and no places that are counted", loop=loop)
+        writing.do("unroll", _("registers have names, and no places that are counted"), loop=loop)
 
 
 def _store(
@@ -480,11 +494,11 @@ def _store(
         return
     if tile.vector == final:
         if tile.vectors > 1:
-            why = "one register each"
+            why = _("one register each")
             loop = writing.split(loop, tile.lanes, why)[1]
-        writing.do("vectorize", "a register is stored at once", loop=loop)
+        writing.do("vectorize", _("a register is stored at once"), loop=loop)
     elif tile.cuts.get(final, 1) > 2:
-        why = "the sums of neighbours are brought together, and stored at once"
+        why = _("the sums of neighbours are brought together, and stored at once")
         writing.do("vectorize", why, loop=loop)
 
 
@@ -500,7 +514,7 @@ def _share(
     worth = int(found.work >= WORTH_THREADS)
     if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
         outer -= max(0, parallelise(writing, writing.loops(last)[:outer], machine) - 1)
-    writing.begin(found.block, outer, "sums begin with zero, once before the first product")
+    writing.begin(found.block, outer, _("sums begin with zero, once before the first product"))
     if machine.threads > 1:
         for block in before:
             parallelise(writing, writing.loops(block)[:-1], machine)

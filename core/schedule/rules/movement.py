@@ -13,6 +13,7 @@ from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.ir.tensorir import known, mentions, nodes_in, operator_name
 from lowerscope.core.model.schedule import At, Made
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.recorder import (
     WORTH_THREADS,
@@ -180,7 +181,7 @@ def inline_producers(writing: ScheduleRecorder, *, to_one: bool = False) -> bool
         ]
         costly = any(_is_costly(each.stmt, reader) for reader in readers)
         if readers and not costly and writing.can_inline(each.name):
-            why = "nothing in between is stored"
+            why = _("nothing in between is stored")
             writing.inline(each.name, why)
         elif to_one:
             return False
@@ -230,7 +231,7 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
     if axes > 1:
         writing.do(
             "fuse",
-            "side by side in all that is read and written: one long row",
+            _("side by side in all that is read and written: one long row"),
             loops=loops[len(loops) - axes :],
         )
     inner: At | Made | None = None
@@ -239,11 +240,13 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
         row = writing.loops(block)[-1]
         inner = row
         if width != writing.extent(row):
-            why = f"{width} values are {-(-width // lanes)} vector registers"
+            why = _(
+                "{width} values are {value} vector registers", width=width, value=-(-width // lanes)
+            )
             inner = writing.split(row, width, why)[1]
             outer = writing.loops(block)[:-1]
     if inner is not None:
-        writing.do("vectorize", "they are loaded, computed and stored at once", loop=inner)
+        writing.do("vectorize", _("they are loaded, computed and stored at once"), loop=inner)
     is_known = all(each is not None for each in extents)
     worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
     if worth and machine.threads > 1 and outer:
@@ -294,7 +297,7 @@ def _pad(writing: ScheduleRecorder, block: str, machine: Machine) -> bool:
     fill_apart(writing, block, around)
     filled = writing.loops(f"{block}_pad_const")[around:]
     if len(filled) > 1:
-        writing.do("fuse", "what is filled lies side by side", loops=filled)
+        writing.do("fuse", _("what is filled lies side by side"), loops=filled)
     copy_rows(writing, block, lanes)
     return True
 
@@ -326,7 +329,7 @@ def _partition(
     _share(writing, writing.loops(block)[:-1], block, machine)
     writing.do(
         "loop_partition",
-        "each part of a row by itself: no element is asked where it comes from",
+        _("each part of a row by itself: no element is asked where it comes from"),
         loop=writing.loops(block)[-1],
         factors=(*parts[:-1], None),
     )
@@ -362,16 +365,19 @@ def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machin
     rows, columns = _side(writing.extent(loops[axis])), _side(writing.extent(loops[last]))
     if min(rows, columns) < 2:
         return False
-    why = f"{columns} values that are stored side by side"
+    why = _("{columns} values that are stored side by side", columns=columns)
     writing.split(loops[last], columns, why)
-    why = f"{rows} that are read side by side: each line of the cache is used while it is there"
+    why = _(
+        "{rows} that are read side by side: each line of the cache is used while it is there",
+        rows=rows,
+    )
     writing.split(loops[axis], rows, why)
     # The split of the axis before it has moved the last one.
     outer = [each for each in range(last + 2) if each not in (axis + 1, last + 2)]
     order = [At(block, loop=each) for each in (*outer, axis + 1, last + 2)]
-    writing.reorder(tuple(order), "tile by tile")
+    writing.reorder(tuple(order), _("tile by tile"))
     _share(writing, writing.loops(block)[: last + 1], block, machine)
     inner = writing.loops(block)
-    writing.do("vectorize", "a row of a tile is stored at once", loop=inner[-1])
-    writing.do("unroll", "so that a tile is transposed in registers", loop=inner[-2])
+    writing.do("vectorize", _("a row of a tile is stored at once"), loop=inner[-1])
+    writing.do("unroll", _("so that a tile is transposed in registers"), loop=inner[-2])
     return True

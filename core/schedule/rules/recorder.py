@@ -16,8 +16,9 @@ from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, Schedule
 
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
-from lowerscope.core.model.machines import MACHINE
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.block_primitives import negated_in
 from lowerscope.core.schedule.references import (
@@ -371,7 +372,9 @@ class ScheduleRecorder:
         self.check()
         block = arguments.get("block") if name == "compute_inline" else None
         if isinstance(block, At) and not self.can_inline(block.block):
-            raise StepFailed(f"what reads {block.block} cannot have its value in place of a load")
+            raise StepFailed(
+                _("what reads {block} cannot have its value in place of a load", block=block.block)
+            )
         step = f"s{len(self.primitives) + 1}"
         primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
         applied = apply(self.sch, primitive, self._outputs, self._target)
@@ -494,14 +497,14 @@ def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
     if not after:
         writing.do(
             "cache_write",
-            "what is reduced is kept apart until it is complete",
+            _("what is reduced is kept apart until it is complete"),
             block=At(block),
             write_buffer_index=0,
             storage_scope="local",
         )
         return writing.blocks()[-1]
     for each in after[:-1]:
-        writing.inline(each, "what is done with a sum is done at once")
+        writing.inline(each, _("what is done with a sum is done at once"))
     return after[-1]
 
 
@@ -529,7 +532,7 @@ def threads(writing: ScheduleRecorder, machine: Machine) -> bool:
         if len(loops) < 1 or not outer or any(size is None for size in sizes):
             continue
         worth = math.prod(size for size in sizes if size is not None) >= WORTH_THREADS
-        if writing.choose(f"threads for {place.name}", (0, 1), int(worth)):
+        if writing.choose(_("threads for {name}", name=place.name), (0, 1), int(worth)):
             parallelise(writing, tuple(outer), machine)
     return bool(writing.primitives)
 
@@ -549,6 +552,6 @@ def parallelise(writing: ScheduleRecorder, loops: tuple[At, ...], machine: Machi
         return 0
     shared: At | Made = loops[0]
     if count > 1:
-        shared = writing.do("fuse", "parts that threads can share out", loops=loops[:count])[0]
-    writing.do("parallel", "each thread has parts of its own", loop=shared)
+        shared = writing.do("fuse", _("parts that threads can share out"), loops=loops[:count])[0]
+    writing.do("parallel", _("each thread has parts of its own"), loop=shared)
     return count

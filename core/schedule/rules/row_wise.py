@@ -13,6 +13,7 @@ from tvm.sym import Analyzer, detect_linear_equation
 
 from lowerscope.core.ir.tensorir import known, mentions
 from lowerscope.core.model.schedule import At, Reference
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.references import Place, function_of
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
@@ -149,7 +150,9 @@ def inline_cheap(writing: ScheduleRecorder) -> None:
         once = len(readers) == 1 and len(readers[0].stmt.iter_vars) <= len(block.iter_vars)
         worth = once or whole == {1} or operations(block.body) <= CHEAP
         if readers and worth and writing.can_inline(name):
-            why = "it is read at once" if once else "it costs less than to store and to read it"
+            why = (
+                _("it is read at once") if once else _("it costs less than to store and to read it")
+            )
             writing.inline(name, why)
 
 
@@ -283,7 +286,7 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         and stage.near == len(stage.extents) - 1
     ):
         loops = writing.loops(stage.name)[stage.spatial :]
-        loop = writing.do("fuse", "what is reduced is one long row", loops=loops)[0]
+        loop = writing.do("fuse", _("what is reduced is one long row"), loops=loops)[0]
         sizes = stage.extents[stage.spatial :]
         extent = None if None in sizes else math.prod(each for each in sizes if each is not None)
     lanes = _lanes(extent, most)
@@ -292,11 +295,11 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         lanes //= 2
     if lanes < 2 or (stage.counts and extent is None):
         return ()
-    why = f"{lanes} partial results are one vector register"
-    _, lane = writing.split(loop, lanes, why)
+    why = _("{lanes} partial results are one vector register", lanes=lanes)
+    _other, lane = writing.split(loop, lanes, why)
     made = writing.do(
         "rfactor",
-        "each lane has a result of its own, and these are reduced at last",
+        _("each lane has a result of its own, and these are reduced at last"),
         # With an unknown number of values, there may be fewer than lanes: see below.
         forced=extent is None,
         loop=lane,
@@ -307,9 +310,11 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
     place = writing.bound(parts, 0)[-1]
     if place != len(loops) - 1:
         order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
-        writing.reorder(order, "the lanes innermost")
+        writing.reorder(order, _("the lanes innermost"))
     if stage.counts:
-        why = "TVM makes no vectors of a search: the parts are independent of each other at least"
+        why = _(
+            "TVM makes no vectors of a search: the parts are independent of each other at least"
+        )
         writing.do("unroll", why, loop=writing.loops(parts)[-1])
     else:
         _vectorize(writing, parts, extent, lanes, stage.spatial)
@@ -325,7 +330,7 @@ def _begin(writing: ScheduleRecorder, parts: str) -> None:
     kinds = [int(axis.iter_type) for axis in block.iter_vars]
     reduced = [axis for axis, kind in enumerate(kinds) if kind == REDUCTION]
     first = min(depth for axis in reduced for depth in writing.bound(parts, axis))
-    writing.begin(parts, first, "the parts begin before the first value")
+    writing.begin(parts, first, _("the parts begin before the first value"))
 
 
 def _vectorize(
@@ -336,12 +341,12 @@ def _vectorize(
     if extent is None and len(loops) - 2 >= first:
         writing.do(
             "annotate",
-            "the last values, which fill no register, are done apart",
+            _("the last values, which fill no register, are done apart"),
             block_or_loop=loops[-2],
             ann_key=PARTITION,
             ann_val=1,
         )
-    writing.do("vectorize", "they are computed at once", loop=loops[-1])
+    writing.do("vectorize", _("they are computed at once"), loop=loops[-1])
 
 
 def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Machine) -> None:
@@ -356,20 +361,23 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
         return
     loop = At(stage.name, loop=near)
     if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
-        why = f"{_COLUMNS} vector registers of results: whole lines of the cache are read"
-        _, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
+        why = _(
+            "{columns} vector registers of results: whole lines of the cache are read",
+            columns=_COLUMNS,
+        )
+        _other, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
         loops = writing.loops(stage.name)
         order: tuple[Reference, ...] = (*loops[near + 3 :], columns, lane)
-        writing.reorder(order, "the lanes innermost")
-        writing.do("unroll", "each register has its name", loop=writing.loops(stage.name)[-2])
+        writing.reorder(order, _("the lanes innermost"))
+        writing.do("unroll", _("each register has its name"), loop=writing.loops(stage.name)[-2])
         _vectorize(writing, stage.name, extent, lanes, near)
         return
-    why = f"{lanes} values are one vector register"
-    _, lane = writing.split(loop, lanes, why)
+    why = _("{lanes} values are one vector register", lanes=lanes)
+    _other, lane = writing.split(loop, lanes, why)
     loops = writing.loops(stage.name)
     if near + 2 < len(loops):
         order = (*loops[near + 2 :], lane)
-        writing.reorder(order, "the lanes innermost")
+        writing.reorder(order, _("the lanes innermost"))
     _vectorize(writing, stage.name, extent, lanes, near)
 
 
@@ -389,7 +397,7 @@ def _merge(writing: ScheduleRecorder, rows: int) -> None:
     if len(outer) > 1:
         writing.do(
             "merge",
-            "a row is finished while it is in the cache, before the next is begun",
+            _("a row is finished while it is in the cache, before the next is begun"),
             loops=tuple(outer),
         )
 
@@ -437,5 +445,5 @@ def _share_loops(
         return
     shared: Reference = loops[0]
     if len(loops) > 1:
-        shared = writing.do("fuse", "rows that threads can share out", loops=loops)[0]
-    writing.do("parallel", "each thread has rows of its own", loop=shared)
+        shared = writing.do("fuse", _("rows that threads can share out"), loops=loops)[0]
+    writing.do("parallel", _("each thread has rows of its own"), loop=shared)

@@ -30,6 +30,7 @@ from lowerscope.core.model.graph import (
     TextMetrics,
     cut_to,
 )
+from lowerscope.core.model.texts import _
 from lowerscope.core.views.graph.families import family_of, weightiest
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,
@@ -209,7 +210,7 @@ def _rough_size(left: Collapsed, frames: int) -> tuple[float, float]:
     """Return an estimate of the picture's width and height."""
     number = {box.id: index for index, box in enumerate(left.boxes)}
     row = [0] * len(left.boxes)
-    targets: list[list[int]] = [[] for _ in left.boxes]
+    targets: list[list[int]] = [[] for _other in left.boxes]
     for flow in left.flows:
         targets[number[flow.source]].append(number[flow.target])
     for source, below in enumerate(targets):
@@ -348,7 +349,7 @@ def with_stubs(
         if len(far) < _MANY:
             continue
         hidden.update((source, target) for target in far)
-        out = f"{len(far)} more uses"
+        out = _("{count} more uses", count=len(far))
         stubs.outs[source] = Stub(out, tuple(far), text_width(out) + 2 * _PAD)
         label = cut_to(titles[source], _WIDEST, text_width)
         for target in far:
@@ -494,7 +495,7 @@ def graph_record(
         ),
         expanded=tuple(region.id for region in regions if region.id),
         collapsible=any(box.kind == "fused" for box in boxes)
-        or any(True for _ in groups_in(items)),
+        or any(True for _other in groups_in(items)),
     )
 
 

@@ -23,6 +23,7 @@ from lowerscope.core.ir.relax import Elements, bound_in, elements_of
 from lowerscope.core.ir.tensorir import dtype_of, operator_name
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.views.programs.program_lines import (
     ATOM,
     ExpressionText,
@@ -188,8 +189,8 @@ class SymbolText(ExpressionText):
         if operator_name(expression) == "if_then_else":
             return f"tirx.if_then_else({self.arguments(expression.args)})", ATOM
         raise LowerscopeError(
-            f"the builder program has no form for the extent {expression}",
-            todo="Look at the script instead",
+            _("the builder program has no form for the extent {expression}", expression=expression),
+            todo=_("Look at the script instead"),
         )
 
 
@@ -208,8 +209,8 @@ class TypeText:
         text = self._type(meant)
         if text is None:
             raise LowerscopeError(
-                f"the builder program has no form for the type {meant}",
-                todo="Look at the script instead",
+                _("the builder program has no form for the type {meant}", meant=meant),
+                todo=_("Look at the script instead"),
             )
         return text
 
@@ -436,8 +437,8 @@ def literal(value: Any) -> str:
     if isinstance(value, Sequence):
         return f"[{', '.join(literal(each) for each in value)}]"
     raise LowerscopeError(
-        f"the builder program has no form for the attribute {value}",
-        todo="Look at the script instead",
+        _("the builder program has no form for the attribute {value}", value=value),
+        todo=_("Look at the script instead"),
     )
 
 
@@ -468,8 +469,12 @@ def _without_form(meant: Any) -> LowerscopeError:
     if isinstance(meant, ir.Call):
         kind = f"a call of {getattr(meant.op, 'name', meant.op)}"
     return LowerscopeError(
-        f"the builder program has no form for {kind}: {str(meant).splitlines()[0]}",
-        todo="Look at the script instead",
+        _(
+            "the builder program has no form for {kind}: {splitline}",
+            kind=kind,
+            splitline=str(meant).splitlines()[0],
+        ),
+        todo=_("Look at the script instead"),
     )
 
 
@@ -626,9 +631,12 @@ class FunctionText:
         value = binding.value
         if isinstance(value, relax.Function):
             raise LowerscopeError(
-                f"the builder program has no form for {binding.var.name}, a function in a function",
+                _(
+                    "the builder program has no form for {name}, a function in a function",
+                    name=binding.var.name,
+                ),
                 where=self._ids[binding],
-                todo="Apply LambdaLift first, or look at the script",
+                todo=_("Apply LambdaLift first, or look at the script"),
             )
         if not isinstance(value, relax.If):
             return self._calls.value(value)
@@ -684,9 +692,9 @@ def called_first(functions: Mapping[str, Any]) -> Sequence[str]:
     if not networkx.is_directed_acyclic_graph(calls):
         name = networkx.find_cycle(calls)[0][0]
         raise LowerscopeError(
-            f"the builder program has no form for {name}, which calls itself",
+            _("the builder program has no form for {name}, which calls itself", name=name),
             where=f"relax:{name}",
-            todo="Look at the script instead",
+            todo=_("Look at the script instead"),
         )
     return list(networkx.dfs_postorder_nodes(calls))
 
@@ -772,9 +780,9 @@ def _script(name: str, function: Any, title: str) -> list[str]:
     lines = with_characters(str(function.script(name=title))).rstrip("\n").split("\n")
     if any(line.startswith("# Metadata") for line in lines):
         raise LowerscopeError(
-            f"the builder program has no form for the constants inside {name}",
+            _("the builder program has no form for the constants inside {name}", name=name),
             where=f"tir:{name}",
-            todo="Look at the script instead",
+            todo=_("Look at the script instead"),
         )
     return lines
 
@@ -786,9 +794,13 @@ def _refuse_twins(functions: Mapping[str, Any]) -> None:
         key = tvm_ffi.structural_hash(function)
         if key in seen and tvm_ffi.structural_equal(function, functions[seen[key]]):
             raise LowerscopeError(
-                f"{seen[key]} and {name} are equal, and a block builder makes one of the two",
+                _(
+                    "{seen} and {name} are equal, and a block builder makes one of the two",
+                    seen=seen[key],
+                    name=name,
+                ),
                 where=f"tir:{name}",
-                todo="Look at the script instead",
+                todo=_("Look at the script instead"),
             )
         seen[key] = name
 
@@ -940,11 +952,18 @@ def _refuse_others(module: IRModule, functions: Mapping[str, Any]) -> None:
     for name, function in functions.items():
         if not isinstance(function, relax.Function | tirx.PrimFunc):
             raise LowerscopeError(
-                f"the builder program has no form for {name}, a {type(function).__name__}",
-                todo="Look at the script instead",
+                _(
+                    "the builder program has no form for {name}, a {name2}",
+                    name=name,
+                    name2=type(function).__name__,
+                ),
+                todo=_("Look at the script instead"),
             )
     if len(module.global_infos):
         raise LowerscopeError(
-            f"the builder program has no form for {', '.join(module.global_infos)} of the module",
-            todo="Look at the script instead",
+            _(
+                "the builder program has no form for {global_infos} of the module",
+                global_infos=", ".join(module.global_infos),
+            ),
+            todo=_("Look at the script instead"),
         )

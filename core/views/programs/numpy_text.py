@@ -19,6 +19,7 @@ from lowerscope.core.ir.relax import Bound, bound_in, own_function
 from lowerscope.core.ir.tensorir import allocated_ids, dtype_of, operator_name, parts_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.views.programs.program_lines import (
     AND,
     ATOM,
@@ -113,7 +114,7 @@ class NumpyExpressions(ExpressionText):
         if hasattr(ml_dtypes, dtype):
             self.imports.add("ml_dtypes")
             return f"ml_dtypes.{dtype}"
-        raise self.refusal(f"the dtype {dtype}")
+        raise self.refusal(_("the dtype {dtype}", dtype=dtype))
 
     def stored(self, value: Any) -> str:
         """Return a value to store: an array gives a literal its type."""
@@ -124,9 +125,9 @@ class NumpyExpressions(ExpressionText):
     def refusal(self, what: str) -> LowerscopeError:
         """Return the error for an expression that has no form."""
         return LowerscopeError(
-            f"loops of NumPy have no form for {what}",
+            _("loops of NumPy have no form for {what}", what=what),
             where=self._where,
-            todo="Look at the script instead",
+            todo=_("Look at the script instead"),
         )
 
     def other(self, expression: Any) -> Written:
@@ -285,7 +286,9 @@ class _NumpyProgram:
     def _name_of(self, variable: Any) -> str:
         if variable not in self._names:
             name = getattr(variable, "name", variable)
-            raise self._expressions.refusal(f"{name}, which {self._unbound}")
+            raise self._expressions.refusal(
+                _("{name}, which {unbound}", name=name, unbound=self._unbound)
+            )
         return self._names[variable]
 
     def _take(self, variable: Any) -> str:
@@ -348,14 +351,16 @@ class _Loops(_NumpyProgram):
             return f"{name}: np.ndarray"
         if isinstance(parameter.ty, ir.PrimType) and "handle" not in str(parameter.ty.dtype):
             return f"{name}: int" if "int" in str(parameter.ty.dtype) else f"{name}: float"
-        raise self._expressions.refusal(f"the argument {name}, a pointer")
+        raise self._expressions.refusal(_("the argument {name}, a pointer", name=name))
 
     # Statements
 
     def _statement(self, statement: Any) -> None:
         writer = _STATEMENT_WRITERS.get(type(statement))
         if writer is None:
-            raise self._expressions.refusal(f"the statement {type(statement).__name__}")
+            raise self._expressions.refusal(
+                _("the statement {name}", name=type(statement).__name__)
+            )
         writer(self, statement)
 
     def _sequence(self, sequence: Any) -> None:
@@ -365,7 +370,9 @@ class _Loops(_NumpyProgram):
     def _loop(self, loop: Any) -> None:
         if loop.kind == tirx.ForKind.THREAD_BINDING:
             axis = loop.thread_binding.thread_tag
-            raise self._expressions.refusal(f"the loop {loop.loop_var.name}, bound to {axis}")
+            raise self._expressions.refusal(
+                _("the loop {name}, bound to {axis}", name=loop.loop_var.name, axis=axis)
+            )
         with self._lines.span(self._ids.get(loop, "")), self._inner():
             bounds = self._range(loop)
             name = self._take(loop.loop_var)
@@ -473,7 +480,9 @@ class _Loops(_NumpyProgram):
 
     def _attribute(self, attribute: Any) -> None:
         if not attribute.attr_key.startswith("pragma_"):
-            raise self._expressions.refusal(f"the attribute {attribute.attr_key}")
+            raise self._expressions.refusal(
+                _("the attribute {attr_key}", attr_key=attribute.attr_key)
+            )
         self._statement(attribute.body)
 
     def _assert(self, check: Any) -> None:
@@ -493,8 +502,8 @@ _STATEMENT_WRITERS: dict[type, Callable[[_Loops, Any], None]] = {
     tirx.Evaluate: _Loops._evaluate,
     tirx.AttrStmt: _Loops._attribute,
     tirx.AssertStmt: _Loops._assert,
-    tirx.Break: lambda self, _: self._lines.add("break"),
-    tirx.Continue: lambda self, _: self._lines.add("continue"),
+    tirx.Break: lambda self, _unused: self._lines.add("break"),
+    tirx.Continue: lambda self, _unused: self._lines.add("continue"),
 }
 
 
@@ -586,7 +595,7 @@ class _Graph(_NumpyProgram):
     def _output(self, type_: Any) -> str:
         shape = getattr(type_, "shape", None)
         if not isinstance(shape, relax.ShapeExpr):
-            raise self._expressions.refusal("an output whose shape is not known")
+            raise self._expressions.refusal(_("an output whose shape is not known"))
         return self._empty(shape.values, str(type_.dtype))
 
     def _value(self, value: Any) -> str:
@@ -607,9 +616,12 @@ class _Graph(_NumpyProgram):
         operator = _operator(value)
         if operator:
             raise LowerscopeError(
-                f"loops of NumPy have no form for {operator}, an operator of Relax",
+                _(
+                    "loops of NumPy have no form for {operator}, an operator of Relax",
+                    operator=operator,
+                ),
                 where=self._entity,
-                todo="Legalise it, or lower by TE; or look at the script instead",
+                todo=_("Legalise it, or lower by TE; or look at the script instead"),
             )
         raise self._expressions.refusal(type(value).__name__)
 

@@ -19,6 +19,7 @@ from lowerscope.core.files.python_text import identifier, quoted
 from lowerscope.core.ir.tensorir import dtype_of, operator_name, parts_of
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.snapshot import TextRecord
+from lowerscope.core.model.texts import _
 from lowerscope.core.views.programs.builder_text import literal, tuple_text
 from lowerscope.core.views.programs.program_lines import (
     ATOM,
@@ -60,9 +61,9 @@ class TensorExpressions(ExpressionText):
     def refusal(self, what: str) -> LowerscopeError:
         """Return the error for an expression that no tensor expression makes."""
         return LowerscopeError(
-            f"there is no tensor expression for this function: {what}",
+            _("there is no tensor expression for this function: {what}", what=what),
             where=self._where,
-            todo="Look at the script instead",
+            todo=_("Look at the script instead"),
         )
 
     def written(self, expression: Any) -> Written:
@@ -75,7 +76,7 @@ class TensorExpressions(ExpressionText):
         if kind in _MIRRORED and _is_literal(expression.a):
             # TVM's simplification swaps the sides of a comparison that begins with a number.
             mirrored = _MIRRORED[kind]
-            _, binds = super().written(expression)
+            _other, binds = super().written(expression)
             return self.infix(mirrored, binds, expression.b, expression.a)
         return super().written(expression)
 
@@ -113,11 +114,11 @@ class TensorExpressions(ExpressionText):
         name = _NAMES.get(name, name)
         if name and callable(getattr(tirx, name, None)):
             return f"tirx.{name}({self.arguments(expression.args)})", ATOM
-        raise self.refusal(f"it has {name or kind.__name__}")
+        raise self.refusal(_("it has {name}", name=name or kind.__name__))
 
     def integer(self, expression: Any) -> Written:
         """Return a number of an integer type that stands alone."""
-        text, _ = super().integer(expression)
+        text, _other = super().integer(expression)
         return f'tirx.const({text}, "{dtype_of(expression)}")', ATOM
 
     def _pair(self, left: Any, right: Any) -> str:
@@ -215,9 +216,11 @@ def te_text(function: Any, name: str) -> TextRecord:
         # The text is our own, made of identifiers and literals.
         exec(record.text, names)
     except TVM_ERRORS as error:
-        raise program.expressions.refusal(f"TVM says: {last_line(error)}") from error
+        raise program.expressions.refusal(
+            _("TVM says: {last_line}", last_line=last_line(error))
+        ) from error
     if not tvm_ffi.structural_equal(names[title], function):
-        raise program.expressions.refusal("what TVM makes of its blocks differs from it")
+        raise program.expressions.refusal(_("what TVM makes of its blocks differs from it"))
     return record
 
 
@@ -240,11 +243,11 @@ class _Program:
         parameters = list(self._function.params)
         for parameter in parameters:
             if not is_buffer_var(parameter) and not isinstance(parameter.ty, ir.PrimType):
-                raise self.expressions.refusal("it has an argument that is a pointer")
+                raise self.expressions.refusal(_("it has an argument that is a pointer"))
         inputs = [each for each in parameters if each not in written]
         outputs = [each for each in parameters if each in written]
         if parameters != [*inputs, *outputs] or not outputs:
-            raise self.expressions.refusal("its outputs are not its last arguments")
+            raise self.expressions.refusal(_("its outputs are not its last arguments"))
         title = self._identifiers.take(identifier(self._name))
         function = self._identifiers.take(f"te_{identifier(self._name)}")
         lines = self._lines
@@ -268,7 +271,7 @@ class _Program:
     def _found(self) -> list[_Stage]:
         body = self._function.body
         if not isinstance(body, s_tir.SBlockRealize):
-            raise self.expressions.refusal("it has no blocks")
+            raise self.expressions.refusal(_("it has no blocks"))
         if body.block not in self._ids:
             body = body.block.body
         nests = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
@@ -280,20 +283,27 @@ class _Program:
             loops.append(nest)
             nest = nest.body
         if not isinstance(nest, s_tir.SBlockRealize):
-            raise self.expressions.refusal("its loops share more than one block")
+            raise self.expressions.refusal(_("its loops share more than one block"))
         block = nest.block
         variables = [loop.loop_var for loop in loops]
         plain = all(loop.kind == tirx.ForKind.SERIAL for loop in loops)
         values = [value for value in nest.iter_values if not isinstance(value, tirx.IntImm)]
         if not plain or values != variables or len(values) != len(nest.iter_values):
-            raise self.expressions.refusal(f"the block {block.name_hint} is scheduled")
+            raise self.expressions.refusal(
+                _("the block {name_hint} is scheduled", name_hint=block.name_hint)
+            )
         store = block.body
         if not isinstance(store, tirx.BufferStore):
-            raise self.expressions.refusal(f"the block {block.name_hint} is no single assignment")
+            raise self.expressions.refusal(
+                _("the block {name_hint} is no single assignment", name_hint=block.name_hint)
+            )
         spatial = [axis.var for axis in block.iter_vars if axis.iter_type == tirx.IterVar.DataPar]
         if list(store.indices) != spatial:
             raise self.expressions.refusal(
-                f"the block {block.name_hint} writes elsewhere than at its own axes"
+                _(
+                    "the block {name_hint} writes elsewhere than at its own axes",
+                    name_hint=block.name_hint,
+                )
             )
         return _Stage(tuple(loops), block, store)
 
@@ -338,7 +348,7 @@ class _Program:
                     lines.add(f'{name} = te.reduce_axis((0, {extent}), name="{name}")')
             outer, self._identifiers = self._identifiers, self._identifiers.inner()
             axes = [self._take(axis.var, loop.loop_var.name) for loop, axis in spatial]
-            value = self._value(stage, [self._names[axis.var] for _, axis in reduced])
+            value = self._value(stage, [self._names[axis.var] for _other, axis in reduced])
             self._identifiers = outer
             shape = tuple_text([self._extent(each) for each in stage.store.buffer.ty.shape])
             if not axes:
@@ -348,7 +358,7 @@ class _Program:
             attrs = f", attrs={literal(block.annotations)}" if len(block.annotations) else ""
             made = f"te.compute({shape}, {arguments}, {named}{attrs})"
             with ExitStack() as spans:
-                for loop, _ in spatial:
+                for loop, _other in spatial:
                     spans.enter_context(self._lines.span(self._ids[loop]))
                 if returned:
                     lines.add(f"return {made}")
@@ -363,11 +373,17 @@ class _Program:
         reducer, so_far, added = _reduction(value)
         if stage.block.init is None or not reducer:
             raise self.expressions.refusal(
-                f"the block {stage.block.name_hint} is no sum, product, maximum or minimum"
+                _(
+                    "the block {name_hint} is no sum, product, maximum or minimum",
+                    name_hint=stage.block.name_hint,
+                )
             )
         if not isinstance(so_far, ir.TensorLoad) or not so_far.source.same_as(buffer):
             raise self.expressions.refusal(
-                f"the block {stage.block.name_hint} does not reduce what it writes"
+                _(
+                    "the block {name_hint} does not reduce what it writes",
+                    name_hint=stage.block.name_hint,
+                )
             )
         if reducer in _DEFINED:
             self._defined[reducer] = None
@@ -432,7 +448,7 @@ class _Program:
     def _name_of(self, variable: Any) -> str:
         if variable not in self._names:
             raise self.expressions.refusal(
-                f"{variable.name} is neither an argument nor an extent of one"
+                _("{name} is neither an argument nor an extent of one", name=variable.name)
             )
         return self._names[variable]
 

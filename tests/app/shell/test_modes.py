@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.menus import BUTTONS, MENUS, RECENT, SAMPLES, paths
@@ -24,13 +26,21 @@ STEPPED = msgspec.structs.replace(
 )
 
 
+@pytest.fixture(scope="module")
+def shared(open_shared_window: OpenPlainWindow) -> MainWindow:
+    return open_shared_window(RECIPE, STEPPED)
+
+
 @pytest.fixture
-def window(open_plain_window: OpenPlainWindow) -> MainWindow:
-    window = open_plain_window(RECIPE, STEPPED)
-    window.resize(1440, 900)
-    window.show_panes()
+def window(shared: MainWindow) -> MainWindow:
+    """Return the window of all these tests, in its first mode and with its first layout."""
+    shared.resize(1440, 900)
+    shared.show_panes()
+    shared.set_mode("explore")
+    shared.features.stepping.leave()
+    shared.commands.action("reset-layout").trigger()
     QApplication.processEvents()
-    return window
+    return shared
 
 
 def seen(window: MainWindow) -> list[str]:
@@ -90,6 +100,81 @@ def test_a_mode_keeps_the_widths_that_its_panes_were_given(window: MainWindow) -
     assert all(abs(width - given[name]) <= 2 for name, width in widths(window).items())
     window.commands.action("reset-layout").trigger()
     assert abs(widths(window)["fx"] - given["fx"]) > 60
+
+
+def test_keys_of_a_mode_hold_in_it_and_not_in_a_text_field(
+    open_plain_window: OpenPlainWindow,
+) -> None:
+    nodes = [msgspec.structs.replace(each, strategy="te") for each in STEPPED.fx]
+    window = open_plain_window(RECIPE, msgspec.structs.replace(STEPPED, fx=tuple(nodes)))
+    window.show_panes()
+    window.activateWindow()
+    QApplication.processEvents()
+    document, panes, canvas = window.document, window.panes, window.panes.fx.graph.canvas
+    document.select(("fx:dense",))
+    canvas.setFocus()
+    QTest.keyClick(canvas, Qt.Key.Key_3)
+    assert document.wanted is not None
+    assert [(each.pattern, each.strategy) for each in document.wanted.overrides] == [
+        ("fx:dense", "library")
+    ]
+    panes.fx.graph.canvas.search.open()
+    field = canvas.search.bar.field
+    field.setFocus()
+    QTest.keyClicks(field, "1io")
+    assert field.text() == "1io"
+    assert document.wanted.overrides[0].strategy == "library"
+    for key, name in ((Qt.Key.Key_O, "model"), (Qt.Key.Key_I, "details")):
+        for shown in (False, True):
+            QTest.keyClick(canvas, key)
+            assert panes.area.shows(name) == shown
+    window.set_mode("run")
+    QTest.keyClick(panes.outcome, Qt.Key.Key_1)
+    assert document.wanted.overrides[0].strategy == "library"
+
+
+def test_panes_that_have_no_room_lie_over_the_others_or_share_a_place(window: MainWindow) -> None:
+    panes, area = window.panes, window.panes.area
+    window.setMinimumSize(600, 400)
+    pins = window.commands.action("pane-details")
+    pins.trigger()
+    assert "details" in seen(window)
+    assert not panes.details.has_content
+    for width, places in (
+        (1440, ["model", "fx", "relax", "tensorir", "details"]),
+        (1200, ["fx", "relax", "tensorir", "details"]),
+        (1000, ["fx", "relax", "tensorir"]),
+        (800, ["relax", "tensorir"]),
+    ):
+        window.resize(width, 700)
+        QApplication.processEvents()
+        assert seen(window) == places
+        assert all(widths(window)[name] >= LEAST[name] for name in places)
+    before = widths(window)
+    for name in ("details", "model"):
+        window.commands.action(f"pane-{name}").trigger()
+        assert area.shows_over() == name
+        assert {**widths(window), name: 0} == {**before, name: 0}
+        QTest.keyClick(panes.by_name[name].findChild(QWidget), Qt.Key.Key_Escape)
+        assert area.shows_over() == ""
+    panes.relax.header.beside.tab("fx").click()
+    assert seen(window) == ["fx", "tensorir"]
+    window.show_page("translation")
+    assert seen(window) == ["relax", "tensorir"]
+    window.resize(1440, 900)
+    QApplication.processEvents()
+    assert set(seen(window)) == {"model", "fx", "relax", "tensorir", "details"}
+
+
+def test_a_selection_takes_the_room_of_the_inspector_from_tensorir(window: MainWindow) -> None:
+    before = widths(window)
+    window.document.select(("fx:dense",))
+    QApplication.processEvents()
+    after = widths(window)
+    assert {name for name in before if before[name] != after[name]} == {"tensorir"}
+    window.document.select(())
+    QApplication.processEvents()
+    assert widths(window) == before
 
 
 def test_what_is_shown_changes_no_width(window: MainWindow) -> None:
@@ -168,10 +253,7 @@ def test_the_step_outlives_a_change_of_mode_and_is_left_by_its_chip(window: Main
     assert not window.tool_bar.step.isVisible()
 
 
-def test_a_narrow_window_has_no_outline_and_nothing_below_its_minimum(
-    open_plain_window: OpenPlainWindow,
-) -> None:
-    window = open_plain_window(RECIPE)
+def test_a_narrow_window_has_no_outline_and_nothing_below_its_minimum(window: MainWindow) -> None:
     window.resize(1000, 600)
     window.commands.action("reset-layout").trigger()
     for mode in MODES:
@@ -201,17 +283,17 @@ def test_the_layout_is_kept(open_plain_window: OpenPlainWindow) -> None:
     assert seen(again) == ["changes"]
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        WindowLayout(mode="nowhere", closed=("fx",)),
-        WindowLayout(mode="explore", closed=("fx", "relax", "pipes")),
-        WindowLayout(mode="explore", widths={"explore": {"fx": 1 << 60, "relax": -5, "x": 3}}),
-        WindowLayout(mode="explore", widths={"x": {"fx": 7}}, drawer=1 << 40),
-        WindowLayout(size=(1 << 40, 2), mode="explore"),
-        WindowLayout(size=(-1, -1), drawer=-3, mode="explore"),
-    ],
+ABSURD = (
+    WindowLayout(mode="nowhere", closed=("fx",)),
+    WindowLayout(mode="explore", closed=("fx", "relax", "pipes")),
+    WindowLayout(mode="explore", widths={"explore": {"fx": 1 << 60, "relax": -5, "x": 3}}),
+    WindowLayout(mode="explore", widths={"x": {"fx": 7}}, drawer=1 << 40),
+    WindowLayout(size=(1 << 40, 2), mode="explore"),
+    WindowLayout(size=(-1, -1), drawer=-3, mode="explore"),
 )
+
+
+@pytest.mark.parametrize("layout", ABSURD)
 def test_an_absurd_layout_of_a_session_is_left_out(
     window: MainWindow, layout: WindowLayout
 ) -> None:
