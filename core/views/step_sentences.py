@@ -210,7 +210,7 @@ def _annotated(effect: Effect) -> str:
 def _folded(effect: Effect) -> str:
     names = effect.removed_bindings
     if names:
-        return _("computed {bindings} while compiling", bindings=_bindings(names))
+        return _("computed {bindings} at compile time", bindings=_bindings(names))
     values = sum(len(each.constants) for each in effect.functions)
     if not values:
         return ""
@@ -289,7 +289,7 @@ def _merged(effect: Effect) -> str:
         )
     else:
         made = _n(
-            "made one TensorIR function of each of {count:,} group ({names})",
+            "made one TensorIR function of {count:,} group ({names})",
             "made one TensorIR function of each of {count:,} groups ({names})",
             len(merged),
             names=listed(merged),
@@ -298,8 +298,8 @@ def _merged(effect: Effect) -> str:
     if not gone:
         return made
     return _n(
-        "{made}, and removed {count:,} function that nothing else calls",
-        "{made}, and removed {count:,} functions that nothing else calls",
+        "{made}, and removed {count:,} unused function",
+        "{made}, and removed {count:,} unused functions",
         len(gone),
         made=made,
     )
@@ -309,8 +309,8 @@ def _second_names(count: int) -> str:
     if not count:
         return ""
     return _n(
-        "removed {count:,} second name of a value",
-        "removed {count:,} second names of a value",
+        "removed {count:,} alias of a value",
+        "removed {count:,} aliases of values",
         count,
     )
 
@@ -322,14 +322,14 @@ def _eliminated(effect: Effect) -> str:
         parts.append(_functions(functions))
     if bindings:
         parts.append(_bindings(bindings))
-    return _("removed {parts}, which nothing uses", parts=_joined(parts)) if parts else ""
+    return _("removed the unused {parts}", parts=_joined(parts)) if parts else ""
 
 
 def _scheduled(effect: Effect) -> str:
     names = effect.named("changed", "added", kind="tensorir")
     if not names:
         return ""
-    return _("scheduled {functions} as the recipe's schedules say", functions=_functions(names))
+    return _("scheduled {functions} by the recipe's schedules", functions=_functions(names))
 
 
 def _scheduled_by_rule(effect: Effect) -> str:
@@ -342,7 +342,7 @@ def _vector_math(effect: Effect) -> str:
     if not names:
         return ""
     return _(
-        "wrote math functions of {functions} out as arithmetic that vectorizes",
+        "expanded math functions of {functions} into arithmetic that vectorizes",
         functions=_functions(names),
     )
 
