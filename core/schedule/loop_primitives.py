@@ -346,7 +346,7 @@ _RUNS = _("How a loop runs")
 LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="split",
-        group="Loops",
+        group=_("Loops"),
         title=_("split {loop} into {factors}"),
         offer=_("split into nested loops"),
         parameters=(
@@ -367,7 +367,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="fuse",
-        group="Loops",
+        group=_("Loops"),
         title=_("fuse {loops}"),
         offer=_("fuse nested loops into one"),
         parameters=(LOOPS, UNIT_ITERS),
@@ -377,7 +377,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reorder",
-        group="Loops",
+        group=_("Loops"),
         title=_("order {loops}"),
         offer=_("change the order of loops"),
         parameters=(LOOPS,),
@@ -387,7 +387,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="loop_partition",
-        group="Loops",
+        group=_("Loops"),
         title=_("partition {loop} into {factors}"),
         offer=_("cut into loops one after the other"),
         parameters=(LOOP, _FACTORS, UNIT_ITERS),
@@ -397,7 +397,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="merge",
-        group="Loops",
+        group=_("Loops"),
         title=_("merge {loops}"),
         offer=_("merge loops that stand side by side"),
         parameters=(LOOPS,),
@@ -407,7 +407,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="add_unit_loop",
-        group="Loops",
+        group=_("Loops"),
         title=_("add a loop of extent 1 around {block_or_loop}"),
         offer=_("add a loop of extent 1 around it"),
         parameters=(field("block_or_loop", _("Around"), "loop or block", _("A loop or a block.")),),
@@ -754,7 +754,7 @@ _VALUE = field("ann_val", _("Value"), "value", _("A number, a text, or several."
 ANNOTATION_PRIMITIVES = (
     PrimitiveSpec(
         name="annotate",
-        group="Annotations",
+        group=_("Annotations"),
         title=_("annotate {block_or_loop} with {ann_key} = {ann_val}"),
         offer=_("annotate"),
         parameters=(_ON, _KEY, _VALUE),
@@ -763,7 +763,7 @@ ANNOTATION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="unannotate",
-        group="Annotations",
+        group=_("Annotations"),
         title=_("take {ann_key} off {block_or_loop}"),
         offer=_("take an annotation off"),
         parameters=(_ON, _KEY),

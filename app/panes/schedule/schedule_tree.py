@@ -99,7 +99,7 @@ def move_choices(moves: Sequence[Move], asking: Sequence[str]) -> list[Choice]:
 
 def _choice(move: Move, asks: bool) -> Choice:
     note = move.title if move.legal else move.reason
-    mark = "⚠ unsafe" if move.unsafe else "…" if asks and move.legal else ""
+    mark = _("⚠ unsafe") if move.unsafe else "…" if asks and move.legal else ""
     example = f"{move.before}\n→\n{move.after}" if move.before or move.after else ""
     tooltip = "\n\n".join(_some(move.help, move.reason, example))
     return Choice(move.name, move.name, note, usable=move.legal, mark=mark, tooltip=tooltip)

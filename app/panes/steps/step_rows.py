@@ -221,7 +221,7 @@ def with_pin(rows: Sequence[StepRow], moment: Moment | None) -> list[StepRow]:
 def step_facts(line: StepLine) -> tuple[tuple[str, str], ...]:
     """Return the outcome of a step as texts with their roles: ``8 functions``, ``+7``, ``~1``."""
     if line.status == "failed":
-        return (("✕ failed", "wrong"), (line.error, ""))
+        return ((_("✕ failed"), "wrong"), (line.error, ""))
     if line.status != "done" or line.note or not line.changed:
         return ((changed_text(line), ""),)
     count = len(line.changed)

@@ -23,9 +23,9 @@ from lowerscope.core.model.tuning_records import TunedFunction, TunedState, Tune
 STATES: dict[TunedState, tuple[str, str]] = {
     "waiting": ("○ waits", "quiet"),
     "tuning": ("▸ tuning", "accent"),
-    "done": ("✓ done", "right"),
+    "done": (_("✓ done"), "right"),
     "stopped": ("■ stopped", "quiet"),
-    "failed": ("✕ failed", "wrong"),
+    "failed": (_("✕ failed"), "wrong"),
 }
 
 START_SECONDS = 12.0
@@ -51,7 +51,7 @@ def tuned_row(function: TunedFunction) -> Row:
     """Return the row of a function: its state, its trials and its best time."""
     mark, role = STATES[function.state]
     if function.state == "done" and function.from_database:
-        mark = "✓ known"
+        mark = _("✓ known")
     name = function.name + (f"  +{len(function.twins)}" if function.twins else "")
     note = function.note
     if function.from_database and not note:
