@@ -289,6 +289,8 @@ class ProgressLine(QWidget):
             "none": "",
         }
         self.setAccessibleName(words[state])
+        # It covers its place then: the window below it is not painted at each tick.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, state != "none")
         self._keep_ticking()
         self.update()
 

@@ -9,10 +9,17 @@ labels of Qt's own dialogs plain, so that any text can be passed to them as it i
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QUrl
+
+PLAIN, RICH = 0, 1
+"""Values of ``Qt.TextFormat``. The namespace ``Qt`` takes longer to make than the first page."""
 
 LONGEST = 4_000
 """Characters of a label that are shown: more than a window has room for, and quick to lay out."""
@@ -29,7 +36,7 @@ class Label(QLabel):
         self, text: str = "", parent: QWidget | None = None, *, role: str = "", wraps: bool = False
     ) -> None:
         super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setProperty("textFormat", PLAIN)
         if role:
             self.setProperty("role", role)
         self.setWordWrap(wraps)
@@ -82,7 +89,7 @@ class MarkupLabel(QLabel):
         self, parent: QWidget | None = None, *, role: str = "", wraps: bool = False
     ) -> None:
         super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setProperty("textFormat", RICH)
         self.setProperty("role", role)
         self.setWordWrap(wraps)
 
@@ -108,12 +115,15 @@ class PlainTextEdit(QPlainTextEdit):
     # Qt
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        return NOTHING
+        return no_picture()
 
 
-NOTHING = QImage(1, 1, QImage.Format.Format_ARGB32)
-"""A picture in place of a file: without one, Qt would open the file itself."""
-NOTHING.fill(0)
+@cache
+def no_picture() -> QImage:
+    """Return a picture in place of a file: without one, Qt would open the file itself."""
+    picture = QImage(1, 1, QImage.Format.Format_ARGB32)
+    picture.fill(0)
+    return picture
 
 
 def literal(text: str) -> str:

@@ -346,32 +346,39 @@ class ModeArea(Split):
         over = self.shows_over()
         if over and (over not in self._collapsed or over in self._empty):
             self._end_over()
-        shown = self._shown()
+        self._visible = shown = self._shown()
+        shares = self._shares()
         for name, pane in self._panes.items():
-            if name not in self._windows and name != self.shows_over():
-                pane.setVisible(name in shown)
+            place = self.indexOf(pane)
+            if place < 0:  # It is in a window of its own, or over the others.
+                continue
+            if name in shares:
+                self.setStretchFactor(place, 0 if name in self._mode.side else 1)
+                # Qt gives a hidden pane its least width, for which it would be laid out first.
+                pane.resize(shares[name], self.height())
+            # Qt counts lines that it has not hidden yet.
+            self.handle(place).setVisible(name in shares and name != shown[0])
+            pane.setVisible(name in shares)
         beside = {name: self._panes[name].accessibleName() for name in ("fx", BESIDE)}
         for name in beside:
             has_both = "fx" in self._collapsed and not self._maximised
             self._panes[name].header.set_beside(beside if has_both else {}, name)
-        for name in shown:
-            share = 0 if name in self._mode.side else 1
-            self.setStretchFactor(self.indexOf(self._panes[name]), share)
-        self._visible = shown
         self._lay_out()
 
-    def _lay_out(self) -> None:
+    def _shares(self) -> dict[str, int]:
+        """Return the widths of the panes in view, which fill this together with the lines."""
         shown, stored = self._visible, self._widths.get(self._mode.key, {})
         usual = dict(self._mode.panes)
         wanted = {name: stored.get(name, usual[name]) for name in shown}
         inspector = wanted.pop(INSPECTOR, 0)
-        side = sum(width for name, width in wanted.items() if name in self._mode.side)
-        rest = sum(width for name, width in wanted.items() if name not in self._mode.side)
-        side += self.handleWidth() * (len(wanted) - 1)
+        wide = [name for name in wanted if name not in self._mode.side]
+        rest = sum(wanted[name] for name in wide)
+        side = sum(wanted.values()) - rest + self.handleWidth() * (len(wanted) - 1)
         room = max(1, self.width() - side - (0 if GIVES in wanted else inspector))
-        for name, width in wanted.items():
-            if name not in self._mode.side and rest:
-                wanted[name] = width * room // rest
+        for name in wide:
+            width = wanted[name]
+            wanted[name] = width * room // rest
+            room, rest = room - wanted[name], rest - width
         if inspector:
             wanted[INSPECTOR] = inspector
             inspector += self.handleWidth()
@@ -381,8 +388,11 @@ class ModeArea(Split):
                 if given:
                     wanted[name] -= given
                     inspector -= given
+        return wanted
+
+    def _lay_out(self) -> None:
         sizes = [0] * self.count()
-        for name, width in wanted.items():
+        for name, width in self._shares().items():
             sizes[self.indexOf(self._panes[name])] = width
         self.setSizes(sizes)
         self._laid_out = self.width()

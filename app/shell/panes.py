@@ -140,7 +140,7 @@ class Panes(QWidget):
         set_page(self.summary, "result")
         set_page(self.outcome.calls, "time")
         for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
-            set_page(part, "schedule#measurements")
+            set_page(part, "schedule#metrics")
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"

@@ -15,11 +15,12 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePath
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from lowerscope.core.files.paths import check_readable, read_plain, user_path, why_unreadable
+from lowerscope.core.files.samples import SAMPLES
 from lowerscope.core.model.dimensions import EXTENT
 from lowerscope.core.model.encoding import NO_PYTHON
 from lowerscope.core.model.problems import LowerscopeError, listed
@@ -27,26 +28,7 @@ from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe, Source, Step
 from lowerscope.core.model.texts import _
 from lowerscope.resources import SAMPLES as FOLDER
 
-SAMPLES = (
-    "matmul_relu",
-    "matmul",
-    "fashion_mlp",
-    "conv_net",
-    "resnet18",
-    "depthwise_net",
-    "transformer_block",
-    "mlp_tvmscript",
-)
-"""The names of the samples, in the order in which a learner meets them."""
-
 PREFIX = "sample:"
-
-
-class Sample(NamedTuple):
-    """A bundled sample: its name and one-line description."""
-
-    name: str
-    description: str
 
 
 def sample_path(name: str) -> Path:
@@ -57,16 +39,6 @@ def sample_path(name: str) -> Path:
     if name not in SAMPLES:
         raise no_sample(name)
     return FOLDER / f"{name}.py"
-
-
-def samples() -> tuple[Sample, ...]:
-    """Return every sample with the first line of its docstring."""
-    return tuple(Sample(name, _title(sample_path(name).read_text("utf-8"))) for name in SAMPLES)
-
-
-def _title(text: str) -> str:
-    """Return the first line of a sample, which is the first of its docstring."""
-    return text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""').strip()
 
 
 Kind = Literal["python", "exported"]

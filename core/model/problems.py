@@ -20,7 +20,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     todo: str = ""  # what to do next, one line
     # Machine-readable kind, which the window reacts to with more than text: ``"choose-entry"``
     # (``choices`` are the entries to offer), ``"give-inputs"`` (``choices`` are the names of the
-    # inputs), ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
+    # inputs), ``"change-inputs"`` (the model fails on them; ``choices`` likewise), ``"give-args"``
+    # (``choices`` is an example of the entry's arguments, as JSON),
     # ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
     # importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs code when it
     # is opened), ``"unseen"`` (``choices`` are files that have to be shown before they run),

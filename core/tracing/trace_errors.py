@@ -121,9 +121,9 @@ def where_of(line: SourceLine | None) -> str:
 
 
 def inputs_do_not_fit(
-    error: BaseException, line: SourceLine | None, position: str
+    error: BaseException, line: SourceLine | None, position: str, names: tuple[str, ...] = ()
 ) -> LowerscopeError:
-    """Return the error for a model that fails on the example inputs."""
+    """Return the error for a model that fails on the example inputs, which may have names."""
     line = line_of_traceback(error.__traceback__) or line
     if not isinstance(error, Exception):
         return _ends_python(error, line)
@@ -142,6 +142,8 @@ def inputs_do_not_fit(
         _("the model fails on these inputs{at}: {first_line}", at=at, first_line=first_line(error)),
         where=where_of(line),
         todo=_("check the inputs' shapes and dtypes, for example --input x=1,784:float32"),
+        code="change-inputs" if names else "",
+        choices=names,
     )
 
 

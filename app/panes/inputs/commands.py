@@ -49,7 +49,12 @@ class InputsForm(QObject):
         """Show the form for the inputs of a rejected recipe, and retry with them."""
         if self._dialog is None:
             file = Path(refused.source.spec).name
-            question = _("{file} does not describe its inputs.", file=file)
+            fails = self._document.problems[0].code == "change-inputs"
+            question = (
+                _("The model fails on the inputs of {file}: give others.", file=file)
+                if fails
+                else _("{file} does not describe its inputs.", file=file)
+            )
             self._show(refused, names, "" if refused.inputs else question)
 
     def can_edit(self) -> bool:
@@ -61,7 +66,7 @@ class InputsForm(QObject):
         refused, problems = self._document.rejected, self._document.problems
         if refused is None or not problems:
             return ()
-        if problems[0].code == "give-inputs":
+        if problems[0].code in ("give-inputs", "change-inputs"):
             return problems[0].choices
         return () if problems[0].code else [each.name for each in refused.inputs if each.name]
 
@@ -118,7 +123,7 @@ class InputsForm(QObject):
         refused = document.rejected
         if refused != sent or not document.problems:
             dialog.accept()
-        elif document.problems[0].code in ("", "give-inputs"):
+        elif document.problems[0].code in ("", "give-inputs", "change-inputs"):
             dialog.show_problem(document.problems[0])
         else:
             # It has a remedy of its own.

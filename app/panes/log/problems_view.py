@@ -170,7 +170,8 @@ class ProblemsView(QWidget):
             remedies.append((_("Show the step"), self.step_wanted.emit))
         remedies += self._more_remedies(problem)
         refused = self._document.rejected
-        if refused is not None and any(each.name for each in refused.inputs) and not problem.code:
+        given = refused is not None and any(each.name for each in refused.inputs)
+        if problem.code == "change-inputs" or (given and not problem.code):
             remedies.append((_("Change the inputs…"), self.inputs_wanted.emit))
         if refused is not None:
             remedies.append((_("Try again"), self.retry_wanted.emit))

@@ -15,8 +15,8 @@ from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.run.runs import Runs
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.run_records import LEAST, MOST, REPEATS, Measuring
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import DTYPES, EPSILONS, Tolerance, Tolerances, parse_number
