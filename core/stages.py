@@ -663,7 +663,7 @@ class Stages:
             traced, lowered = self.traced, self.lowered
             if traced is None or lowered is None:
                 raise LowerscopeError(
-                    _("this source builds an IRModule, so no node was translated"),
+                    _("this source builds an IRModule, so there are no translated nodes"),
                     where="translate",
                 )
             return module_prefix(lowered, traced.graph_module.graph, moment.index)
@@ -707,7 +707,7 @@ class Stages:
         if remote is not None:
             raise LowerscopeError(
                 _(
-                    "{what} on this machine only, and the recipe has {title}",
+                    "{what} is available on this machine only, and the recipe has {title}",
                     what=what,
                     title=remote.title,
                 ),

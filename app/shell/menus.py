@@ -447,10 +447,12 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "play",
         "play-until",
         "leave-steps",
+        "filter-steps",
         "",
         "difference",
         "next-change",
         "previous-change",
+        "unified",
         "why-fused",
         (
             _("&Compare"),

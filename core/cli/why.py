@@ -24,7 +24,7 @@ def add_why_options(parser: OneLineParser) -> None:
         nargs=2,
         metavar=("A", "B"),
         required=True,
-        help=_("two FX nodes, Relax bindings or functions: whether they are fused, and why"),
+        help=_("two FX nodes, Relax bindings or functions: explain why they are fused, or not"),
     )
     parser.flag("--json", _("print the answer as JSON"))
     add_recipe_options(parser)

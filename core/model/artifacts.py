@@ -34,11 +34,11 @@ EXPORTS = (
         _("Module as script, with its constants"),
         "module.py",
         hint=_(
-            "Read back by tvm.script.from_source.\nConstants of more than 10 MB are beside it, in "
-            "module.npz: import it then."
+            "Read it back by tvm.script.from_source.\nConstants of more than 10 MB are in "
+            "module.npz beside it; import it then."
         ),
     ),
-    ExportType("script", _("Module"), _("Module as script, to read"), "script.py"),
+    ExportType("script", _("Module"), _("Module as a readable script"), "script.py"),
     ExportType(
         "builder",
         _("Module"),
@@ -59,14 +59,14 @@ EXPORTS = (
     ExportType(
         "patch",
         _("Steps"),
-        _("What each step changed, as a patch"),
+        _("Changes of each step, as a patch"),
         "patches/2-FuseOps.patch",
         of=_("the number of a step"),
     ),
     ExportType(
         "function",
         _("Steps"),
-        _("Each function by itself"),
+        _("Each function in a file"),
         "functions/dense.py",
         of=_("the name of a function"),
     ),
@@ -76,12 +76,12 @@ EXPORTS = (
         _("Schedules as Python and as JSON"),
         "schedules.json, schedules/dense.py",
         of=_("the name of a function"),
-        hint=_("Those that are applied to the model, and those that are kept."),
+        hint=_("Those applied to the model, and those kept."),
     ),
     ExportType(
         "reproduce",
         _("Programs"),
-        _("A program that does all of it"),
+        _("A program that reproduces everything"),
         "reproduce.py",
         hint=_(
             "Needs only torch and TVM: loads the model from its source, lowers it, applies\n"
@@ -103,11 +103,11 @@ EXPORTS = (
     ExportType(
         "session",
         _("Session"),
-        _("The session with all that it needs"),
+        _("The session with all files it needs"),
         "session.zip",
         hint=_(
-            "The model's files and what they import from beside them, rules, inputs, and all\n"
-            "choices; opens like a model, on any machine."
+            "The model's files and their imports from the same folder, rules, inputs, and "
+            "all\nchoices; opens like a model, on any machine."
         ),
     ),
 )
@@ -230,11 +230,11 @@ def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise LowerscopeError(
-                _("there is nothing called {name} to export", name=name),
+                _("there is no {name} to export", name=name),
                 where=f"--what {text}",
                 todo=_("Did you mean {near}?", near=near[0])
                 if near
-                else _("There are {known} and {all}", known=", ".join(known), all=ALL),
+                else _("Available: {known} and {all}", known=", ".join(known), all=ALL),
             )
         if colon and not (known[name].of and which):
             of = known[name].of

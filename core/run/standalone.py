@@ -351,7 +351,7 @@ def at_sizes(function: tirx.PrimFunc, given: Given | None) -> AtSizes:
         static = bound.specialize(buffers) if buffers else bound
     except TVM_ERRORS as error:
         raise LowerscopeError(
-            _("it cannot be had at one size: {last_line}", last_line=last_line(error)),
+            _("it cannot be built for one size: {last_line}", last_line=last_line(error)),
             where="schedule",
         ) from error
     text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
@@ -441,7 +441,7 @@ def compile_alone(function: tirx.PrimFunc, target: tvm.target.Target) -> Compile
         raise LowerscopeError(
             _("TVM could not compile the function: {last_line}", last_line=last_line(error)),
             where="schedule",
-            todo=_("Take back the last step; the log has TVM's whole message"),
+            todo=_("Undo the last step; the log has TVM's whole message"),
             details=str(error),
         ) from error
     return Compiled(built, (time.perf_counter() - start) * 1000)

@@ -34,7 +34,7 @@ START_SECONDS = 12.0
 FUNCTION_SECONDS = 3.0
 """Time per function before its first candidate."""
 
-MEASURE_ANEW = _("tune again with “Measure anew what the database has already”")
+MEASURE_ANEW = _("tune again with “Measure candidates again that are in the database”")
 
 TRIAL_SECONDS = 0.8
 """Time per candidate if none was measured yet; most of it is compilation."""
@@ -55,7 +55,7 @@ def tuned_row(function: TunedFunction) -> Row:
     name = function.name + (f"  +{len(function.twins)}" if function.twins else "")
     note = function.note
     if function.from_database and not note:
-        note = _("the best stood in the database")
+        note = _("the best was in the database")
     planned = max(function.planned, function.trials)
     unsure = disturbed_times(function, "best", "torch")
     ratio, slower = "", False
@@ -95,7 +95,7 @@ def points_of(function: TunedFunction) -> list[CurvePoint]:
     before = function.unscheduled
     points = []
     if not function.points and function.best is not None:
-        known = _("from the database") if function.from_database else _("as it was")
+        known = _("from the database") if function.from_database else _("unchanged")
         points.append(CurvePoint(0, function.best, known))
     for each in function.points:
         parts = [seconds_text(each.seconds_spent)]
