@@ -437,7 +437,10 @@ class _StepDelegate(WholeWords):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row: StepRow = self._steps.row_of(index)
         item = self._steps.itemFromIndex(index)
-        area = QRectF(option.rect)
+        # A column has a least width.
+        area = QRectF(option.rect.intersected(self._steps.viewport().rect()))
+        area.setTop(option.rect.top())
+        area.setHeight(option.rect.height())
         self._steps.paint_ground(painter, area, item)
         if row.kind == "section":
             paint_section(painter, area, row)
@@ -448,10 +451,11 @@ class _StepDelegate(WholeWords):
 
     def _paint_fold(self, painter: QPainter, area: QRectF, row: StepRow) -> None:
         colours = theme.current()
-        paint_chevron(painter, QPointF(_PAD + 4, area.center().y()), not row.unfolded)
         narrow = area.width() < NARROW
+        if not narrow:
+            paint_chevron(painter, QPointF(_PAD + 4, area.center().y()), not row.unfolded)
         words = row.number if narrow else f"{row.number}  {row.title}"
-        room = area.adjusted(22, 0, 0, 0) if narrow else area.adjusted(24, 0, -_PAD, 0)
+        room = area.adjusted(6, 0, 0, 0) if narrow else area.adjusted(24, 0, -_PAD, 0)
         draw_line(painter, room, words, ui_font(12, tabular=True), colours.faint)
 
     def _paint_step(self, painter: QPainter, area: QRectF, row: StepRow, *, hovered: bool) -> None:

@@ -69,7 +69,6 @@ class SidesPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
-        self._filter = ""
         self._all = False
         self.split = Split(Qt.Orientation.Horizontal)
         self.split.addWidget(table)
@@ -87,12 +86,6 @@ class SidesPage(QWidget):
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.split)
-
-    def set_filter(self, text: str, everything: bool) -> None:
-        """List the entries whose name contains a text, including unchanged ones or not."""
-        if (text, everything) != (self._filter, self._all):
-            self._filter, self._all = text, everything
-            self._show_list()
 
     def _take_problem(self, problem: Problem) -> None:
         self._show_problem(problem.headline, problem.todo)

@@ -121,7 +121,7 @@ class PipelineView(Pane):
 
     def _lay_out(self) -> None:
         page, strip, foot = QWidget(), QWidget(), QWidget()
-        self._wide = (strip, self.slider, self.play, self.add, self.step)
+        self._wide = (strip, self.slider, self.play, self.add, self.step, self.header.title)
         row_of(strip, (self.filter, 1), margins=(10, 6, 10, 6))
         row_of(foot, self.back, (self.slider, 1), self.on, self.play, margins=(6, 3, 10, 3))
         foot.setFixedHeight(40)
