@@ -400,7 +400,7 @@ class Stages:
         done = itertools.count()
 
         def begins(override: Override | None) -> None:
-            self._progress.report("Lowering", min(1.0, next(done) / count))
+            self._progress.report(_("Lowering"), min(1.0, next(done) / count))
             text = "" if override is None else override_text(self.recipe.overrides, override)
             self._progress.at_part(text)
 
@@ -415,7 +415,7 @@ class Stages:
             return None
 
         def make() -> TracedModel:
-            self._progress.report("Tracing")
+            self._progress.report(_("Tracing"))
             values = tuple(each.value for each in loaded.inputs)
             with loaded.environment():
                 named = self._named_inputs()
@@ -439,7 +439,7 @@ class Stages:
             return None
 
         def make() -> LoweredModel:
-            self._progress.report("Lowering")
+            self._progress.report(_("Lowering"))
             inputs = [
                 (each.name, each.shape, str(each.value.dtype).removeprefix("torch."))
                 for each in loaded.inputs
@@ -724,7 +724,7 @@ class Stages:
         module, loaded = self.completed, self.loaded
 
         def make() -> RecordedBuild:
-            self._progress.report("Compiling")
+            self._progress.report(_("Compiling"))
             with loaded.environment():
                 return recorded_build(module, self.target)
 

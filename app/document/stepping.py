@@ -21,7 +21,7 @@ from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.schedule_records import ScheduleStep
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 # The steps of each timeline in one form, for the rows of lists and the dots of the slider.
 
@@ -171,9 +171,11 @@ def _came_to(record: TranslationRecord) -> str:
     parts = []
     if names:
         shown = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
-        parts.append(f"{len(names)} binding{'' if len(names) == 1 else 's'}: {shown}")
+        parts.append(
+            _n("{count} binding: {names}", "{count} bindings: {names}", len(names), names=shown)
+        )
     if record.functions:
-        parts.append(f"function {', '.join(record.functions[:4])}")
+        parts.append(_("function {names}", names=", ".join(record.functions[:4])))
     return " · ".join(parts)
 
 

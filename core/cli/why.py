@@ -39,5 +39,5 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     answer = pipeline.answer(WhyFusedQuery(recipe, one, other))
     if options.json:
         return MATCH, to_json(answer)
-    head = "Fused" if answer.fused else _("Not fused ({cause})", cause=answer.cause)
+    head = _("Fused") if answer.fused else _("Not fused ({cause})", cause=answer.cause)
     return MATCH, f"{head}: {answer.text}."

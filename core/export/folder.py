@@ -150,7 +150,7 @@ def export(
         check_absent(folder, [*files, *painted], replacing)
     for name in files:
         check_not_read(folder / name, str(folder / name), (*read, *stages.loaded.files))
-    told.report("Writing")
+    told.report(_("Writing"))
     return ExportRecord(
         paths=tuple(map(str, write_files(folder, tuple(files.values())))),
         left_out=tuple(left_out),

@@ -30,7 +30,7 @@ class ExportType(msgspec.Struct, frozen=True):
 EXPORTS = (
     ExportType(
         "module",
-        "Module",
+        _("Module"),
         _("Module as script, with its constants"),
         "module.py",
         hint=_(
@@ -38,38 +38,41 @@ EXPORTS = (
             "module.npz beside it; import it then."
         ),
     ),
-    ExportType("script", "Module", _("Module as a readable script"), "script.py"),
+    ExportType("script", _("Module"), _("Module as a readable script"), "script.py"),
     ExportType(
-        "builder", "Module", _("Block builder program of the module"), "builder.py, constants.npz"
+        "builder",
+        _("Module"),
+        _("Block builder program of the module"),
+        "builder.py, constants.npz",
     ),
-    ExportType("fx", "Module", _("Table of FX nodes"), "fx.txt"),
+    ExportType("fx", _("Module"), _("Table of FX nodes"), "fx.txt"),
     ExportType(
-        "parameters", "Module", _("Parameters that are arguments of main"), "parameters.npz"
+        "parameters", _("Module"), _("Parameters that are arguments of main"), "parameters.npz"
     ),
     ExportType(
         "step",
-        "Steps",
+        _("Steps"),
         _("Module after each step"),
         "steps/2-FuseOps.py",
         of=_("the number of a step; 0 is before the first"),
     ),
     ExportType(
         "patch",
-        "Steps",
+        _("Steps"),
         _("Changes of each step, as a patch"),
         "patches/2-FuseOps.patch",
         of=_("the number of a step"),
     ),
     ExportType(
         "function",
-        "Steps",
+        _("Steps"),
         _("Each function in a file"),
         "functions/dense.py",
         of=_("the name of a function"),
     ),
     ExportType(
         "schedule",
-        "Schedules",
+        _("Schedules"),
         _("Schedules as Python and as JSON"),
         "schedules.json, schedules/dense.py",
         of=_("the name of a function"),
@@ -77,7 +80,7 @@ EXPORTS = (
     ),
     ExportType(
         "reproduce",
-        "Programs",
+        _("Programs"),
         _("A program that reproduces everything"),
         "reproduce.py",
         hint=_(
@@ -87,17 +90,19 @@ EXPORTS = (
     ),
     ExportType(
         "library",
-        "Programs",
+        _("Programs"),
         _("Compiled library, with a loader"),
         "library/model.so, library/load.py",
         hint=_("Needs a C compiler."),
     ),
-    ExportType("fx-graph", "Graphs", _("FX graph as a picture"), "fx.svg"),
-    ExportType("relax-graph", "Graphs", _("Relax graph as a picture"), "relax.svg"),
-    ExportType("report", "Report", _("Report on a run"), "report.html", hint=_("Runs the model.")),
+    ExportType("fx-graph", _("Graphs"), _("FX graph as a picture"), "fx.svg"),
+    ExportType("relax-graph", _("Graphs"), _("Relax graph as a picture"), "relax.svg"),
+    ExportType(
+        "report", _("Report"), _("Report on a run"), "report.html", hint=_("Runs the model.")
+    ),
     ExportType(
         "session",
-        "Session",
+        _("Session"),
         _("The session with all files it needs"),
         "session.zip",
         hint=_(

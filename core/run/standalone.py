@@ -588,7 +588,7 @@ def time_alone(
     parameters = static_parameters(sized.static)
     progress.report(_("Compiling the function"))
     compiled = compile_alone(sized.function, target)
-    progress.report("Measuring")
+    progress.report(_("Measuring"))
     arguments = draw_arguments(sized.static, parameters, seed)
     times = repeated(partial(compiled.seconds, arguments), progress.check)
     low, middle, high = quarters([each * 1000 for each in times])

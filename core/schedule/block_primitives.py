@@ -367,7 +367,7 @@ BLOCK_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reorder_block_iter_var",
-        group="Blocks",
+        group=_("Blocks"),
         title=_("order the axes of {block} as {new_order}"),
         offer=_("change the order of its axes"),
         parameters=(
@@ -378,7 +378,7 @@ BLOCK_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="blockize",
-        group="Blocks",
+        group=_("Blocks"),
         title=_("make a block of all under {target}"),
         offer=_("make one block of everything under it"),
         parameters=(
@@ -389,7 +389,7 @@ BLOCK_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="tensorize",
-        group="Blocks",
+        group=_("Blocks"),
         title=_("compute {block_or_loop} with {tensor_intrin}"),
         offer=_("compute with an instruction of the processor"),
         parameters=(
@@ -532,7 +532,7 @@ def _unpad(site: FunctionSelection) -> Iterator[Arguments]:
 REDUCTION_PRIMITIVES = (
     PrimitiveSpec(
         name="decompose_reduction",
-        group="Reductions",
+        group=_("Reductions"),
         title=_("initialize {block} before {loop}"),
         offer=_("initialize in a block of its own"),
         parameters=(
@@ -548,7 +548,7 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="rfactor",
-        group="Reductions",
+        group=_("Reductions"),
         title=_("reduce the parts of {loop} separately"),
         offer=_("reduce in parts, then reduce these"),
         parameters=(
@@ -566,7 +566,7 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="fuse_reduction_epilogue",
-        group="Reductions",
+        group=_("Reductions"),
         title=_("put {epilogue_block} into {reduction_block}"),
         offer=_("merge the epilogue into the reduction"),
         parameters=(
@@ -583,7 +583,7 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="pad_einsum",
-        group="Padding",
+        group=_("Padding"),
         title=_("pad the axes of {block} to multiples of {padding}"),
         offer=_("pad its axes to multiples"),
         parameters=(
@@ -602,7 +602,7 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="decompose_padding",
-        group="Padding",
+        group=_("Padding"),
         title=_("fill the padding of {block} before {loop}"),
         offer=_("fill the padding in a separate block"),
         parameters=(
@@ -613,7 +613,7 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="rolling_buffer",
-        group="Padding",
+        group=_("Padding"),
         title=_("keep {write_buffer_index} of {block} in a rolling buffer"),
         offer=_("keep its output in a rolling buffer"),
         parameters=(BLOCK, WRITE),

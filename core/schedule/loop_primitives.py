@@ -349,7 +349,7 @@ _RUNS = _("Kind of a loop")
 LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="split",
-        group="Loops",
+        group=_("Loops"),
         title=_("split {loop} into {factors}"),
         offer=_("split into nested loops"),
         parameters=(
@@ -370,7 +370,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="fuse",
-        group="Loops",
+        group=_("Loops"),
         title=_("fuse {loops}"),
         offer=_("fuse nested loops into one"),
         parameters=(LOOPS, UNIT_ITERS),
@@ -380,7 +380,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reorder",
-        group="Loops",
+        group=_("Loops"),
         title=_("order {loops}"),
         offer=_("change the order of loops"),
         parameters=(LOOPS,),
@@ -390,7 +390,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="loop_partition",
-        group="Loops",
+        group=_("Loops"),
         title=_("partition {loop} into {factors}"),
         offer=_("cut into consecutive loops"),
         parameters=(LOOP, _FACTORS, UNIT_ITERS),
@@ -400,7 +400,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="merge",
-        group="Loops",
+        group=_("Loops"),
         title=_("merge {loops}"),
         offer=_("merge adjacent loops"),
         parameters=(LOOPS,),
@@ -410,7 +410,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="add_unit_loop",
-        group="Loops",
+        group=_("Loops"),
         title=_("add a loop of extent 1 around {block_or_loop}"),
         offer=_("add a loop of extent 1 around it"),
         parameters=(field("block_or_loop", _("Around"), "loop or block", _("A loop or a block.")),),
@@ -759,7 +759,7 @@ _VALUE = field("ann_val", _("Value"), "value", _("A number, a text, or several."
 ANNOTATION_PRIMITIVES = (
     PrimitiveSpec(
         name="annotate",
-        group="Annotations",
+        group=_("Annotations"),
         title=_("annotate {block_or_loop} with {ann_key} = {ann_val}"),
         offer=_("annotate"),
         parameters=(_ON, _KEY, _VALUE),
@@ -768,7 +768,7 @@ ANNOTATION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="unannotate",
-        group="Annotations",
+        group=_("Annotations"),
         title=_("remove {ann_key} from {block_or_loop}"),
         offer=_("remove an annotation"),
         parameters=(_ON, _KEY),

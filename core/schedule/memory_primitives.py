@@ -359,7 +359,7 @@ _BUFFERS: Mapping[str, Choices] = {
 MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="cache_read",
-        group="Memory",
+        group=_("Memory"),
         title=_("read {read_buffer_index} in {block} from a {storage_scope} copy"),
         offer=_("read from a copy"),
         parameters=(BLOCK, READ, SCOPE),
@@ -368,7 +368,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="cache_write",
-        group="Memory",
+        group=_("Memory"),
         title=_("write {write_buffer_index} to a {storage_scope} copy"),
         offer=_("write to a separate buffer first"),
         parameters=(BLOCK, WRITE, SCOPE),
@@ -377,7 +377,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reindex_cache_read",
-        group="Memory",
+        group=_("Memory"),
         title=_("read {read_buffer_index} in {block} from a copy indexed {index_map}"),
         offer=_("read from a copy with other indices"),
         parameters=(BLOCK, READ, SCOPE, _INDEX_MAP),
@@ -387,7 +387,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reindex_cache_write",
-        group="Memory",
+        group=_("Memory"),
         title=_("write {write_buffer_index} in {block} to a buffer indexed {index_map} first"),
         offer=_("write to a buffer with other indices first"),
         parameters=(BLOCK, WRITE, SCOPE, _INDEX_MAP),
@@ -397,7 +397,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="cache_inplace",
-        group="Memory",
+        group=_("Memory"),
         title=_("copy {read_buffer_index} in {block} before and after"),
         offer=_("copy the buffer it reads and writes in place"),
         parameters=(BLOCK, READ, SCOPE),
@@ -407,7 +407,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="cache_index",
-        group="Memory",
+        group=_("Memory"),
         title=_("compute the indices of {block} in advance"),
         offer=_("compute its indices in advance"),
         parameters=(
@@ -428,7 +428,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reindex",
-        group="Memory",
+        group=_("Memory"),
         title=_("copy {buffer} to a buffer with the axes of {block}"),
         offer=_("copy to a buffer with the axes of the block"),
         parameters=(BLOCK, _ACCESSED),
@@ -438,7 +438,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="set_scope",
-        group="Memory",
+        group=_("Memory"),
         title=_("keep {buffer_index} of {block} in {storage_scope} memory"),
         offer=_("keep its output in another memory"),
         parameters=(BLOCK, _WRITTEN, msgspec.structs.replace(SCOPE, default="local")),
@@ -447,7 +447,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="storage_align",
-        group="Memory",
+        group=_("Memory"),
         title=_("align axis {axis} of {buffer_index} to {factor}"),
         offer=_("align the rows of its output"),
         parameters=(
@@ -476,7 +476,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="unsafe_set_dtype",
-        group="Memory",
+        group=_("Memory"),
         title=_("keep {buffer_index} of {block} as {dtype}"),
         offer=_("keep its output in another dtype"),
         parameters=(
@@ -496,7 +496,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="transform_layout",
-        group="Layout",
+        group=_("Layout"),
         title=_("lay out {buffer} as {index_map}"),
         offer=_("change the layout of a buffer"),
         parameters=(
@@ -524,7 +524,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="transform_block_layout",
-        group="Layout",
+        group=_("Layout"),
         title=_("make the axes of {block} {index_map}"),
         offer=_("change its axes and loops"),
         parameters=(

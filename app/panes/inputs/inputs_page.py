@@ -205,7 +205,7 @@ def summary_text(record: AgreementRecord) -> str:
         )
     lines += [_("left out: {each}", each=each) for each in record.unread[:3]]
     more = record.count - record.ran - 3
-    return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+    return "\n".join([*lines, *([_("and {count} more", count=more)] if more > 0 else [])])
 
 
 def _share(count: int, whole: int) -> str:
