@@ -245,7 +245,7 @@ def _recipe(spec: str, choices: dict[str, Any]) -> Recipe:
     wrong = sorted(_NOT_HERE & choices.keys())
     if wrong:
         raise LowerscopeError(
-            _("{wrong} has no meaning for a model that is built already", wrong=wrong[0]),
+            _("{wrong} has no effect on a model that is built already", wrong=wrong[0]),
             where=f"explore(…, {wrong[0]}=…)",
             todo=_("Leave it out"),
         )

@@ -46,7 +46,7 @@ class LanguageCommands(QObject):
             return
         question = Question(
             _("Language"),
-            _("Lowerscope is in {language} from its next start on.", language=LANGUAGES[code]),
+            _("Lowerscope uses {language} from its next start on.", language=LANGUAGES[code]),
             _("Restart now"),
             self._consequences(),
             self._window,
@@ -56,8 +56,8 @@ class LanguageCommands(QObject):
 
     def _consequences(self) -> str:
         if self._sessions.can_reopen():
-            return _("The session is saved and opened again; a run in progress is stopped.")
-        return _("The model is in the memory of another process: it is closed, and not saved.")
+            return _("The session is saved and reopened; a run in progress is stopped.")
+        return _("The model is in the memory of another process: it is closed without being saved.")
 
     def _restart(self, code: str) -> None:
         self._sessions.save_now()

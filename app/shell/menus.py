@@ -447,10 +447,12 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "play",
         "play-until",
         "leave-steps",
+        "filter-steps",
         "",
         "difference",
         "next-change",
         "previous-change",
+        "unified",
         "why-fused",
         (
             _("&Compare"),
@@ -738,7 +740,10 @@ def _with_free_letter(text: str, taken: set[str]) -> str:
     """Return the text of a command with its letter, or with another that the menu does not have."""
     bare = text.replace("&", "")
     title = bare.partition("\t")[0]
-    letters = (_letter(text), *(each.upper() for each in title if each.isalnum()))
+    letters = (
+        _letter(text),
+        *(each.upper() for each in title if each.isascii() and each.isalnum()),
+    )
     free = next((each for each in letters if each and each not in taken), "")
     if not free:
         return bare

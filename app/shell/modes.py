@@ -70,6 +70,11 @@ LEAST |= {"pipeline": 240, "schedule": 420}
 
 LEAST_WIDTH = 150
 
+FOLDED = {"pipeline": 56}
+"""Widths of the panes that are folded in a window narrower than `FOLD_BELOW`."""
+
+FOLD_BELOW = 1080
+
 COLLAPSING = ("model", "details", "fx")
 """Panes that lose their place where there is no room for all, the first one first.
 
@@ -111,6 +116,7 @@ class ModeArea(Split):
         self._maximised = ""
         self._windows: dict[str, PaneWindow] = {}
         self._laid_out = 0  # Width that the panes were laid out for.
+        self._folds = False
         self.setChildrenCollapsible(False)
         self.setHandleWidth(1)
         for name, pane in self._panes.items():
@@ -369,7 +375,8 @@ class ModeArea(Split):
         """Return the widths of the panes in view, which fill this together with the lines."""
         shown, stored = self._visible, self._widths.get(self._mode.key, {})
         usual = dict(self._mode.panes)
-        wanted = {name: stored.get(name, usual[name]) for name in shown}
+        folded = FOLDED if self._folds else {}
+        wanted = {name: folded.get(name) or stored.get(name, usual[name]) for name in shown}
         inspector = wanted.pop(INSPECTOR, 0)
         wide = [name for name in wanted if name not in self._mode.side]
         rest = sum(wanted[name] for name in wide)
@@ -408,7 +415,7 @@ class ModeArea(Split):
         noted = self._widths.setdefault(self._mode.key, {})
         for name in self._visible:
             width = sizes[self.indexOf(self._panes[name])]
-            if width > 0:
+            if width > 0 and not (self._folds and name in FOLDED):
                 noted[name] = width
         if INSPECTOR in self._visible and GIVES in self._visible:
             noted[GIVES] += noted[INSPECTOR] + self.handleWidth()
@@ -424,9 +431,17 @@ class ModeArea(Split):
         return handled
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        before, folds = self._folds, event.size().width() < FOLD_BELOW
+        if folds != before:
+            self._note_widths()
+            self._folds = folds
+            for name, width in FOLDED.items():
+                self._panes[name].setMinimumWidth(width if folds else LEAST[name])
         if self._laid_out and self._find_collapsed() != self._collapsed:
             self._show()
         super().resizeEvent(event)
+        if folds != before:
+            self._lay_out()
         self._place_over()
 
 

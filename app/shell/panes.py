@@ -28,6 +28,7 @@ from lowerscope.app.panes.run.run_view import RunView
 from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
+from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
 from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage
@@ -223,6 +224,8 @@ class Panes(QWidget):
         self.compare.node_wanted.connect(self._show_node)
         self.summary.first_difference.translation_wanted.connect(self._show_translation)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
+        self.difference.filter_wanted.connect(self.pipeline.focus_filter)
+        self.difference.why_wanted.connect(self._explain_fusion)
         self.variants.text_wanted.connect(self._show_difference_of)
         features.runs.variants.ended.connect(self._show_variants)
         self.node_map.node_wanted.connect(self._show_translation)
@@ -426,6 +429,10 @@ class Panes(QWidget):
         """Show the difference and give it the keyboard focus."""
         self.show_page("difference")
         self.difference.page.diff.setFocus()
+
+    def _explain_fusion(self, one: str, other: str) -> None:
+        queries = self._features.queries
+        FusionDialog(self._document, queries, one, other, self.window()).pop_up()
 
     def show_tuning(self) -> None:
         """Show the progress of tuning."""

@@ -68,7 +68,8 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
                 (_("Next or previous row, page; first, last"), "Up  ·  Down  ·  PgUp  ·  PgDown"),
                 (_("Select rows; of the old side, of the new"), "Shift+Down  ·  Shift+Left"),
                 (_("Next and previous change"), "N  ·  P"),
-                (_("Unfold unchanged lines"), "Return  ·  Space"),
+                (_("Unfold unchanged lines"), "Return"),
+                (_("Side by side, or unified"), "T"),
                 (_("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
             ),
         ),
@@ -93,8 +94,10 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             _("Pipeline"),
             (
-                (_("Options of the step"), "Return"),
-                (_("Switch the step on or off"), "Space"),
+                (_("Play or pause; filter"), "Space  ·  /"),
+                (_("First and last step"), "Home  ·  End"),
+                (_("Previous step"), "Shift+F10"),
+                (_("Switch the step on or off"), "Shift+Space"),
                 (_("Delete the step"), "Del"),
             ),
         ),

@@ -139,7 +139,10 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
             "A debugger for lowering: see and steer how a PyTorch model becomes machine"
             " code in Apache TVM."
         ),
-        epilog=f"Without a window: lowerscope {' | '.join(COMMANDS)} (each has --help).",
+        epilog=_(
+            "Without a window: lowerscope {commands} (each has --help).",
+            commands=" | ".join(COMMANDS),
+        ),
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
     parser.add_argument("source", nargs="?", default=None, help=recipe_options.SOURCE_HELP)

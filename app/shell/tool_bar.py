@@ -419,12 +419,14 @@ def verdict_tooltip(record: RunRecord) -> str:
             reference=record.reference,
             largest=largest,
         )
-    return (
-        f"largest absolute error {error_text(record.max_abs_error)}\n"
-        f"largest relative error {error_text(record.max_rel_error)}\n"
-        f"tolerance {tolerance_text(record.atol, record.rtol, record.reference)}"
-        + (f"\n{record.reason}" if record.reason else "")
+    errors = _(
+        "largest absolute error {absolute}\nlargest relative error {relative}\n"
+        "tolerance {tolerance}",
+        absolute=error_text(record.max_abs_error),
+        relative=error_text(record.max_rel_error),
+        tolerance=tolerance_text(record.atol, record.rtol, record.reference),
     )
+    return f"{errors}\n{record.reason}" if record.reason else errors
 
 
 def _model_parts(recipe: Recipe, model: ModelRecord | None) -> list[Part]:

@@ -118,8 +118,8 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
     if set(there) - set(replacing):
         raise LowerscopeError(
             _n(
-                "the file is there already",
-                "the file is there already, and {more} more",
+                "the file already exists",
+                "the file already exists, and {more} more",
                 len(there),
                 more=len(there) - 1,
             ),
@@ -370,7 +370,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
             if which
             else _("no function has a schedule"),
             where=f"schedule:{which}" if which else "schedule",
-            todo=_("There are those of {there}", there=there)
+            todo=_("These have one: {there}", there=there)
             if there
             else _("Schedule a function, or give --schedule"),
         )

@@ -150,7 +150,7 @@ def export(
         check_absent(folder, [*files, *painted], replacing)
     for name in files:
         check_not_read(folder / name, str(folder / name), (*read, *stages.loaded.files))
-    told.report("Writing")
+    told.report(_("Writing"))
     return ExportRecord(
         paths=tuple(map(str, write_files(folder, tuple(files.values())))),
         left_out=tuple(left_out),
@@ -171,8 +171,8 @@ def _not_compared(
     names = [name for name in names if name in files]
     if names:
         yield _(
-            "{names}: what it computes was not compared, since no run was made: `lowerscope run` "
-            "compares, and so does --what report",
+            "{names}: its results were not compared, since nothing was run: `lowerscope run` "
+            "and --what report compare them",
             names=_("{one} and {other}", one=names[0], other=names[1]) if names[1:] else names[0],
         )
 
@@ -358,7 +358,7 @@ def picture_files(
             continue
         if painter is None:
             raise LowerscopeError(
-                _("there is nobody to paint a {kind}", kind=kind),
+                _("nothing here can draw a {kind}", kind=kind),
                 where=name,
                 todo=_("Use the command lowerscope, or --picture dot"),
             )

@@ -124,7 +124,7 @@ def _cannot_write(path: Path, why: str) -> LowerscopeError:
     return LowerscopeError(
         _("the report cannot be written ({why})", why=why),
         where=str(path),
-        todo=_("Choose a file in a folder that you may write to"),
+        todo=_("Choose a file in a writable folder"),
     )
 
 

@@ -122,7 +122,7 @@ class Notes:
     def unused_rules(self, rules: Iterable[UserRule]) -> None:
         """Add a note on rules whose operators no node calls."""
         self._unused_rules += [
-            Note(text=_("{name}: no node calls what it is for", name=rule.name), where=rule.where)
+            Note(text=_("{name}: no node calls its operator", name=rule.name), where=rule.where)
             for rule in rules
         ]
 
@@ -217,7 +217,7 @@ def reason_of(error: Exception) -> str:
     """Return a short reason why TVM, or a rule, failed."""
     needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
     if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
-        return _("it needs a number where a dimension has any size")
+        return _("it needs a number, and the dimension is symbolic")
     # A KeyError quotes its message.
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     message = str(text).strip().splitlines()
@@ -309,7 +309,7 @@ def _convert(converter: Callable[[fx.Node], Value], node: fx.Node) -> Value:
         return converter(node)
     except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
         # The importers raise these for unsupported arguments.
-        raise Refused(_("TVM's converter does not take it: {error}", error=error)) from error
+        raise Refused(_("TVM's converter rejects it: {error}", error=error)) from error
 
 
 @dataclass

@@ -173,7 +173,7 @@ def disturbances(times: RunTimes) -> Iterator[str]:
     """Yield the other uses of the processors during the measurement."""
     if is_disturbed(times):
         yield _(
-            "measured while the engine worked ({disturbed:.0%} of the time)",
+            "measured while the engine was working ({disturbed:.0%} of the time)",
             disturbed=times.disturbed,
         )
     elif is_short_of_processors(times):
@@ -182,10 +182,10 @@ def disturbances(times: RunTimes) -> Iterator[str]:
             others=times.others,
             processors=times.processors,
         )
-        yield _("other programs used {used} meanwhile", used=used)
+        yield _("other programs used {used} in the meantime", used=used)
     for each in held_up(times):
         yield _(
-            "{side} was held up: its fastest call took {fastest}",
+            "{side} was disturbed: its fastest call took {fastest}",
             side=each.side,
             fastest=duration_text(each.fastest),
         )
@@ -205,8 +205,8 @@ def method_text(times: RunTimes) -> str:
     ours = times.sides[0]
     found = (
         _n(
-            "median and quarters of {count} call after {warm_up}",
-            "median and quarters of {count} calls after {warm_up}",
+            "median and quartiles of {count} call after {warm_up}",
+            "median and quartiles of {count} calls after {warm_up}",
             ours.repeats,
             warm_up=times.warm_up,
         )
@@ -219,7 +219,7 @@ def method_text(times: RunTimes) -> str:
         )
     )
     if len(times.sides) > 1 and len({each.machine for each in times.sides}) == 1:
-        found = _("{method}, by turns", method=found)
+        found = _("{method}, in turn", method=found)
     return f"{found}; {_threads_text(times)}"
 
 
@@ -236,7 +236,7 @@ def _side_text(side: SideTimes) -> str:
 def _claim(ours: SideTimes, other: SideTimes) -> str:
     if ours.machine != other.machine:
         return _(
-            "{side} ran on {machine} and {side2} here, so neither is the faster",
+            "{side} ran on {machine} and {side2} here, so their times are not compared",
             side=ours.side,
             machine=ours.machine,
             side2=other.side,
@@ -244,7 +244,7 @@ def _claim(ours: SideTimes, other: SideTimes) -> str:
     ratio = times_as_fast(ours, other)
     if ratio is None:
         return _(
-            "no difference between {side} and {side2} can be told", side=ours.side, side2=other.side
+            "{side} and {side2} are within measurement noise", side=ours.side, side2=other.side
         )
     if ratio >= 1:
         return _(

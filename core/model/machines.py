@@ -157,7 +157,7 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
         raise LowerscopeError(
             _("{timeout:g} is not a number of seconds", timeout=timeout),
             where="--remote-timeout",
-            todo=_("Write how long one answer may take, such as {timeout:g}", timeout=TIMEOUT),
+            todo=_("Give the time limit of one answer, such as {timeout:g}", timeout=TIMEOUT),
         )
     return Remote(tracker=f"{host}:{port}", key=key, timeout=timeout)
 
@@ -180,9 +180,7 @@ def tracker_address(text: str) -> tuple[str, int]:
         raise LowerscopeError(
             _("{text!r} is not the address of a tracker", text=text),
             where="--tracker",
-            todo=_(
-                "Write HOST:PORT, such as 192.168.1.5:{tracker_port}", tracker_port=TRACKER_PORT
-            ),
+            todo=_("Give HOST:PORT, such as 192.168.1.5:{tracker_port}", tracker_port=TRACKER_PORT),
         )
     return host, number
 
@@ -202,11 +200,11 @@ def machine_text(state: RemoteState) -> str:
     """Return the known properties of the machine of a key in words."""
     machine = state.machine
     if machine is None:
-        return _("all of its servers are at work for others")
+        return _("all of its servers are busy for others")
     threads = "" if machine.threads is None else f", {machine.threads} threads"
     if not machine.target:
         return _(
-            "{address}{threads}; it does not say what processor it has",
+            "{address}{threads}; it does not report its processor",
             address=machine.address,
             threads=threads,
         )
@@ -256,7 +254,7 @@ def parse_bytes(text: str) -> int:
     """
     found = _TEXT.fullmatch(text.strip())
     if found is None:
-        raise ValueError(_("{text!r} is no amount of memory, such as 3GB", text=text))
+        raise ValueError(_("{text!r} is not an amount of memory, such as 3GB", text=text))
     step = 1024 if (found["kind"] or "").lower() == "ib" else 1000
     number = float(found["number"]) * step ** " kmgt".index(found["unit"].lower() or " ")
     if number > _MOST:

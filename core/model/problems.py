@@ -152,10 +152,10 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 _OF_THE_SYSTEM = {
-    errno.ENOSPC: _("Make room on the disk"),
-    errno.EDQUOT: _("Make room on the disk"),
+    errno.ENOSPC: _("Free some disk space"),
+    errno.EDQUOT: _("Free some disk space"),
     errno.EFBIG: _("Allow larger files"),
-    errno.EROFS: _("Choose a place that can be written to"),
+    errno.EROFS: _("Choose a writable place"),
     errno.EACCES: _("Check its permissions"),
     errno.EPERM: _("Check its permissions"),
     errno.EISDIR: _("Move the folder out of the way: a file belongs there"),
@@ -163,7 +163,7 @@ _OF_THE_SYSTEM = {
     errno.EEXIST: _("Move what is there out of the way"),
     errno.ENOTEMPTY: _("Move the folder out of the way: a file belongs there"),
     errno.EMFILE: _("Close files that the code has opened"),
-    errno.EBADF: _("Close only what the code itself has opened"),
+    errno.EBADF: _("Close only files that the code itself opened"),
 }
 
 

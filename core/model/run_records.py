@@ -176,7 +176,7 @@ def check_measuring(measuring: Measuring) -> Measuring:
             raise LowerscopeError(
                 _("{number} is not a number of calls", number=number),
                 where=option,
-                todo=_("Write a number from {least} to {most}", least=least, most=MOST),
+                todo=_("Give a number from {least} to {most}", least=least, most=MOST),
             )
     return measuring
 

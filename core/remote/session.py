@@ -169,7 +169,7 @@ class Tracker:
             if time.monotonic() > until:
                 raise LowerscopeError(
                     _(
-                        "all servers with the key {key} were at work for others for {wait:g} s",
+                        "all servers with the key {key} were busy for others for {wait:g} s",
                         key=key,
                         wait=wait,
                     ),
@@ -213,7 +213,7 @@ class Tracker:
                 names=names,
             )
             if names
-            else _("no server has the key {key}; it has no server", key=self._remote.key),
+            else _("no server has the key {key}; the tracker has no server", key=self._remote.key),
             where=f"tracker {self._remote.tracker}",
             todo=_("Start one: {command}", command=server_command(self._remote)),
         )
@@ -250,14 +250,14 @@ class Tracker:
 
     def _lost(self, error: Exception) -> LowerscopeError:
         return LowerscopeError(
-            _("the tracker was lost: {reason}", reason=_reason(error)),
+            _("the connection to the tracker was lost: {reason}", reason=_reason(error)),
             where=f"tracker {self._remote.tracker}",
-            todo=_("Look whether it still runs, and try again"),
+            todo=_("Check that it still runs, and try again"),
         )
 
     def _not_a_tracker(self) -> LowerscopeError:
         return LowerscopeError(
-            _("what answers there is no tracker of TVM's"),
+            _("the program that answers there is not a TVM tracker"),
             where=f"tracker {self._remote.tracker}",
             todo=_("Give the address of a tracker, not of a server: --tracker HOST:PORT"),
         )
@@ -403,7 +403,7 @@ class Session:
         if "RPCSessionTimeoutError" in text:
             return LowerscopeError(
                 _(
-                    "the server has ended the session, which took too long, while {doing}",
+                    "the server ended the session, which took too long, while {doing}",
                     doing=doing,
                 ),
                 where=self.where,
@@ -424,9 +424,9 @@ class Session:
             )
         self.is_over = True
         return LowerscopeError(
-            _("the server was lost while {doing}", doing=doing),
+            _("the connection to the server was lost while {doing}", doing=doing),
             where=self.where,
-            todo=_("Look at its log, start it again, and try again"),
+            todo=_("Read its log, start it again, and try again"),
             code=LOST,
             details=text,
         )
@@ -487,7 +487,7 @@ def _shipped(session: Session, export: Callable[[str], object], as_llvm: Callabl
         # It has no linker; its own error says so.
         if session.function(_LLVM) is None:
             raise LowerscopeError(
-                _("the server cannot link what is built: {what}", what=error.problem.what),
+                _("the server cannot link the built code: {what}", what=error.problem.what),
                 where=session.where,
                 todo=_("Install g++ and tar there, or the whole of apache-tvm"),
                 details=error.problem.details,
@@ -503,7 +503,7 @@ def _as_library(session: Session, export: Callable[[str], object]) -> Any:
         except TVM_ERRORS as error:
             raise LowerscopeError(
                 _(
-                    "what is built cannot be written as objects: {last_line}",
+                    "the built code cannot be written as objects: {last_line}",
                     last_line=last_line(error),
                 ),
                 where="build",

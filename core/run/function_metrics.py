@@ -103,7 +103,7 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
 
     Raises `Cancelled` between two tries.
     """
-    progress.report(_("Measuring what this machine can do at best"), 0.0)
+    progress.report(_("Measuring the peak rates of this machine"), 0.0)
     native = make_target("native", threads)
     targets = {str(each): each for each in (make_target(text, threads), native)}.values()
     kernels = {
@@ -114,7 +114,7 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
     best = dict.fromkeys(kernels, 0.0)
     for turn in range(_TURNS):
         for name, tried in kernels.items():
-            progress.report(_("Measuring what this machine can do at best"), turn / _TURNS)
+            progress.report(_("Measuring the peak rates of this machine"), turn / _TURNS)
             for amount, call in tried:
                 best[name] = max(best[name], amount / _best(call, progress) / 1e9)
     return Peaks(

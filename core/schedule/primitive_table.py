@@ -316,7 +316,7 @@ def check_schedules(
             raise _unfitting(schedule, structures, where)
         for problem in _problems(schedule):
             raise LowerscopeError(
-                problem, where=where, todo=_("Correct the file, or save the schedule anew")
+                problem, where=where, todo=_("Correct the file, or save the schedule again")
             )
 
 
@@ -328,9 +328,7 @@ def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) ->
                 function=schedule.function,
             ),
             where=where,
-            todo=_(
-                "Open the model with the sizes, the lowering and the passes that it was made with"
-            ),
+            todo=_("Open the model with the sizes, the lowering and the passes it was made with"),
         )
     names = tuple(sorted(structures))
     return LowerscopeError(
@@ -341,7 +339,7 @@ def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) ->
         where=where,
         todo=_("Choose one of {listed}", listed=listed(names))
         if names
-        else _("Legalise the module's operators"),
+        else _("Legalize the module's operators"),
         choices=names,
     )
 

@@ -171,7 +171,7 @@ def read(
             value = fitted(value, shape, spec.dtype or kind, str(path))
     else:
         raise LowerscopeError(
-            _("{ending} is not read as an input", ending=ending or _("a file without an ending")),
+            _("{ending} is not read as an input", ending=ending or _("a file without a suffix")),
             where=str(path),
             todo=_("Give {arrays} or an image", arrays=", ".join(ARRAYS)),
         )
@@ -187,7 +187,7 @@ def _drawn_by_hand(
     if not 0 < size == len(drawing.pixels):
         raise LowerscopeError(
             _(
-                "{count} pixels are no picture of {width}×{height}",
+                "{count} pixels do not make a picture of {width}×{height}",
                 count=len(drawing.pixels),
                 width=drawing.width,
                 height=drawing.height,
@@ -249,7 +249,7 @@ def _read_pt(path: Path, name: str) -> torch.Tensor:
         raise LowerscopeError(
             _("it holds a {name}, not a tensor", name=type(value).__name__),
             where=str(path),
-            todo=_("Weights are loaded by --params, or by Lowering → Load parameters")
+            todo=_("Load weights by --params, or by Load parameters in the window")
             if isinstance(value, dict)
             else _("Save the tensor itself: torch.save(x, file)"),
         )

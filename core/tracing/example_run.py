@@ -167,9 +167,7 @@ class _Recorder(fx.Interpreter):
             for argument, tensors in arguments.items():
                 for read in tensors:
                     if read is not written and _overlap_in_part(read, written):
-                        reason = _(
-                            "{name}, which it reads, is part of the same", name=argument.name
-                        )
+                        reason = _("{name}, which it reads, shares the memory", name=argument.name)
                         self._refuse(node, reason, lost=writes_statistics(node))
 
     def _record_mutation(self, node: fx.Node, value: Any, changed: list[torch.Tensor]) -> None:

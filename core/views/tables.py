@@ -30,7 +30,7 @@ def print_columns(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-_COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", _("adds to the module"))
+_COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", _("added to the module"))
 
 
 def print_node_map(records: Sequence[TranslationRecord], nodes: Sequence[FxNode]) -> str:

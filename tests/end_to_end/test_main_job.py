@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.code_editor import x_of
 from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.panes.run.run_dialogs import TolerancesDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
@@ -53,6 +54,20 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert record.prediction.torch == record.prediction.tvm != ""
     assert record.prediction.tvm in panes.summary.prediction.text()
     window.set_mode("run")
+    # The tolerance of the result leads to the form of tolerances; the same values are judged anew.
+    panes.summary.details.linkActivated.emit("tolerances")
+    (dialog,) = window.findChildren(TolerancesDialog)
+    for field in (dialog.rows["float32"].rtol, dialog.rows["float32"].atol):
+        field.setText("0")
+    dialog.accept()
+    qtbot.waitUntil(lambda: verdict.role() == "wrong", timeout=PATIENCE)
+    judged = document.run_record
+    assert judged is not None
+    assert (judged.verdict, judged.build_ms) == ("differ", record.build_ms)
+    assert judged.times == record.times
+    action("undo").trigger()
+    qtbot.waitUntil(lambda: document.run_record == record, timeout=PATIENCE)
+    assert verdict.role() == "right"
     assert panes.summary.picture.isVisible()
     assert [row.key for row in panes.summary.outputs.rows()] == ["output"]
 

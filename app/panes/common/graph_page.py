@@ -176,7 +176,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     deeds[menu.addAction(_("Select"))] = partial(document.select, entities)
     add = menu.addAction(_("Add to selection"))
     deeds[add] = partial(document.select, entities, extend=True)
-    deeds[menu.addAction(_("What is known of it"))] = partial(canvas.show_card, name)
+    deeds[menu.addAction(_("Inspector"))] = partial(canvas.show_card, name)
     around = canvas.frame_around(name)
     if canvas.is_group(name):
         deeds[menu.addAction(_("Expand\t+"))] = partial(page.expand, name)

@@ -253,7 +253,7 @@ class ExportDialog(Dialog):
         columns = [QVBoxLayout(), QVBoxLayout()]
         for group in dict.fromkeys(each.group for each in EXPORTS):
             # The module itself on one side; operations on it on the other.
-            side = columns[0 if group in ("Module", "Graphs", "Session") else 1]
+            side = columns[0 if group in (_("Module"), _("Graphs"), _("Session")) else 1]
             if side.count():
                 side.addSpacing(12)
             title = Label(group)

@@ -175,7 +175,7 @@ def summary_text(record: AgreementRecord) -> str:
     if record.not_finite:
         lines.append(
             _(
-                "{share} within the tolerance beside values that are not finite",
+                "{share} within the tolerance, apart from values that are not finite",
                 share=_share(record.not_finite, record.matching),
             )
         )
@@ -205,7 +205,7 @@ def summary_text(record: AgreementRecord) -> str:
         )
     lines += [_("left out: {each}", each=each) for each in record.unread[:3]]
     more = record.count - record.ran - 3
-    return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+    return "\n".join([*lines, *([_("and {count} more", count=more)] if more > 0 else [])])
 
 
 def _share(count: int, whole: int) -> str:
@@ -220,7 +220,7 @@ def _row(key: str, run: SampleRun) -> Row:
     return Row(
         key,
         (
-            Cell(run.title, bold=True, tooltip=_("Click: it becomes the input")),
+            Cell(run.title, bold=True, tooltip=_("Click to use it as the input")),
             error_text(run.max_abs_error),
             Cell(classes, role="wrong" if another else "", tooltip=classes),
             Cell(run.label, role="quiet"),

@@ -80,7 +80,7 @@ class DetailsView(Pane):
         column_of(self._page, (self._area, 1), self.values, buttons)
         self._empty = EmptyState(
             _("Nothing is selected"),
-            _("Click a box of the graph, a line of code, or a part in the outline."),
+            _("Click a box of the graph, a line of code, or an item of the outline."),
         )
         either = QWidget()
         column_of(either, (self._page, 1), (self._empty, 1))

@@ -144,7 +144,7 @@ def _text_of(found: TeRecord, step: str) -> tuple[str, str]:
 # --- The rules that translated a node, with their source and its location ---
 
 KINDS = {
-    "user": _("rule of yours"),
+    "user": _("your rule"),
     "built-in": _("rule"),
     "tvm": _("TVM's converter"),
     "library": _("registered as"),

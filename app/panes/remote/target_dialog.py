@@ -130,7 +130,7 @@ class TargetDialog(Dialog):
 def _said(problem: Problem) -> str:
     """Return the text of a problem, without the option and the command of the command line."""
     todo = "" if "lowerscope " in problem.todo else problem.todo
-    return Problem(what=problem.what, todo=todo or _("Choose one of the list")).line()
+    return Problem(what=problem.what, todo=todo or _("Choose one from the list")).line()
 
 
 def _row(record: TargetRecord) -> Row:

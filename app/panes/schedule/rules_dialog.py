@@ -142,7 +142,10 @@ def _row(record: RuledFunction) -> Row:
         name += f"  +{len(record.twins)}"
     tooltip = "\n".join((record.function, *record.twins))
     if record.by_hand:
-        rule, why = Cell(_("○ your schedule"), role="quiet"), _("a schedule goes before a rule")
+        rule, why = (
+            Cell(_("○ your schedule"), role="quiet"),
+            _("a schedule takes precedence over a rule"),
+        )
     elif record.rule:
         rule, why = Cell(f"✓ {record.rule}", role="right"), ""
     else:

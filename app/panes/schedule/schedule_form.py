@@ -468,8 +468,8 @@ _READERS: dict[str, Callable[[str], Argument]] = {
 _WORDS = {
     "integer": _("a whole number up to {largest}", largest=_LARGEST),
     "number": _("a number"),
-    "integers": _("whole numbers with commas between"),
-    "numbers": _("numbers with commas between"),
+    "integers": _("whole numbers separated by commas"),
+    "numbers": _("numbers separated by commas"),
 }
 
 

@@ -21,10 +21,14 @@ from lowerscope.core.model.schedule_records import ScheduleStep, Verdict
 from lowerscope.core.model.texts import _, _n
 
 SAME: dict[Verdict, tuple[str, str, str]] = {
-    "same": (_("✓ same"), "right", _("checked: it computes the same after this step")),
-    "differs": (_("✕ differs"), "wrong", _("checked: it computes something else after this step")),
-    "inconclusive": (_("? unsure"), "unsure", _("checked: there was nothing finite to compare")),
-    "unknown": (_("? not known"), "", _("the check found out nothing after this step")),
+    "same": (_("✓ same"), "right", _("checked: the result is the same after this step")),
+    "differs": (_("✕ differs"), "wrong", _("checked: the result differs after this step")),
+    "inconclusive": (
+        _("? inconclusive"),
+        "unsure",
+        _("checked: there was no finite value to compare"),
+    ),
+    "unknown": (_("? not known"), "", _("the check after this step had no result")),
 }
 """Mark, role and text for a step, by the verdict on the function after it."""
 

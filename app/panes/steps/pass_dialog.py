@@ -107,7 +107,7 @@ class PassForm(QWidget):
                     raise LowerscopeError(
                         _("a value of {name} is missing", name=option.name),
                         where=option.name,
-                        todo=_("Give {value}", value=WORDS[option.kind]),
+                        todo=_("Enter {value}", value=WORDS[option.kind]),
                     )
                 continue
             value = option_value(option, text)

@@ -17,6 +17,7 @@ from lowerscope.app.panes.log.problems_view import ProblemsView
 from lowerscope.app.panes.run.calls_strip import groups_of
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.memory_page import memory_rows
+from lowerscope.app.panes.run.run_dialogs import TolerancesDialog
 from lowerscope.app.panes.run.run_view import FOLDED, RunView
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.app.panes.run.variants_page import VariantsPage
@@ -35,6 +36,7 @@ from lowerscope.core.model.run_records import (
     Storage,
     StoredTensor,
 )
+from lowerscope.core.model.tolerances import Tolerance
 from tests.app.panes.test_run_model import TIMED, times
 from tests.app.plain_values import CANCELLED, OTHER, RECIPE, RECORD, TE, WRONG, Bench, snapshot
 
@@ -192,6 +194,26 @@ def test_a_problem_takes_the_colours_of_another_scheme(bench: Bench, qtbot: QtBo
     assert headline() == f"color: {LIGHT.wrong}"
     theme.set_scheme("dark")
     qtbot.waitUntil(lambda: headline() == f"color: {DARK.wrong}")
+
+
+def test_tolerances_are_checked_as_they_are_typed(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    bench.run(TIMED)
+    dialog = TolerancesDialog(bench.document)
+    qtbot.addWidget(dialog)
+    row = dialog.rows["float16"]
+    for wrong, why in (("-1", "distance"), ("one", "not a number"), ("1", "below 1")):
+        row.rtol.setText(wrong)
+        assert why in dialog.error.text()
+        assert not dialog.buttons.act.isEnabled()
+    row.rtol.setText("1e-7")
+    row.atol.setText("0")
+    assert "closer than float16 can tell" in row.means.text()
+    dialog.buttons.act.click()
+    assert bench.document.wanted is not None
+    assert bench.document.wanted.tolerances.float16 == Tolerance(1e-7, 0.0)
+    bench.document.undo()
+    assert bench.document.wanted == RECIPE
 
 
 # Variants

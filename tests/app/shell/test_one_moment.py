@@ -87,7 +87,7 @@ def asked(query: Any) -> set[Moment | None]:
     return {query.moment} if hasattr(query, "moment") else set()
 
 
-@pytest.mark.parametrize("mode", [mode.key for mode in MODES if mode.key != "schedule"])
+@pytest.mark.parametrize("mode", [mode.key for mode in MODES])
 def test_every_pane_holds_the_current_step(window: MainWindow, mode: str) -> None:
     stepping, panes = window.features.stepping, window.panes
     panes.set_mode(mode)
