@@ -16,7 +16,10 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.model.machines import prepare
+# Before what has texts is imported: tests compare them in English, whatever the locale.
+os.environ["LOWERSCOPE_LANGUAGE"] = "en"
+
+from lowerscope.core.model.processors import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 from tests.diagonal import SOAK, many, off_diagonal
 from tests.durations import DurationStore, longest_first, stored_durations

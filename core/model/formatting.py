@@ -173,7 +173,7 @@ def disturbances(times: RunTimes) -> Iterator[str]:
     """Yield the other uses of the processors during the measurement."""
     if is_disturbed(times):
         yield _(
-            "measured while the engine worked ({disturbed:.0%} of the time)",
+            "measured while the engine was working ({disturbed:.0%} of the time)",
             disturbed=times.disturbed,
         )
     elif is_short_of_processors(times):
@@ -182,10 +182,10 @@ def disturbances(times: RunTimes) -> Iterator[str]:
             others=times.others,
             processors=times.processors,
         )
-        yield _("other programs used {used} meanwhile", used=used)
+        yield _("other programs used {used} in the meantime", used=used)
     for each in held_up(times):
         yield _(
-            "{side} was held up: its fastest call took {fastest}",
+            "{side} was disturbed: its fastest call took {fastest}",
             side=each.side,
             fastest=duration_text(each.fastest),
         )
@@ -205,8 +205,8 @@ def method_text(times: RunTimes) -> str:
     ours = times.sides[0]
     found = (
         _n(
-            "median and quarters of {count} call after {warm_up}",
-            "median and quarters of {count} calls after {warm_up}",
+            "median and quartiles of {count} call after {warm_up}",
+            "median and quartiles of {count} calls after {warm_up}",
             ours.repeats,
             warm_up=times.warm_up,
         )
@@ -219,7 +219,7 @@ def method_text(times: RunTimes) -> str:
         )
     )
     if len(times.sides) > 1 and len({each.machine for each in times.sides}) == 1:
-        found = _("{method}, by turns", method=found)
+        found = _("{method}, in turn", method=found)
     return f"{found}; {_threads_text(times)}"
 
 
@@ -236,7 +236,7 @@ def _side_text(side: SideTimes) -> str:
 def _claim(ours: SideTimes, other: SideTimes) -> str:
     if ours.machine != other.machine:
         return _(
-            "{side} ran on {machine} and {side2} here, so neither is the faster",
+            "{side} ran on {machine} and {side2} here, so their times are not compared",
             side=ours.side,
             machine=ours.machine,
             side2=other.side,
@@ -244,7 +244,7 @@ def _claim(ours: SideTimes, other: SideTimes) -> str:
     ratio = times_as_fast(ours, other)
     if ratio is None:
         return _(
-            "no difference between {side} and {side2} can be told", side=ours.side, side2=other.side
+            "{side} and {side2} are within measurement noise", side=ours.side, side2=other.side
         )
     if ratio >= 1:
         return _(
@@ -265,9 +265,15 @@ def _threads_text(times: RunTimes) -> str:
     counts = {side.threads for side in times.sides}
     if len(counts) == 1 and None not in counts:
         (count,) = counts
-        return "1 thread" if count == 1 else f"{count} threads"
+        assert count is not None
+        return _n("{count} thread", "{count} threads", count)
     return ", ".join(
-        f"{side.side} with {side.threads} threads"
+        _n(
+            "{side} with {count} thread",
+            "{side} with {count} threads",
+            side.threads,
+            side=side.side,
+        )
         for side in times.sides
         if side.threads is not None
     )
@@ -276,20 +282,19 @@ def _threads_text(times: RunTimes) -> str:
 # --- Verdicts in words, each with the role of its colour, for the window and reports ---
 
 _WORDS: Mapping[OutputVerdict, tuple[str, str, str]] = {
-    "match": ("✓ matches", "", "right"),
-    "differ": ("✕ differs", "from ", "wrong"),
-    "inconclusive": ("? inconclusive", "", "unsure"),
+    "match": (_("✓ matches"), _("✓ matches {reference}"), "right"),
+    "differ": (_("✕ differs"), _("✕ differs from {reference}"), "wrong"),
+    "inconclusive": (_("? inconclusive"), "", "unsure"),
     "not-comparable": (_("– not comparable"), "", "quiet"),
     "no-reference": (_("– no reference"), "", "quiet"),
 }
-"""Mark and word, the preposition before the reference, and the role."""
+"""Mark and word, the same with the reference, and the role."""
 
 
 def verdict_words(verdict: OutputVerdict, reference: str = "") -> tuple[str, str]:
     """Return words and role: ``("✓ matches", "right")``, or ``✕ differs from torch``."""
-    words, link, role = _WORDS[verdict]
-    is_named = reference and verdict in ("match", "differ")
-    return f"{words} {link}{reference}" if is_named else words, role
+    words, named, role = _WORDS[verdict]
+    return named.format(reference=reference) if reference and named else words, role
 
 
 def status_words(status: NodeStatus) -> tuple[str, str]:

@@ -19,7 +19,7 @@ for _module in (implementations, session, standalone, torch_interpreter):
 
 shorten_stacks()
 
-QUICK = ("dynamic", "lowering")
+QUICK = ("dynamic", "lowering", "passes")
 """Folders whose tests are of results; the others build what users run."""
 
 

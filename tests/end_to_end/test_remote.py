@@ -53,6 +53,8 @@ def ok_of(dialog: TargetDialog | RemoteDialog) -> object:
     return dialog.buttons.button(QDialogButtonBox.StandardButton.Ok)
 
 
+# Each of its servers imports torch and TVM.
+@pytest.mark.at_length
 def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(
     qtbot: QtBot, open_window: OpenWindow, farm: Farm
 ) -> None:

@@ -109,7 +109,7 @@ class NotFinite:
         """The counts in words: ``"3 NaN, 1 infinity"``; empty for none."""
         parts = (
             _count_text(self.ours),
-            _and_where(_count_text(self.theirs), _("in the reference alone")),
+            _and_where(_count_text(self.theirs), _("in the reference only")),
             _and_where(_count_text(self.both), _("on both sides")),
         )
         return "; ".join(each for each in parts if each)
@@ -414,8 +414,8 @@ def _by_rounding(
             return judged
     apart = [error_text(float(each.max())) for each in (ours, theirs)]
     reason = _(
-        "{reason}, by rounding: from the model in float64, TVM is {apart} away at most, and "
-        "torch {apart2}",
+        "{reason}, by rounding: compared with the model in float64, TVM is off by {apart} at "
+        "most, and torch by {apart2}",
         reason=found.reason,
         apart=apart[0],
         apart2=apart[1],

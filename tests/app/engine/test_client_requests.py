@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -32,12 +31,6 @@ def test_requests_wait_for_the_child_and_are_answered(open_window: Callable[...,
     assert window.states == ["starting", "busy", "ready"]
 
 
-def test_results_have_the_type_of_the_method(window: Window) -> None:
-    found = window.result(window.ask("whereabouts"))
-    assert isinstance(found, practice.Whereabouts)
-    assert found.folder == str(Path.cwd())
-
-
 def test_an_answer_of_another_type_is_a_problem(window: Window) -> None:
     problem = window.problem(window.ask("wrong_type"))
     assert problem.code == "internal"
@@ -53,12 +46,6 @@ def test_a_dropped_request_is_never_heard_of_again(window: Window) -> None:
     window.until_state("ready")
     assert dropped not in window.problems
     window.client.drop(dropped)
-
-
-def test_a_request_that_is_dropped_before_it_is_sent_is_not_run(window: Window) -> None:
-    window.client.drop(window.ask("abort"))
-    assert window.result(window.ask("heavy_echo", practice.Text("next"))) == "next"
-    assert window.endings == []
 
 
 def test_a_callback_that_runs_an_event_loop_does_not_hold_up_the_next(window: Window) -> None:
@@ -103,15 +90,6 @@ def test_cancel_of_a_job_that_does_not_listen_takes_a_second(window: Window, met
     assert window.result(other) == "other"
     assert window.endings == []
     window.until_gone(family)
-
-
-def test_cancel_before_the_child_is_ready(window: Window) -> None:
-    request = window.ask("abort")
-    window.client.cancel(request)
-    assert window.problem(request).code == "cancelled"
-    assert window.client.state == "starting"
-    assert window.result(window.ask("heavy_echo", practice.Text("next"))) == "next"
-    assert window.endings == []
 
 
 def test_an_answered_cancel_does_not_kill_later(window: Window) -> None:

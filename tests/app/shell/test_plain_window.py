@@ -93,15 +93,6 @@ def test_a_menu_shows_the_state_in_which_it_is_opened(open_plain_window: OpenPla
     menu.close()
 
 
-def test_a_source_without_torch_has_no_node_map(open_plain_window: OpenPlainWindow) -> None:
-    window = open_plain_window(RECIPE, snapshot(kind="tvm"))
-    for key in ("translation", "node-map"):
-        window.show_page(key)
-    assert window.panes.translation.rule.code.empty.isVisibleTo(window.panes.translation)
-    assert window.panes.node_map.table.empty.isVisible()
-    assert not window.commands.action("node-map").isEnabled()
-
-
 # Memory and caches
 
 

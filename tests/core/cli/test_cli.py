@@ -326,4 +326,4 @@ def test_an_error_that_starts_at_a_node_is_told_from_one_from_above(
         assert nodes[name]["functions"]
         assert nodes[name]["bindings"]
     assert nodes["fx:x"]["torch_ms"] is None
-    assert nodes["fx:x"]["own_reason"] == "an input: it is given"
+    assert nodes["fx:x"]["own_reason"] == "an input: its value is given"

@@ -120,6 +120,8 @@ def test_inputs_that_do_not_fit_are_an_error_with_the_line(
     assert words in problem.what
     assert problem.where == f"{__file__}:{line_with('y = self.body(x)')}"
     assert "--input" in problem.todo
+    # The window offers its form for them.
+    assert (problem.code, problem.choices) == ("change-inputs", ("x",))
 
 
 @pytest.mark.parametrize("tracer", ["fx", "export"])
