@@ -132,7 +132,7 @@ def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
     relax.editor.setFocus()
     shown = relax.editor.lines()[number]
     relax.editor.go_to(number, shown.index("linear0.weight"), shown.index("linear0.weight"))
-    qtbot.keyClick(relax.editor, Qt.Key.Key_F1, Qt.KeyboardModifier.ShiftModifier)
+    assert relax.editor.show_card()
     card = relax.editor.cards.card
     assert card.isVisible()
     # It stands below the line, which it leaves in view.

