@@ -142,7 +142,7 @@ def test_a_failed_run_is_said_beside_the_figures_of_the_one_before(
     bench.features.runs.run()
     bench.sent(RunQuery).refuse(WRONG)
     assert "It is wrong" in view.summary.verdict.text()
-    assert "last run that ended well" in view.summary.notice.text()
+    assert view.summary.notice.isVisible()
     bench.run(FAST)
     assert not view.summary.notice.isVisible()
     assert "It is wrong" not in view.summary.verdict.text()
