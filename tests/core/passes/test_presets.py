@@ -66,6 +66,3 @@ def test_a_pipeline_keeps_the_step_that_binds_parameters() -> None:
         "BindParams",
         *(step.name for step in fuse.steps),
     ]
-
-
-# Every preset on modules of drawn TensorIR functions, run beside what TVM alone makes of them
