@@ -192,7 +192,7 @@ def test_a_run_of_files_that_changed_is_shown_once_they_are_read_again(
     assert bench.document.pending.reads_files
     bench.derive(key="2")
     assert bench.document.run_record is not None
-    assert any("opened anew" in each for each in bench.notices)
+    assert any("reopened" in each for each in bench.notices)
 
 
 def test_a_recipe_whose_run_crashed_is_left_for_the_last_that_worked(bench: Bench) -> None:

@@ -93,4 +93,4 @@ path.read_text()
     wait_for_records(qtbot, window)
     assert window.document.run_record is not None
     assert window.tool_bar.verdict.isVisible()
-    assert "opened anew" not in window.banner.message()
+    assert "reopened" not in window.banner.message()

@@ -81,7 +81,7 @@ def test_a_child_that_dies_at_once_is_given_up_after_three_times(
     assert [each.during for each in window.endings] == ["starting"] * 3
     assert problem.line() == (
         "The engine does not start. The engine crashed with SIGABRT while starting."
-        " Look into the log, mend what it says, and restart it."
+        " Read the log, correct the cause, and restart it."
     )
     assert window.client.failure == problem
     assert window.problem(window.ask("echo", practice.Text("b"))) == problem

@@ -110,7 +110,7 @@ def test_an_answered_cancel_does_not_kill_later(window: Window) -> None:
 @pytest.mark.parametrize("garbage", ["Loading...\n", "\n\n\n\n", "\0\0\0\5hello"])
 def test_something_else_in_the_stream_is_reported_and_mended(window: Window, garbage: str) -> None:
     problem = window.problem(window.ask("utter", practice.Text(garbage)))
-    assert problem.what.startswith("The engine sent something that is no message while talking")
+    assert problem.what.startswith("The engine sent an invalid message while talking")
     assert repr(garbage)[1:-1] in problem.what
     assert window.result(window.ask("echo", practice.Text("back"))) == "back"
 
@@ -119,7 +119,7 @@ def test_something_else_at_the_start_of_the_stream(open_window: Callable[..., Wi
     window = open_window(sys.executable, "-c", "print('hello')")
     request = window.ask("echo", practice.Text("a"))
     window.client.start()
-    assert "sent something that is no message" in window.problem(request).what
+    assert "sent an invalid message" in window.problem(request).what
 
 
 def test_a_flood_of_output_does_not_flood_the_window(window: Window) -> None:

@@ -139,7 +139,7 @@ def test_a_row_is_named_removed_and_outdated_with_its_files(bench: Bench) -> Non
     bench.derive(key="2")
     assert [each.outdated for each in variants.kept] == [True, True]
     row = variant_row(variants.kept[0], variants.all[0], shown=False, best=False)
-    assert row.cell(3).text.endswith("unchanged")
+    assert row.cell(3).text.endswith("earlier version")
     bench.run(msgspec.structs.replace(FASTER, key="2"))
     assert [each.outdated for each in variants.kept] == [True, False]
     variants.remove([first.id])

@@ -136,7 +136,7 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
 
     window.commands.action("settings").trigger()
     dialog = next(each for each in window.findChildren(SettingsDialog) if each.isVisible())
-    assert dialog.cached.text() == "3 kB on the disk"
+    assert dialog.cached.text() == "3 kB on disk"
     dialog.clear.click()
     asked = next(each for each in dialog.findChildren(Question) if each.isVisible())
     asked.act.click()
