@@ -126,7 +126,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "node-map",
             _("&Node map"),
             partial(window.show_page, "node-map"),
-            "Ctrl+M",
+            "Ctrl+Shift+M",
             enabled=document.has_torch,
         ),
         Command(

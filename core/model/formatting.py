@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lowerscope.core.model.run_records import (
     FEW,
     VERDICT_OF,
+    ExactErrors,
     NodeStatus,
     OutputVerdict,
     RunTimes,
@@ -277,6 +278,7 @@ def _threads_text(times: RunTimes) -> str:
 
 _WORDS: Mapping[OutputVerdict, tuple[str, str, str]] = {
     "match": ("✓ matches", "", "right"),
+    "rounding": (_("≈ differs by rounding"), "", "unsure"),
     "differ": ("✕ differs", "from ", "wrong"),
     "inconclusive": ("? inconclusive", "", "unsure"),
     "not-comparable": (_("– not comparable"), "", "quiet"),
@@ -295,6 +297,21 @@ def verdict_words(verdict: OutputVerdict, reference: str = "") -> tuple[str, str
 def status_words(status: NodeStatus) -> tuple[str, str]:
     """Return words and role of the verdict on a node."""
     return verdict_words(VERDICT_OF[status])
+
+
+def exact_text(errors: ExactErrors) -> str:
+    """Return the errors of both sides against float64, and which of them is the larger."""
+    far = f"against float64, TVM is off by {error_text(errors.tvm)}"
+    far += f" and torch by {error_text(errors.torch)}"
+    ratio = errors.tvm / errors.torch if errors.torch else float("inf")
+    if ratio > SEVERAL:
+        times = f"{ratio_text(ratio)} " if ratio < float("inf") else ""
+        return f"{far}; TVM is {times}less exact".replace("  ", " ")
+    return f"{far}; TVM is nearer" if ratio < 1 / SEVERAL else f"{far}, about the same"
+
+
+SEVERAL = 3.0
+"""Ratio of two errors beyond which one side is called less exact."""
 
 
 def not_finite_text(count: int) -> str:

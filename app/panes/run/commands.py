@@ -42,7 +42,7 @@ def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Co
             "measure-again",
             _("Measure again"),
             runs.measure_again,
-            "Shift+F6",
+            "Ctrl+M",
             enabled=lambda: document.run_record is not None and not document.running,
         ),
         Command(
