@@ -501,11 +501,10 @@ class NodeComparison:
         if not all(each.matches for each in found):
             reads, paths = self._alone.reads[name], [part.path for part in parts]
             exact = self._exact.alone(name, paths, reads, self._values, ran.functions)
+            rights: Sequence[Exact | None] = [None] * len(found) if exact is None else exact
             found = [
                 each if each.matches else self._beside(each, *pair, right)
-                for each, pair, right in zip(
-                    found, pairs, exact or [None] * len(found), strict=True
-                )
+                for each, pair, right in zip(found, pairs, rights, strict=True)
             ]
         return _over_all(found, ran.together)
 
