@@ -67,7 +67,7 @@ def _painter() -> GraphPictures:
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     missing = explain_missing_libraries()
     if missing:
-        raise LowerscopeError(missing, where="--picture", todo=_("Or take --picture dot"))
+        raise LowerscopeError(missing, where="--picture", todo=_("Or use --picture dot"))
     from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 
     return GraphPictures()

@@ -115,7 +115,7 @@ def _wait_for(answer: bytes, process: subprocess.Popen[bytes], log: IO[bytes], t
     process.stdout.close()
     log.seek(0)
     words = log.read().decode("utf-8", "replace")
-    reason = last_line(RuntimeError(words)) if words.strip() else "it does not answer"
+    reason = last_line(RuntimeError(words)) if words.strip() else _("it does not answer")
     raise LowerscopeError(
         _("the window does not open: {reason}", reason=reason),
         where=title,
@@ -245,7 +245,7 @@ def _recipe(spec: str, choices: dict[str, Any]) -> Recipe:
     wrong = sorted(_NOT_HERE & choices.keys())
     if wrong:
         raise LowerscopeError(
-            _("{wrong} has no meaning for a model that is built already", wrong=wrong[0]),
+            _("{wrong} has no effect on a model that is built already", wrong=wrong[0]),
             where=f"explore(…, {wrong[0]}=…)",
             todo=_("Leave it out"),
         )

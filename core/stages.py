@@ -29,9 +29,9 @@ from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.queries import ANSWERING, Query
 from lowerscope.core.model.recipe import (
@@ -400,7 +400,7 @@ class Stages:
         done = itertools.count()
 
         def begins(override: Override | None) -> None:
-            self._progress.report("Lowering", min(1.0, next(done) / count))
+            self._progress.report(_("Lowering"), min(1.0, next(done) / count))
             text = "" if override is None else override_text(self.recipe.overrides, override)
             self._progress.at_part(text)
 
@@ -415,7 +415,7 @@ class Stages:
             return None
 
         def make() -> TracedModel:
-            self._progress.report("Tracing")
+            self._progress.report(_("Tracing"))
             values = tuple(each.value for each in loaded.inputs)
             with loaded.environment():
                 named = self._named_inputs()
@@ -439,7 +439,7 @@ class Stages:
             return None
 
         def make() -> LoweredModel:
-            self._progress.report("Lowering")
+            self._progress.report(_("Lowering"))
             inputs = [
                 (each.name, each.shape, str(each.value.dtype).removeprefix("torch."))
                 for each in loaded.inputs
@@ -663,7 +663,7 @@ class Stages:
             traced, lowered = self.traced, self.lowered
             if traced is None or lowered is None:
                 raise LowerscopeError(
-                    _("this source builds an IRModule, so no node was translated"),
+                    _("this source builds an IRModule, so there are no translated nodes"),
                     where="translate",
                 )
             return module_prefix(lowered, traced.graph_module.graph, moment.index)
@@ -707,7 +707,7 @@ class Stages:
         if remote is not None:
             raise LowerscopeError(
                 _(
-                    "{what} on this machine only, and the recipe has {title}",
+                    "{what} is available on this machine only, and the recipe has {title}",
                     what=what,
                     title=remote.title,
                 ),
@@ -724,7 +724,7 @@ class Stages:
         module, loaded = self.completed, self.loaded
 
         def make() -> RecordedBuild:
-            self._progress.report("Compiling")
+            self._progress.report(_("Compiling"))
             with loaded.environment():
                 return recorded_build(module, self.target)
 

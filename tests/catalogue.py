@@ -55,6 +55,11 @@ def update() -> None:
         translation = read(path)
         translation.update(template, no_fuzzy_matching=True, update_creation_date=False)
         translation.obsolete.clear()
+        for message in translation:
+            if message.id and message.fuzzy:
+                # It has become a plural, or ceased to be one.
+                message.flags.discard("fuzzy")
+                message.string = ("",) if message.pluralizable else ""
         write(path, translation)
 
 

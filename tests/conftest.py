@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -15,7 +16,10 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.model.machines import prepare
+# Before what has texts is imported: tests compare them in English, whatever the locale.
+os.environ["LOWERSCOPE_LANGUAGE"] = "en"
+
+from lowerscope.core.model.processors import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 from tests.diagonal import SOAK, many, off_diagonal
 from tests.durations import DurationStore, longest_first, stored_durations
@@ -71,6 +75,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
     longest_first(items, stored_durations())
+
+
+def pytest_collection_finish() -> None:
+    # What is imported stays: 400,000 objects of torch and TVM, which each collection would visit.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

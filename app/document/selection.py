@@ -102,9 +102,9 @@ class Links:
     def of(self, entity: str) -> frozenset[str]:
         """Return the ids linked to one.
 
-        A module is linked to everything below it as well; a block or a loop to its function and
-        what that is linked to, or, in a function composed of several bindings, to its part of
-        these.
+        A module is linked to everything below it as well, and to what its nodes became; a block or
+        a loop to its function and what that is linked to, or, in a function composed of several
+        bindings, to its part of these.
         """
         function = _function_of(entity)
         if function:
@@ -132,6 +132,9 @@ class Links:
         for module in self._modules:
             if module.startswith(below):
                 linked |= self._links[module]
+        for node in [each for each in linked if each.startswith("fx:")]:
+            # What the node became, but no module around.
+            linked.update(each for each in self._links[node] if not each.startswith("module:"))
         return frozenset(linked)
 
     def select(self, chosen: tuple[str, ...]) -> Selection:

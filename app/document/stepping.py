@@ -21,7 +21,7 @@ from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.schedule_records import ScheduleStep
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 # The steps of each timeline in one form, for the rows of lists and the dots of the slider.
 
@@ -171,9 +171,11 @@ def _came_to(record: TranslationRecord) -> str:
     parts = []
     if names:
         shown = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
-        parts.append(f"{len(names)} binding{'' if len(names) == 1 else 's'}: {shown}")
+        parts.append(
+            _n("{count} binding: {names}", "{count} bindings: {names}", len(names), names=shown)
+        )
     if record.functions:
-        parts.append(f"function {', '.join(record.functions[:4])}")
+        parts.append(_("function {names}", names=", ".join(record.functions[:4])))
     return " · ".join(parts)
 
 
@@ -318,17 +320,16 @@ class Stepping(QObject):
         index = max(0, min(moment.index, len(lines)))
         if moment.section in APART:
             # Primitives after a failed one are tried nevertheless.
-            self._set_section(moment.section)
             function = self._function if moment.section == "schedule" else ""
-            self._set(Moment(section=moment.section, index=index, function=function), None)
+            at = Moment(section=moment.section, index=index, function=function)
+            self._enter(moment.section, at)
             return
         failed = next((line for line in lines[:index] if line.status == "failed"), None)
         if failed is not None:
             # A step beside it: one inside of a step ends before that does.
             beside = (line for line in lines[: failed.number - 1] if line.parent == failed.parent)
             index = max((line.number for line in beside), default=0)
-        self._set_section(moment.section)
-        self._set(Moment(section=moment.section, index=index), failed)
+        self._enter(moment.section, Moment(section=moment.section, index=index), failed)
 
     def step(self, by: int) -> None:
         """Go forward or back by a number of visible steps.
@@ -379,7 +380,7 @@ class Stepping(QObject):
         if section == self._section:
             return
         stepped = self.moment is not None
-        self._set_section(section)
+        self._enter(section)
         if stepped and section not in APART:
             self.pause()
             self._set(None, None)
@@ -580,14 +581,20 @@ class Stepping(QObject):
             # No other step was selected since: go to the step of the same name in the new build.
             self.go(Moment(section="build", index=_place_of(left, lines)))
 
-    def _set_section(self, section: Section) -> None:
-        if section == self._section:
-            return
-        if section in APART or self._section in APART:
+    def _enter(
+        self, section: Section, moment: Moment | None = None, failed: StepLine | None = None
+    ) -> None:
+        """Switch to a section, and to a moment if one is given."""
+        is_other = section != self._section
+        if is_other and (section in APART or self._section in APART):
             # One is about the function or the run, the other about the module.
             self.leave()
         self._section = section
-        self.list_changed.emit()
+        if moment is not None:
+            # First: what follows the section is not to show another moment in between.
+            self._set(moment, failed)
+        if is_other:
+            self.list_changed.emit()
 
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
         self._left = None

@@ -95,14 +95,14 @@ class Ending:
                 )
             case "exit":
                 return _(
-                    "The {role} ended by itself with exit code {exit_code}{doing}",
+                    "The {role} exited with code {exit_code}{doing}",
                     role=self.role,
                     exit_code=self.exit_code,
                     doing=doing,
                 )
             case "garbage":
                 return _(
-                    "The {role} sent something that is no message{doing}: {reason}",
+                    "The {role} sent an invalid message{doing}: {reason}",
                     role=self.role,
                     doing=doing,
                     reason=self.reason,
@@ -130,7 +130,10 @@ class Ending:
         if self.how == "memory":
             return Problem(
                 what=str(self),
-                todo=_("Allow more memory (Run, Memory limit), or make the inputs smaller"),
+                todo=_(
+                    "Allow more memory (Tools, Memory limit of the worker), or make the inputs "
+                    "smaller"
+                ),
                 code="memory",
                 details=self.log_tail,
                 calls=self.call.names,
@@ -138,7 +141,10 @@ class Ending:
         if self.how == "processes":
             return Problem(
                 what=str(self),
-                todo=_("Make the code start fewer: a fork or a thread in a loop"),
+                todo=_(
+                    "Make the code start fewer processes and threads: look for a fork or a "
+                    "thread in a loop"
+                ),
                 code="processes",
                 details=self.log_tail,
                 calls=self.call.names,
@@ -146,7 +152,7 @@ class Ending:
         return Problem(
             what=str(self),
             todo=_(
-                "The {role} is being started anew; undo what led to this, or try it again",
+                "The {role} is being restarted; undo what led to this, or try again",
                 role=self.role,
             ),
             code="crashed",
@@ -158,7 +164,7 @@ class Ending:
         """Return the problem shown once the child is no longer restarted."""
         return Problem(
             what=_("The {role} does not start. {reason}", role=self.role, reason=self),
-            todo=_("Look into the log, mend what it says, and restart it"),
+            todo=_("Read the log, correct the cause, and restart it"),
             code="crashed",
             details=self.log_tail,
         )
@@ -395,13 +401,13 @@ class ChildProcess(QObject):
             return Ending(self._role, "garbage", reason=self._violation, log_tail=tail)
         if call.too_much:
             held = _(
-                "it and what it had started held {too_much} of memory",
+                "it and its children used {too_much} of memory",
                 too_much=bytes_text(call.too_much),
             )
             return Ending(self._role, "memory", call=call, reason=held, log_tail=tail)
         if call.too_many:
             tasks = _(
-                "it and what it had started were {too_many} processes and threads",
+                "it and its children had {too_many} processes and threads",
                 too_many=call.too_many,
             )
             return Ending(self._role, "processes", call=call, reason=tasks, log_tail=tail)

@@ -21,7 +21,7 @@ def take_model() -> Recipe | None:
     try:
         if sys.stdin.isatty():
             raise LowerscopeError(
-                _("it is said by the process that has the model, and not by hand"),
+                _("it is set by the process that holds the model, not by hand"),
                 where=OPTION,
                 todo=_("Call explore(model, inputs) in Python"),
             )

@@ -81,7 +81,7 @@ def cannot_write(error: OSError, where: Path) -> Problem:
     return Problem(
         what=_("it cannot be written: {strerror}", strerror=error.strerror or error),
         where=str(where),
-        todo=_("Choose a folder that you may write to"),
+        todo=_("Choose a writable folder"),
     )
 
 

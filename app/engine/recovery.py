@@ -71,11 +71,14 @@ class Recovering(QObject):
     def _crash_text(self, ending: Ending) -> str:
         client = self._children.engine if ending.role == "engine" else self._children.worker
         if client.state == "failed":
-            what = _("It died again and again, and was given up; Run has a command for it.")
+            what = _(
+                "It crashed repeatedly and is not restarted; the Run menu has a command to "
+                "restart it."
+            )
         elif ending.role == "worker" or self._document.recipe is None:
-            what = _("It is started anew; all that is open is as it was.")
+            what = _("It is being restarted; everything that was open stays open.")
         else:
-            what = _("It is started anew and the session replayed.")
+            what = _("It is being restarted and the session restored.")
         return f"{ending}. {what}"
 
     def remedy(self, recipe: Recipe) -> Recipe | None:
@@ -104,17 +107,17 @@ class Recovering(QObject):
         del self._deaths[self._last]
         if part.kind == "step":
             what = _("step {place}, {name}", place=part.place + 1, name=part.name)
-            where = _("its mark in Pipeline")
+            where = _("its check box in Pipeline")
         elif part.kind == "primitive":
             what = _("{name} in the schedule of {function}", name=part.name, function=part.function)
-            where = _("its mark in Schedule")
+            where = _("its check box in Schedule")
         else:
             name = part.name.removeprefix("fx:")
-            what = _("the lowering that was chosen for {name}", name=name)
+            what = _("the lowering chosen for {name}", name=name)
             where = _("the menu of overrides above")
         text = _(
-            "Two {role}s have died one after the other at {what}: it is switched off, and kept."
-            " To switch it on again there is {where}, or Undo.",
+            "Two {role}s crashed one after the other at {what}, which is now switched off. To "
+            "switch it on again, use {where}, or Undo.",
             role=role,
             what=what,
             where=where,

@@ -118,7 +118,7 @@ def _too_large(answer: str, limit: str) -> UnreadableResult:
             what=_(
                 "{answer} is larger than the window can show: {limit}", answer=answer, limit=limit
             ),
-            todo=_("Open a smaller model, or a part of it, or use the command line"),
+            todo=_("Open a smaller model or a part of it, or use the command line"),
             code="too-large",
         )
     )

@@ -71,7 +71,7 @@ class Sandboxing(QObject):
     @property
     def availability(self) -> str:
         """Status of the sandbox in one line, for tool tips and settings."""
-        anything = _("Code that is opened may do all that you may.")
+        anything = _("Opened code has all of your permissions.")
         match self.state:
             case "on":
                 return self._said_on()
@@ -87,19 +87,19 @@ class Sandboxing(QObject):
     @property
     def reason(self) -> str:
         """The reason that the system cannot create a sandbox, as a sentence."""
-        return _("The system makes no sandbox ({reason}).", reason=self._reason)
+        return _("The system cannot create a sandbox ({reason}).", reason=self._reason)
 
     @property
     def problem(self) -> Problem:
         """The problem of requests while no code may run without a sandbox."""
-        what = _("no code runs: the system makes no sandbox ({reason})", reason=self._reason)
-        todo = _("Try again with Run, Restart engine and worker")
+        what = _("no code runs: the system cannot create a sandbox ({reason})", reason=self._reason)
+        todo = _("Retry with Run → Restart engine and worker")
         return Problem(what=what, todo=todo, code="sandbox")
 
     def _said_on(self) -> str:
-        network = _("it has no network")
+        network = _("no network")
         if self.has_network:
-            network = _("the worker has network, for another machine")
+            network = _("network access for the worker, to reach another machine")
         return _("Opened code can write only temporary files; {network}.", network=network)
 
     def set_wanted(self, on: bool) -> None:

@@ -57,8 +57,8 @@ class Hanging(QObject):
         elif seconds * 1000 >= HANGS_MS and not self._is_said:
             self._is_said = True
             text = _(
-                "The engine has done nothing for {seconds} s: it waits for something, or hangs."
-                " Run → Restart engine and worker starts it anew, and nothing is lost.",
+                "The engine has made no progress for {seconds} s: it is waiting or hangs. Run "
+                "→ Restart engine and worker restarts it; nothing is lost.",
                 seconds=round(seconds),
             )
             self._document.notify(text, "wrong")

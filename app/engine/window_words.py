@@ -10,6 +10,7 @@ import re
 import msgspec
 
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.texts import _, language
 
 _REMEDIES = (
     (r"Give (?:--input \S+ ?)+with your own shapes", "Give shapes in Edit → Inputs"),
@@ -34,15 +35,30 @@ _REMEDIES = (
     (r"or add --force to overwrite it", "or overwrite it"),
     (r"(?:,? for example|,? such as)?(?:^| )--\w\S*(?: \S+)?", ""),
 )
-"""Patterns of options in remedies, with what to do in the window; the last removes an option."""
+"""Patterns of options in English remedies, with what to do in the window; the last removes one."""
+
+_MENUS = (
+    (r"--input [!-~]+(?: --input [!-~]+)*", _("Edit → Inputs")),
+    (r"--(?:dim|sizes) [!-~]+", _("Edit → Inputs")),
+    (r"--params-as-inputs", _("Edit → Parameters → as inputs")),
+    (r"--params [!-~]+", _("Edit → Parameters → Load parameters")),
+    (r"--tracer export", _("Explore → Trace with → torch.export")),
+    (r"--tracer fx", _("Explore → Trace with → torch.fx")),
+    (r"--tracer [\w-]+", _("Explore → Trace with → automatically")),
+    (r"--importer tvm-fx", _("Explore → Translate with → from_fx")),
+    (r"--importer tvm-export", _("Explore → Translate with → from_exported_program")),
+    (r"--importer [\w-]+", _("Explore → Translate with")),
+    (r"--library(?: [!-~]+)?", _("Explore → Load a library file")),
+)
+"""Patterns of options with the menus that do the same: for remedies in other languages."""
 
 _PLACES = (
-    (r"^--input (\w+)", r"the input \1"),
-    (r"--(?:dim|sizes) (\w+)\S*", r"the dimension \1"),
-    (r"--(?:dim|sizes)", "the dimensions"),
-    (r"--importer \S+", "Explore → Translate with"),
-    (r"--lowering \S+", "the lowering"),
-    (r"--override (\S+)", r"the lowering of \1"),
+    (r"^--input (\w+)", _(r"the input \1")),
+    (r"--(?:dim|sizes) (\w+)\S*", _(r"the dimension \1")),
+    (r"--(?:dim|sizes)", _("the dimensions")),
+    (r"--importer \S+", _("Explore → Translate with")),
+    (r"--lowering \S+", _("the lowering")),
+    (r"--override (\S+)", _(r"the lowering of \1")),
     (r"(?<!\S)--(\w[\w-]*)", r"\1"),
 )
 """Patterns of options where something is wrong."""
@@ -52,7 +68,7 @@ def in_window(problem: Problem) -> Problem:
     """Return a problem whose place and remedy name no option of the command line."""
     if "--" not in problem.where and "--" not in problem.todo:
         return problem
-    todo = _replaced(problem.todo, _REMEDIES).strip(" ,;")
+    todo = _replaced(problem.todo, _REMEDIES if language() == "en" else _MENUS).strip(" ,;")
     where = _replaced(problem.where, _PLACES)
     return msgspec.structs.replace(problem, where=where, todo=f"{todo[:1].upper()}{todo[1:]}")
 

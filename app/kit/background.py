@@ -11,12 +11,14 @@ import gc
 import itertools
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import shiboken6
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -34,6 +36,8 @@ def in_thread(name: str, work: Callable[[], T]) -> Future[T]:
         name: Name of the thread.
         work: The function to run; must not refer to any Qt object.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     thread = ThreadPoolExecutor(1, name)
     future = thread.submit(work)
     thread.shutdown(wait=False)
@@ -60,6 +64,8 @@ class _Deliveries(QObject):
     _done = Signal(int)
 
     def __init__(self) -> None:
+        from PySide6.QtCore import Qt
+
         super().__init__()
         self._numbers = itertools.count()
         self._waiting: dict[int, tuple[Future[Any], QObject, Callable[[Future[Any]], None]]] = {}

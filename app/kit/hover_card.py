@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.layouts import column_of
-from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.plain_text import Label, breakable
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 
 SHOW_MS = 450
@@ -143,7 +143,7 @@ class HoverCard(QFrame):
         if text == self._text:
             return
         self._text = text
-        self._title.setText(text.title)
+        self._title.setText(breakable(text.title))
         while (item := self._grid.takeAt(0)) is not None:
             old = item.widget()
             if old is not None:
@@ -154,7 +154,7 @@ class HoverCard(QFrame):
             label.setText(name)
             label.setProperty("role", "quiet")
             label.setWordWrap(False)
-            words.setText(value)
+            words.setText(breakable(value))
             self._grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
             self._grid.addWidget(words, row, 1)
         self._code.setText(text.code)

@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.plain_text import NOTHING
+from lowerscope.app.kit.plain_text import no_picture
 from lowerscope.app.kit.typefaces import code_font, ui_font
 from lowerscope.resources import FOLDER as RESOURCES
 
@@ -151,7 +151,7 @@ class MarkdownView(QTextBrowser):
         """Return a picture of our own resources, as wide as the page, and sharp."""
         file = (self._folder / QUrl(name).path()).resolve()
         if kind != QTextDocument.ResourceType.ImageResource.value or not _is_ours(file):
-            return NOTHING
+            return no_picture()
         picture = QImage(str(file))
         ratio = self.devicePixelRatioF()
         width = min(WIDEST_PICTURE, max(200, self._room - 2 * MARGIN - LIST_INDENT))

@@ -289,6 +289,8 @@ class ProgressLine(QWidget):
             "none": "",
         }
         self.setAccessibleName(words[state])
+        # It covers its place then: the window below it is not painted at each tick.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, state != "none")
         self._keep_ticking()
         self.update()
 
@@ -511,7 +513,7 @@ class _HeaderButtons(QWidget):
         self._header = header
         size, click = (22, 22), Qt.FocusPolicy.ClickFocus
         maximise = IconButton("fit", _("Maximise or restore the pane"), size=size, focus=click)
-        window = IconButton("float", _("In a window, or back"), size=size, focus=click)
+        window = IconButton("float", _("Open in a new window, or put back"), size=size, focus=click)
         maximise.clicked.connect(header.maximise_wanted)
         window.clicked.connect(header.window_wanted)
         row_of(self, maximise, window, margins=(8, 0, 6, 0))

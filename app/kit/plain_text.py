@@ -8,9 +8,18 @@ labels of Qt's own dialogs plain, so that any text can be passed to them as it i
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QUrl
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QUrl
+
+PLAIN, RICH = 0, 1
+"""Values of ``Qt.TextFormat``. The namespace ``Qt`` takes longer to make than the first page."""
 
 LONGEST = 4_000
 """Characters of a label that are shown: more than a window has room for, and quick to lay out."""
@@ -27,7 +36,7 @@ class Label(QLabel):
         self, text: str = "", parent: QWidget | None = None, *, role: str = "", wraps: bool = False
     ) -> None:
         super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setProperty("textFormat", PLAIN)
         if role:
             self.setProperty("role", role)
         self.setWordWrap(wraps)
@@ -80,7 +89,7 @@ class MarkupLabel(QLabel):
         self, parent: QWidget | None = None, *, role: str = "", wraps: bool = False
     ) -> None:
         super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setProperty("textFormat", RICH)
         self.setProperty("role", role)
         self.setWordWrap(wraps)
 
@@ -92,18 +101,29 @@ class MarkupLabel(QLabel):
         super().setText(f"\u200b{shown}" if shown.startswith("<a ") else shown)
 
 
+def breakable(text: str) -> str:
+    """Return a text with names that a label may wrap after their separators."""
+    return _SEPARATOR.sub("\\g<0>\u200b", text)
+
+
+_SEPARATOR = re.compile(r"[._,:/(]+(?=\w)")
+
+
 class PlainTextEdit(QPlainTextEdit):
     """A multi-line text field that never loads files, whatever its text."""
 
     # Qt
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        return NOTHING
+        return no_picture()
 
 
-NOTHING = QImage(1, 1, QImage.Format.Format_ARGB32)
-"""A picture in place of a file: without one, Qt would open the file itself."""
-NOTHING.fill(0)
+@cache
+def no_picture() -> QImage:
+    """Return a picture in place of a file: without one, Qt would open the file itself."""
+    picture = QImage(1, 1, QImage.Format.Format_ARGB32)
+    picture.fill(0)
+    return picture
 
 
 def literal(text: str) -> str:

@@ -58,8 +58,8 @@ class SplitLine(QSplitterHandle):
         super().__init__(orientation, parent)
         self._ring = False
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setAccessibleName(_("Line between two parts"))
-        self.setAccessibleDescription(_("The arrow keys move it"))
+        self.setAccessibleName(_("Splitter between two parts"))
+        self.setAccessibleDescription(_("Move it with the arrow keys"))
 
     def _across(self) -> bool:
         return self.orientation() == Qt.Orientation.Horizontal

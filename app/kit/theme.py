@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication, QToolTip
 
 from lowerscope.app.kit import typefaces
 from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.core.model.texts import language
 from lowerscope.resources import ICONS
 
 
@@ -186,13 +187,15 @@ def stylesheet(colours: Mapping[str, str]) -> str:
     Args:
         colours: The fields of a ``Theme``.
     """
-    return _SHEET.format(icons=ICONS.as_posix(), **colours)
+    # Qt hides the menus that are higher than their bar, and Chinese glyphs are 3 px higher.
+    around = 4 if language() == "en" else 2
+    return _SHEET.format(icons=ICONS.as_posix(), around=around, **colours)
 
 
 _SHEET = """
 QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
 QMenuBar {{ background: {panel}; padding: 2px 2px; }}
-QMenuBar::item {{ padding: 4px 8px; border-radius: 6px; }}
+QMenuBar::item {{ padding: {around}px 8px; border-radius: 6px; }}
 QMenuBar::item:selected {{ background: {hover}; }}
 QMenuBar::item:pressed {{ background: {accent_ground}; color: {accent}; }}
 QMenu {{

@@ -3,14 +3,20 @@
 Both Inter and JetBrains Mono ship with the application.
 """
 
+from __future__ import annotations
+
 import struct
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication
 
 from lowerscope.resources import FONTS
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import Qt
 
 UI_FAMILY = "Inter"
 CODE_FAMILY = "JetBrains Mono"
@@ -61,6 +67,8 @@ class TextMetrics(QFontMetricsF):
     def elidedText(self, text: str, mode: Qt.TextElideMode, width: float) -> str:  # type: ignore[override]
         if len(text) <= SHOWN_CHARACTERS:
             return super().elidedText(text, mode, width)
+        from PySide6.QtCore import Qt  # slow to make, and not needed for the first paint
+
         if mode == Qt.TextElideMode.ElideMiddle:
             half = SHOWN_CHARACTERS // 2
             return super().elidedText(f"{text[:half]}…{text[-half:]}", mode, width)

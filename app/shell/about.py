@@ -163,7 +163,7 @@ class AboutDialog(Dialog):
         self.text.setAccessibleName(_("Details for a report"))
         self.text.document().setDocumentMargin(8)
         self.said = Label(
-            _("Of paths, only last names are in it. Look it through before you send it."),
+            _("Paths are reduced to their last names. Check the text before you send it."),
             role="quiet",
             wraps=True,
         )

@@ -41,7 +41,7 @@ def limiting(store: PreferenceStore, parent: QWidget) -> tuple[Command, ...]:
         ),
         Command(
             "keep",
-            _("Memory for &values of a run…"),
+            _("Memory for the &values of a run…"),
             partial(_settings, store, parent, "keep"),
         ),
     )
@@ -120,8 +120,8 @@ class ClearCaches(QObject):
             _("Clear {size} of caches?", size=bytes_text(size)),
             _("Clear"),
             _(
-                "Schedules that tuning has found, and what was measured of this machine, are"
-                " searched for and measured again when they are needed."
+                "Schedules found by tuning and measurements of this machine will be searched "
+                "for and measured again when needed."
             ),
             self._parent,
         )
@@ -137,7 +137,9 @@ class ClearCaches(QObject):
             return
         said = _("Removed {freed} of caches", freed=bytes_text(cleared.freed))
         if cleared.in_use:
-            kept = _("{in_use} stay: a tuning adds to them", in_use=bytes_text(cleared.in_use))
+            kept = _(
+                "{in_use} remain: a tuning is adding to them", in_use=bytes_text(cleared.in_use)
+            )
             said = f"{said}; {kept}"
         notify(said, "info")
         self.cleared.emit()

@@ -141,7 +141,7 @@ class GuidedTour(QObject):
         return (
             Stop(
                 "explore",
-                _("This graph is the model, as torch traced it: one box for each operation."),
+                _("This graph is the model as traced by torch: one box for each operation."),
                 _("Click linear0."),
                 node,
                 lambda: "fx:linear0" in document.selection.chosen,
@@ -149,8 +149,8 @@ class GuidedTour(QObject):
             Stop(
                 "explore",
                 _(
-                    "Its lines in Relax are marked, and TensorIR has the functions that they call."
-                    " The same model can be lowered to TensorIR from the start."
+                    "Its lines in Relax are marked, and TensorIR shows the functions they "
+                    "call. The same model can be lowered to TensorIR from the start."
                 ),
                 _("Choose TE."),
                 lowering,
@@ -159,8 +159,8 @@ class GuidedTour(QObject):
             Stop(
                 "explore",
                 _(
-                    "Run compiles the module, runs it in a process of its own, and compares it"
-                    " with torch on the same input."
+                    "Run compiles the module, runs it in a separate process, and compares it "
+                    "with torch on the same input."
                 ),
                 _("Press Run, or F5."),
                 whole(bar.run),
@@ -169,8 +169,8 @@ class GuidedTour(QObject):
             Stop(
                 "explore",
                 _(
-                    "The verdict is at the left of Run: right or wrong, by how much, and how fast."
-                    " Step shows what each pass did to the module on the way."
+                    "The verdict is to the left of Run: right or wrong, by how much, and how "
+                    "fast. Step shows the effect of each pass on the module."
                 ),
                 _("Choose Step, or press Ctrl+2."),
                 tab,
@@ -178,7 +178,10 @@ class GuidedTour(QObject):
             ),
             Stop(
                 "step",
-                _("Each row of the list is a step. Before and after it stand side by side."),
+                _(
+                    "Each row of the list is a step. The code before and after it is shown "
+                    "side by side."
+                ),
                 _("Choose a step that changed something."),
                 whole(panes.pipeline),
                 lambda: stepping.here is not None,
@@ -186,8 +189,9 @@ class GuidedTour(QObject):
             Stop(
                 "step",
                 _(
-                    "All panes show this step, in every mode, until you leave it. All other"
-                    " commands are in the search at the top right (Ctrl+K), and Help has the rest."
+                    "All panes show this step, in every mode, until you leave it. The search "
+                    "field at the top right (Ctrl+K) finds all other commands, and Help has "
+                    "the rest."
                 ),
                 _("Leave the step: click ✕ on its chip, or press Esc."),
                 chip,

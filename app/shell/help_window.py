@@ -77,7 +77,7 @@ class CourseFiles(QWidget):
 
     def choose_folder(self) -> None:
         """Select a folder in a dialog, and write the page's files to it."""
-        chosen = QFileDialog.getExistingDirectory(self, _("Where to put the folder course"))
+        chosen = QFileDialog.getExistingDirectory(self, _("Location of the folder course"))
         if chosen:
             self.write_files(Path(chosen) / "course")
 
@@ -298,9 +298,9 @@ class HelpWindow(QWidget):
         hits = help_pages.search(self._words())
         whole, count = sum(hit.whole for hit in hits), len(hits)
         if not hits:
-            text = _("Nothing found: try other words")
+            text = _("No results: try other words")
         elif not whole:
-            text = _("None has all words; these have most")
+            text = _("No section has all words; these have most")
         elif whole < count:
             text = _("{count} sections, {whole} with all words", count=count, whole=whole)
         else:

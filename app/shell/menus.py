@@ -33,12 +33,13 @@ from lowerscope.app.panes.sessions.commands import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.panes.steps.fusion_dialog import explaining
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
+from lowerscope.app.shell.language_commands import LanguageCommands
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
 from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import STRATEGIES
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import LANGUAGES, _
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -108,6 +109,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             partial(document.select, ()),
             "Ctrl+Shift+A",
         ),
+        *LanguageCommands(window.settings, window.sessions, window).commands(),
         *(
             Command(
                 scheme,
@@ -298,12 +300,15 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("first-difference", "next-difference", "previous-difference"),
     ),
     _("nothing has been changed"): ("undo",),
-    _("nothing has been undone"): ("redo",),
+    _("nothing to redo"): ("redo",),
     _("there is no such step"): ("next-step", "previous-step", "first-step", "last-step", "play"),
-    _("go to a step first (mode Step)"): ("pin-step", "export-step", "copy-link"),
-    _("no difference is shown; go to a step first (mode Step)"): ("next-change", "previous-change"),
+    _("select a step first (Step mode)"): ("pin-step", "export-step", "copy-link"),
+    _("no difference is shown; select a step first (Step mode)"): (
+        "next-change",
+        "previous-change",
+    ),
     _("pin a step first"): ("compare-pinned", "swap-sides", "unpin"),
-    _("select a step of the pipeline first (mode Step)"): (
+    _("select a step of the pipeline first (Step mode)"): (
         *("step-options", "switch-step", "duplicate-step", "delete-step"),
         *("move-step-up", "move-step-down"),
     ),
@@ -311,11 +316,17 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("workbench", "schedule-moves", "by-rule", "tune", "apply-to-model", "new-variant"),
         *("copy-schedule", "save-schedule", "load-schedule", "export-function"),
     ),
-    _("select a step of the schedule first (mode Schedule)"): (
+    _("select a step of the schedule first (Schedule mode)"): (
         *("edit-primitive", "switch-primitive", "insert-primitive", "primitive-up"),
         *("primitive-down", "delete-primitive"),
     ),
-    _("nothing is tuned"): ("tune-page", "tune-pause", "tune-resume", "tune-stop", "tune-more"),
+    _("no tuning is in progress"): (
+        "tune-page",
+        "tune-pause",
+        "tune-resume",
+        "tune-stop",
+        "tune-more",
+    ),
     _("a run is in progress"): ("run", "run-variants"),
     _("nothing is in progress"): ("stop",),
     _("run first (F5)"): ("measure-again", "variants", "export-report", "colours-time"),
@@ -404,6 +415,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (_("&Text"), ("fold-all", "unfold-all", "line-colours")),
         (_("&Colours"), ("system", "light", "dark")),
+        (_("&Language"), tuple(f"language-{code}" for code in LANGUAGES)),
     ),
     "explore": (
         (
@@ -435,10 +447,12 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "play",
         "play-until",
         "leave-steps",
+        "filter-steps",
         "",
         "difference",
         "next-change",
         "previous-change",
+        "unified",
         "why-fused",
         (
             _("&Compare"),
@@ -599,7 +613,17 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "restart",
         "save-log",
     ),
-    _("&Help"): ("help", "help-contents", "shortcuts", "", "tour", "tour-page", "course", "about"),
+    _("&Help"): (
+        "help",
+        "help-contents",
+        "shortcuts",
+        "",
+        "tour",
+        "tour-page",
+        "course",
+        "glossary",
+        "about",
+    ),
 }
 """The menus by their titles, and those of the modes by their keys; each command is in one."""
 
@@ -717,7 +741,10 @@ def _with_free_letter(text: str, taken: set[str]) -> str:
     """Return the text of a command with its letter, or with another that the menu does not have."""
     bare = text.replace("&", "")
     title = bare.partition("\t")[0]
-    letters = (_letter(text), *(each.upper() for each in title if each.isalnum()))
+    letters = (
+        _letter(text),
+        *(each.upper() for each in title if each.isascii() and each.isalnum()),
+    )
     free = next((each for each in letters if each and each not in taken), "")
     if not free:
         return bare

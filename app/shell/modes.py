@@ -37,27 +37,27 @@ MODES = (
     Mode(
         "explore",
         _("Explore"),
-        _("What became what: one node from its Python line to FX, Relax and TensorIR"),
+        _("Follow a node from its Python line to FX, Relax and TensorIR"),
         (("model", 210), ("fx", 240), ("relax", 352), ("tensorir", 638), ("details", 260)),
         ("model", "details"),
     ),
     Mode(
         "step",
         _("Step"),
-        _("What each step of the translation, the passes, the build and the run did"),
+        _("The effect of each step of translation, passes, build and run"),
         (("pipeline", 300), ("changes", 1140)),
         ("pipeline",),
     ),
     Mode(
         "schedule",
         _("Schedule"),
-        _("One function made fast, by hand, by rule or by tuning"),
+        _("Make one function fast, by hand, by rule or by tuning"),
         (("schedule", 1440),),
     ),
     Mode(
         "run",
         _("Run"),
-        _("Whether it is right, how fast it is, and if not, where"),
+        _("Check results and times against torch, and find where they differ"),
         (("outcome", 1440),),
     ),
 )
@@ -69,6 +69,11 @@ LEAST |= {"pipeline": 240, "schedule": 420}
 """Minimum widths of panes; of all others, `LEAST_WIDTH`. Contents never change them."""
 
 LEAST_WIDTH = 150
+
+FOLDED = {"pipeline": 56}
+"""Widths of the panes that are folded in a window narrower than `FOLD_BELOW`."""
+
+FOLD_BELOW = 1080
 
 COLLAPSING = ("model", "details", "fx")
 """Panes that lose their place where there is no room for all, the first one first.
@@ -111,6 +116,7 @@ class ModeArea(Split):
         self._maximised = ""
         self._windows: dict[str, PaneWindow] = {}
         self._laid_out = 0  # Width that the panes were laid out for.
+        self._folds = False
         self.setChildrenCollapsible(False)
         self.setHandleWidth(1)
         for name, pane in self._panes.items():
@@ -346,32 +352,40 @@ class ModeArea(Split):
         over = self.shows_over()
         if over and (over not in self._collapsed or over in self._empty):
             self._end_over()
-        shown = self._shown()
+        self._visible = shown = self._shown()
+        shares = self._shares()
         for name, pane in self._panes.items():
-            if name not in self._windows and name != self.shows_over():
-                pane.setVisible(name in shown)
+            place = self.indexOf(pane)
+            if place < 0:  # It is in a window of its own, or over the others.
+                continue
+            if name in shares:
+                self.setStretchFactor(place, 0 if name in self._mode.side else 1)
+                # Qt gives a hidden pane its least width, for which it would be laid out first.
+                pane.resize(shares[name], self.height())
+            # Qt counts lines that it has not hidden yet.
+            self.handle(place).setVisible(name in shares and name != shown[0])
+            pane.setVisible(name in shares)
         beside = {name: self._panes[name].accessibleName() for name in ("fx", BESIDE)}
         for name in beside:
             has_both = "fx" in self._collapsed and not self._maximised
             self._panes[name].header.set_beside(beside if has_both else {}, name)
-        for name in shown:
-            share = 0 if name in self._mode.side else 1
-            self.setStretchFactor(self.indexOf(self._panes[name]), share)
-        self._visible = shown
         self._lay_out()
 
-    def _lay_out(self) -> None:
+    def _shares(self) -> dict[str, int]:
+        """Return the widths of the panes in view, which fill this together with the lines."""
         shown, stored = self._visible, self._widths.get(self._mode.key, {})
         usual = dict(self._mode.panes)
-        wanted = {name: stored.get(name, usual[name]) for name in shown}
+        folded = FOLDED if self._folds else {}
+        wanted = {name: folded.get(name) or stored.get(name, usual[name]) for name in shown}
         inspector = wanted.pop(INSPECTOR, 0)
-        side = sum(width for name, width in wanted.items() if name in self._mode.side)
-        rest = sum(width for name, width in wanted.items() if name not in self._mode.side)
-        side += self.handleWidth() * (len(wanted) - 1)
+        wide = [name for name in wanted if name not in self._mode.side]
+        rest = sum(wanted[name] for name in wide)
+        side = sum(wanted.values()) - rest + self.handleWidth() * (len(wanted) - 1)
         room = max(1, self.width() - side - (0 if GIVES in wanted else inspector))
-        for name, width in wanted.items():
-            if name not in self._mode.side and rest:
-                wanted[name] = width * room // rest
+        for name in wide:
+            width = wanted[name]
+            wanted[name] = width * room // rest
+            room, rest = room - wanted[name], rest - width
         if inspector:
             wanted[INSPECTOR] = inspector
             inspector += self.handleWidth()
@@ -381,8 +395,11 @@ class ModeArea(Split):
                 if given:
                     wanted[name] -= given
                     inspector -= given
+        return wanted
+
+    def _lay_out(self) -> None:
         sizes = [0] * self.count()
-        for name, width in wanted.items():
+        for name, width in self._shares().items():
             sizes[self.indexOf(self._panes[name])] = width
         self.setSizes(sizes)
         self._laid_out = self.width()
@@ -398,7 +415,7 @@ class ModeArea(Split):
         noted = self._widths.setdefault(self._mode.key, {})
         for name in self._visible:
             width = sizes[self.indexOf(self._panes[name])]
-            if width > 0:
+            if width > 0 and not (self._folds and name in FOLDED):
                 noted[name] = width
         if INSPECTOR in self._visible and GIVES in self._visible:
             noted[GIVES] += noted[INSPECTOR] + self.handleWidth()
@@ -414,9 +431,17 @@ class ModeArea(Split):
         return handled
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        before, folds = self._folds, event.size().width() < FOLD_BELOW
+        if folds != before:
+            self._note_widths()
+            self._folds = folds
+            for name, width in FOLDED.items():
+                self._panes[name].setMinimumWidth(width if folds else LEAST[name])
         if self._laid_out and self._find_collapsed() != self._collapsed:
             self._show()
         super().resizeEvent(event)
+        if folds != before:
+            self._lay_out()
         self._place_over()
 
 

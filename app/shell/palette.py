@@ -276,11 +276,11 @@ class Palette(Finder):
         self._shown: list[PaletteEntry] = []
         self.line.setPlaceholderText(_("Type a part of a name"))
         self.line.setAccessibleName(_("Find a command, node, function, pass, file or line"))
-        self.rows.setAccessibleName(_("What fits"))
+        self.rows.setAccessibleName(_("Matches"))
         self.rows.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.empty.set_text(
             _("No match"),
-            _("Try a part of the word. Lines are those of the texts that are in view."),
+            _("Try part of the word. Lines are those of visible texts."),
         )
         self.hint.setText(
             markup(

@@ -28,6 +28,7 @@ from lowerscope.app.panes.run.run_view import RunView
 from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
+from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
 from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage
@@ -36,6 +37,18 @@ from lowerscope.app.shell.modes import BY_KEY, MODES, MOST, NARROW, ModeArea
 from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
+
+HELP_PAGES = {
+    "outcome": "compare",
+    "memory": "time",
+    "pipeline": "timeline",
+    "changes": "difference",
+    "call": "details",
+    "node-map": "translation#node-map",
+    "drawer": "problems",
+    "log": "problems#log",
+}
+"""Help page, or section of one, of a pane or tab whose name is another one."""
 
 DRAWER_HEIGHT = 220
 """Height of the drawer when it is opened for the first time."""
@@ -124,13 +137,11 @@ class Panes(QWidget):
         self.arranged.connect(self._show_strip)
         self._lay_out()
         for name, pane in (*self.by_name.items(), ("drawer", self.drawer)):
-            # Each page of these has its own help page.
-            own = {"outcome": "compare", "changes": "difference"}
-            set_page(pane, own.get(name, "problems" if name == "drawer" else name))
+            set_page(pane, HELP_PAGES.get(name, name))
         set_page(self.summary, "result")
         set_page(self.outcome.calls, "time")
         for part in (self.schedule.figures, self.schedule.variants, self.schedule.roofline):
-            set_page(part, "numbers")
+            set_page(part, "schedule#metrics")
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
@@ -203,7 +214,7 @@ class Panes(QWidget):
             (self.drawer, "log", _("Log"), self.log),
         ):
             pane.add_page(key, title, page)
-            set_page(page, {"call": "details", "memory": "time"}.get(key, key))
+            set_page(page, HELP_PAGES.get(key, key))
         self.tensorir.schedule_wanted.connect(self._schedule)
         self.details.schedule_wanted.connect(self._schedule)
         self.details.compare_wanted.connect(self.show_tensor)
@@ -213,6 +224,8 @@ class Panes(QWidget):
         self.compare.node_wanted.connect(self._show_node)
         self.summary.first_difference.translation_wanted.connect(self._show_translation)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
+        self.difference.filter_wanted.connect(self.pipeline.focus_filter)
+        self.difference.why_wanted.connect(self._explain_fusion)
         self.variants.text_wanted.connect(self._show_difference_of)
         features.runs.variants.ended.connect(self._show_variants)
         self.node_map.node_wanted.connect(self._show_translation)
@@ -416,6 +429,10 @@ class Panes(QWidget):
         """Show the difference and give it the keyboard focus."""
         self.show_page("difference")
         self.difference.page.diff.setFocus()
+
+    def _explain_fusion(self, one: str, other: str) -> None:
+        queries = self._features.queries
+        FusionDialog(self._document, queries, one, other, self.window()).pop_up()
 
     def show_tuning(self) -> None:
         """Show the progress of tuning."""

@@ -88,7 +88,7 @@ class PaneCommands(QObject):
             ),
             Command(
                 "pane-window",
-                _("Pane in a &window, or back"),
+                _("Open pane in a new &window, or put back"),
                 self._switch_window,
                 enabled=self._has_panes,
             ),
@@ -256,7 +256,7 @@ class Pointing(QObject):
         if isinstance(focus, Table):
             focus.open_columns()
         else:
-            words = _("The keyboard is in no table: go to one with Tab first.")
+            words = _("No table has the focus: go to one with Tab first.")
             self._document.notify(words, "info")
 
     def _tell(self) -> None:

@@ -81,7 +81,7 @@ class PreferenceStore:
             settings.set_keep(wanted.keep)
             features.runs.keep = wanted.keep
             words = _(
-                "From the next run on, {keep} of its values are kept", keep=bytes_text(wanted.keep)
+                "From the next run on, {keep} of values are kept", keep=bytes_text(wanted.keep)
             )
             said.append(words)
         if wanted.memory_limit != before.memory_limit:
@@ -90,10 +90,10 @@ class PreferenceStore:
             features.processes.worker.memory_limit = limit
             features.processes.worker.restart()
             words = _(
-                "The worker starts anew, and may have {limit} of memory", limit=bytes_text(limit)
+                "The worker restarts with a limit of {limit} of memory", limit=bytes_text(limit)
             )
             said.append(words)
         if wanted.scale != before.scale:
-            said.append(_("The window has its new size when Lowerscope is started again"))
+            said.append(_("The new scaling takes effect when Lowerscope is started again"))
         if said:
             document.notify(". ".join(said), "info")

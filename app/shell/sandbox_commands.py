@@ -46,8 +46,8 @@ class NoSandboxDialog(Question):
         self.why = Label(reason)  # Label with the reason.
         more = Label(
             _(
-                "Without a sandbox, opened code may do all that you may: change or delete your "
-                "files, and use the network. Nothing runs until you answer."
+                "Without a sandbox, opened code has all of your permissions: it can change or "
+                "delete your files, and use the network. Nothing runs until you answer."
             )
         )
         # Check box: the same in later sessions.
@@ -139,13 +139,13 @@ class SandboxCommands(QObject):
 
     def _ask(self, remote: Remote) -> None:
         question = Question(
-            _("Let the worker reach the network?"),
+            _("Allow the worker to use the network?"),
             _("Runs on another machine ({title}) need the network.", title=remote.title),
             _("Allow"),
             _(
-                "The worker runs in a sandbox without network. It is started anew with one, and "
-                "the model's code in it can then reach any machine that you can; your files stay "
-                "protected. This is remembered for {tracker}.",
+                "The worker runs in a sandbox without network. It will be restarted with "
+                "network access, and the model's code in it can then reach any machine that "
+                "you can; your files stay protected. This is remembered for {tracker}.",
                 tracker=remote.tracker,
             ),
             self._window,

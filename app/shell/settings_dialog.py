@@ -99,7 +99,7 @@ class SettingsDialog(Dialog):
         self.scheme = self._choice(
             "scheme",
             _("Colours"),
-            (("system", _("As the system")), ("light", _("Light")), ("dark", _("Dark"))),
+            (("system", _("System")), ("light", _("Light")), ("dark", _("Dark"))),
             before.scheme,
         )
         sizes = tuple((size, _("{size:g} px", size=size)) for size in CODE_SIZES)
@@ -112,9 +112,9 @@ class SettingsDialog(Dialog):
         self.scale = self._choice(
             "scale",
             _("Scaling"),
-            ((0, _("As the system")), *scales),
+            ((0, _("System")), *scales),
             before.scale,
-            _("From the next start"),
+            _("Takes effect at the next start"),
         )
 
     def _add_files(self) -> None:
@@ -125,7 +125,7 @@ class SettingsDialog(Dialog):
             self._before.asks_first,
         )
         self.watching = self._switch(
-            "watching", _("Read files again when they are saved"), self._before.watching
+            "watching", _("Reload files when they are saved"), self._before.watching
         )
         sandboxing = self._store.sandbox.sandboxing
         self.sandbox = self._switch("sandbox", _("Run code in a sandbox"), self._before.sandbox)
@@ -158,7 +158,7 @@ class SettingsDialog(Dialog):
         self.measuring = self._button(_("Threads and repeats…"), self._edit_measuring)
         action = self._store.commands.action("measuring")
         self.measuring.setEnabled(action.isEnabled())
-        words = _("Of the open model, saved in its session")
+        words = _("For the open model, saved in its session")
         self._add_row(_("Measuring"), self.measuring, words)
 
     def _add_caches(self) -> None:
@@ -175,7 +175,7 @@ class SettingsDialog(Dialog):
     def _show_cached(self) -> None:
         size = cache_size()
         self.clear.setEnabled(size > 0)
-        self.cached.setText(_("{size} on the disk", size=bytes_text(size)))
+        self.cached.setText(_("{size} on disk", size=bytes_text(size)))
 
     def _check(self) -> None:
         said = ""

@@ -27,16 +27,16 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
             _("Everywhere"),
             (
                 (_("Next and previous field, list or text"), "Tab  ·  Shift+Tab"),
-                (_("Menu of what the focus is on"), "Menu  ·  Shift+F10"),
-                (_("Another tab, or another choice of a switch"), "Left  ·  Right"),
-                (_("Press a button, tick a box"), "Space"),
-                (_("Move the line between two parts"), "Left … Down  ·  Home  ·  End"),
+                (_("Menu of the focused item"), "Menu  ·  Shift+F10"),
+                (_("Switch tabs, or the choice of a switch"), "Left  ·  Right"),
+                (_("Press a button, check a box"), "Space"),
+                (_("Move the splitter between two parts"), "Left … Down  ·  Home  ·  End"),
             ),
         ),
         (
             _("Graphs"),
             (
-                (_("What is known of the node"), "Shift+F1"),
+                (_("Inspect the node"), "Shift+F1"),
                 (_("Walk along the edges"), "Up  ·  Down  ·  Left  ·  Right"),
                 (_("Walk, and add to the selection"), "Shift+Up … Shift+Right"),
                 (_("Move the graph"), "Ctrl+Up … Ctrl+Right"),
@@ -53,10 +53,10 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             _("Code"),
             (
-                (_("Select what the name, or the line, belongs to"), "Return"),
+                (_("Select the owner of the name or line"), "Return"),
                 (_("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
                 (_("Go to a line"), "Ctrl+G"),
-                (_("What the name under the caret stands for"), "Shift+F1"),
+                (_("Meaning of the name at the caret"), "Shift+F1"),
                 (_("Fold and unfold"), "Ctrl+Shift+[  ·  Ctrl+Shift+]"),
                 (_("Copy; select all"), "Ctrl+C  ·  Ctrl+A"),
                 (_("Close the bar, or the card"), "Escape"),
@@ -65,10 +65,11 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             _("Differences"),
             (
-                (_("Another row, page, first, last"), "Up  ·  Down  ·  PgUp  ·  PgDown"),
+                (_("Next or previous row, page; first, last"), "Up  ·  Down  ·  PgUp  ·  PgDown"),
                 (_("Select rows; of the old side, of the new"), "Shift+Down  ·  Shift+Left"),
                 (_("Next and previous change"), "N  ·  P"),
-                (_("Unfold equal lines"), "Return  ·  Space"),
+                (_("Unfold unchanged lines"), "Return"),
+                (_("Side by side, or unified"), "T"),
                 (_("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
             ),
         ),
@@ -76,25 +77,27 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
             _("Timeline"),
             (
                 (_("Next and previous step"), "Right  ·  Left"),
-                (_("Ten steps on or back"), "PgDown  ·  PgUp"),
+                (_("Ten steps forward or back"), "PgDown  ·  PgUp"),
                 (_("First and last step"), "Home  ·  End"),
             ),
         ),
         (
             _("Tables and trees"),
             (
-                (_("Another row; several rows"), "Up  ·  Down  ·  Shift+Down"),
+                (_("Next or previous row; several rows"), "Up  ·  Down  ·  Shift+Down"),
                 (_("Open a row"), "Return"),
                 (_("Copy the rows"), "Ctrl+C"),
                 (_("Open or close a part of a tree"), "Right  ·  Left"),
-                (_("Name a variant anew; forget it"), "F2  ·  Del"),
+                (_("Rename a variant; delete it"), "F2  ·  Del"),
             ),
         ),
         (
             _("Pipeline"),
             (
-                (_("Options of the step"), "Return"),
-                (_("Switch the step off or on"), "Space"),
+                (_("Play or pause; filter"), "Space  ·  /"),
+                (_("First and last step"), "Home  ·  End"),
+                (_("Previous step"), "Shift+F10"),
+                (_("Switch the step on or off"), "Shift+Space"),
                 (_("Delete the step"), "Del"),
             ),
         ),
@@ -109,7 +112,7 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             _("History of the schedule"),
             (
-                (_("Edit the step; switch it off or on"), "Return  ·  Space"),
+                (_("Edit the step; switch it on or off"), "Return  ·  Space"),
                 (_("Insert before the step; delete it"), "Insert  ·  Del"),
                 (_("Move the step"), "Ctrl+Left  ·  Ctrl+Right"),
             ),
@@ -117,9 +120,9 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             _("Values and curves"),
             (
-                (_("Another element, trial or bar"), "Up  ·  Down  ·  Left  ·  Right"),
+                (_("Next or previous element, trial or bar"), "Up  ·  Down  ·  Left  ·  Right"),
                 (_("First and last"), "Home  ·  End"),
-                (_("Longer and shorter times; all of them"), "+  ·  -  ·  0"),
+                (_("Longer or shorter time range; all"), "+  ·  -  ·  0"),
             ),
         ),
         (

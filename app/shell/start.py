@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
-import socket
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSocketNotifier
-from PySide6.QtWidgets import QApplication
-
-from lowerscope.core.model.texts import VARIABLE, _, set_language
+from lowerscope.core.model.texts import VARIABLE, _, language, set_language
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
     from lowerscope.app.shell.window import MainWindow
     from lowerscope.core.model.recipe import Recipe
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
     from lowerscope.app.document.settings import Settings
-    from lowerscope.core.files.console import say
 
     if VARIABLE not in os.environ and (chosen := Settings().language()):
         set_language(chosen)
@@ -43,13 +39,11 @@ def open_window(arguments: Sequence[str]) -> int:
             session = _session_of(arguments)
             recipe = None if session else _recipe_of(arguments)
         except LowerscopeError as error:
-            say(error.problem.line())
-            return 2
+            return _refuse(error.problem.line())
 
     missing = explain_missing_libraries()
     if missing:
-        say(missing)
-        return 2
+        return _refuse(missing)
     application, window = make_window(recipe, session)
     from lowerscope.app.kit.dialogs import FRAME
 
@@ -57,7 +51,6 @@ def open_window(arguments: Sequence[str]) -> int:
     window.resize(window.size().boundedTo(window.screen().availableSize() - FRAME))
 
     def begin() -> None:
-
         end_on_interrupt(application)
         window.begin(recipe, session)
         application.commitDataRequest.connect(window.sessions.save_for_log_out)
@@ -69,6 +62,13 @@ def open_window(arguments: Sequence[str]) -> int:
 
     window.painted.connect(begin)
     return application.exec()
+
+
+def _refuse(text: str) -> int:
+    from lowerscope.core.files.console import say
+
+    say(text)
+    return 2
 
 
 def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QApplication, MainWindow]:
@@ -89,6 +89,7 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
         os.environ["QT_SCALE_FACTOR"] = str(settings.scale() / 100)
     application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
+    _translate_qt(application)
     CycleCollector(application)
     if settings.code_pixels():
         theme.set_code_pixels(settings.code_pixels())
@@ -96,6 +97,17 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
     window = MainWindow(welcome=recipe is None and not session)
     window.show()
     return application, window
+
+
+def _translate_qt(application: QApplication) -> None:
+    """Set the language of the buttons and menus that Qt makes by itself."""
+    from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
+
+    QLocale.setDefault(QLocale(language()))
+    translator = QTranslator(application)
+    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+    if translator.load(f"qtbase_{language()}", folder):
+        application.installTranslator(translator)
 
 
 def _session_of(arguments: Sequence[str]) -> str:
@@ -127,7 +139,10 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
             "A debugger for lowering: see and steer how a PyTorch model becomes machine"
             " code in Apache TVM."
         ),
-        epilog=f"Without a window: lowerscope {' | '.join(COMMANDS)} (each has --help).",
+        epilog=_(
+            "Without a window: lowerscope {commands} (each has --help).",
+            commands=" | ".join(COMMANDS),
+        ),
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
     parser.add_argument("source", nargs="?", default=None, help=recipe_options.SOURCE_HELP)
@@ -160,9 +175,6 @@ def _check_command(word: str, commands: Sequence[str]) -> None:
 #
 # The document is saved then, as always when a window is closed.
 
-_CLOSED = () if sys.platform == "win32" else (signal.SIGHUP,)
-_ENDING = (signal.SIGINT, signal.SIGTERM, *_CLOSED)
-
 
 def end_on_interrupt(application: QApplication) -> None:
     """Close the windows when the process gets SIGINT or SIGTERM, or its terminal is closed.
@@ -170,13 +182,20 @@ def end_on_interrupt(application: QApplication) -> None:
     Python runs its signal handlers between two bytecode instructions, whatever is running, and not
     while Qt waits. So the signal only writes to a socket that Qt watches.
     """
+    import signal
+    import socket
+
+    from PySide6.QtCore import QSocketNotifier
+
+    closed = () if sys.platform == "win32" else (signal.SIGHUP,)
+    ending = (signal.SIGINT, signal.SIGTERM, *closed)
     reader, writer = socket.socketpair()
     reader.setblocking(False)
     writer.setblocking(False)
     notifier = QSocketNotifier(reader.fileno(), QSocketNotifier.Type.Read, application)
 
     def end() -> None:
-        if set(reader.recv(64)) & set(_ENDING):
+        if set(reader.recv(64)) & set(ending):
             application.closeAllWindows()
 
     notifier.activated.connect(end)
@@ -187,7 +206,7 @@ def end_on_interrupt(application: QApplication) -> None:
     def leave_to_qt(_number: int, _frame: object) -> None:
         """Do nothing: the wakeup socket carries the signal."""
 
-    for number in _ENDING:
+    for number in ending:
         signal.signal(number, leave_to_qt)
 
 

@@ -73,7 +73,7 @@ class StatusBar(QStatusBar):
         self.cancel = push_button(_("Cancel"), look="quiet")
         self.tuning = QPushButton(self._tuning_text(10_000, 10_000))
         self.tuning.setProperty("quiet", True)
-        self.tuning.setToolTip(_("Show how far the tuning is"))
+        self.tuning.setToolTip(_("Show the progress of tuning"))
         self.tuning.ensurePolished()
         # Fixed size, for the same reason as the labels of the children.
         self.tuning.setFixedSize(self.tuning.sizeHint())
@@ -160,7 +160,7 @@ class StatusBar(QStatusBar):
             limit = client.memory_limit
             if limit is not None:
                 text = _(
-                    "It may have {limit} of memory: Tools, Memory limit of the worker",
+                    "Memory limit {limit}: Tools → Memory limit of the worker",
                     limit=bytes_text(limit),
                 )
                 label.setToolTip(text)

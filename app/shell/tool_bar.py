@@ -124,9 +124,7 @@ class ToolBar(QWidget):
         self.lowering_box = Field(_("Lowering"))
         self.lowering_box.set_menu(self._lowering_menu())
         self.importer = ImporterField(document)
-        self.overrides = push_button(
-            "", _("Nodes that are lowered in a way of their own"), look="quiet"
-        )
+        self.overrides = push_button("", _("Nodes with an override"), look="quiet")
         self.overrides.setMenu(QMenu(self))
         self.pipeline = Field(_("Pipeline"))
         self.target = Field(_("Target"))
@@ -222,7 +220,7 @@ class ToolBar(QWidget):
         self._targets = QActionGroup(menu)
         for target, name in (
             ("llvm", _("llvm – any processor of this kind")),
-            ("native", _("This machine – its own vector instructions")),
+            ("native", _("This machine – with its vector instructions")),
         ):
             action = QAction(name, self._targets, checkable=True)
             action.setData(target)
@@ -256,7 +254,7 @@ class ToolBar(QWidget):
             if not has_torch:
                 hint = _("This source is a Relax module already.")
             elif strategy == "library" and recipe.translator != "lowerscope":
-                hint = _("TVM's importers know no library functions.")
+                hint = _("TVM's importers do not support library functions.")
             enabled = has_torch and (strategy != "library" or recipe.translator == "lowerscope")
             self.lowering.set_segment_enabled(strategy, enabled, hint)
             action = next(each for each in self._strategies.actions() if each.data() == strategy)
@@ -421,12 +419,14 @@ def verdict_tooltip(record: RunRecord) -> str:
             reference=record.reference,
             largest=largest,
         )
-    return (
-        f"largest absolute error {error_text(record.max_abs_error)}\n"
-        f"largest relative error {error_text(record.max_rel_error)}\n"
-        f"tolerance {tolerance_text(record.atol, record.rtol, record.reference)}"
-        + (f"\n{record.reason}" if record.reason else "")
+    errors = _(
+        "largest absolute error {absolute}\nlargest relative error {relative}\n"
+        "tolerance {tolerance}",
+        absolute=error_text(record.max_abs_error),
+        relative=error_text(record.max_rel_error),
+        tolerance=tolerance_text(record.atol, record.rtol, record.reference),
     )
+    return f"{errors}\n{record.reason}" if record.reason else errors
 
 
 def _model_parts(recipe: Recipe, model: ModelRecord | None) -> list[Part]:

@@ -22,7 +22,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
-from lowerscope.core.files.sources import samples
+from lowerscope.core.files.samples import samples
 from lowerscope.core.model.texts import _
 from lowerscope.resources import PICTURES
 
@@ -163,8 +163,8 @@ class WelcomePage(QScrollArea):
         column.addWidget(
             self._label(
                 _(
-                    "See and steer how a PyTorch model becomes machine code: FX graph, Relax module"
-                    " and TensorIR side by side, run and judged against torch."
+                    "See and steer how a PyTorch model becomes machine code: FX graph, Relax "
+                    "module and TensorIR side by side, run and compared with torch."
                 ),
                 "quiet",
                 PADDING,
@@ -193,7 +193,7 @@ class WelcomePage(QScrollArea):
         self._recent.addWidget(self._label(_("Recent"), "title", PADDING))
         self._recent.addSpacing(8)
         if not sources:
-            hint = self._label(_("What you open is listed here."), "quiet", PADDING)
+            hint = self._label(_("Files that you open are listed here."), "quiet", PADDING)
             self._recent.addWidget(hint)
         for source in sources:
             row = self._row(source, *recent_words(source))
@@ -219,7 +219,7 @@ class WelcomePage(QScrollArea):
         self.tour.setToolTip(_("Six steps in the real window, on a small model"))
         self.tour.clicked.connect(self.tour_wanted)
         row.addWidget(self.tour)
-        self._last = QPushButton(_("Reopen where I was"), self._inside)
+        self._last = QPushButton(_("Reopen the last session"), self._inside)
         self._last.clicked.connect(self._choose_last)
         self._last.hide()
         row.addWidget(self._last)

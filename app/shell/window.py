@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QVBoxLayout, Q
 
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.pane_messages import Toast
 from lowerscope.app.shell.welcome_page import WelcomePage
 from lowerscope.core.model.texts import _
 from lowerscope.resources import ICONS
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
     from lowerscope.app.kit.commands import Commands
     from lowerscope.app.kit.host import V
+    from lowerscope.app.kit.pane_messages import Toast
     from lowerscope.app.panes.relax.extensions import Extensions
     from lowerscope.app.panes.schedule.commands import ScheduleCommands
     from lowerscope.app.panes.sessions.opening import Opening
@@ -134,6 +133,8 @@ class MainWindow(QMainWindow):
         self._is_complete = True
 
     def _make_parts(self) -> None:
+        from dataclasses import asdict, replace
+
         from PySide6.QtGui import QIcon
 
         from lowerscope.app.document.following import Following
@@ -213,6 +214,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.kit.focus_ring import show_focus
         from lowerscope.app.kit.help_key import set_page
         from lowerscope.app.kit.pane import tell_roles
+        from lowerscope.app.kit.pane_messages import Toast
         from lowerscope.app.shell.menus import (
             RECENT,
             SAMPLES,
@@ -370,6 +372,8 @@ class MainWindow(QMainWindow):
     # Commands: see app/shell/menus.py. Those about sources are in app/panes/sessions/opening.py.
 
     def _store_code_form(self) -> None:
+        from dataclasses import asdict
+
         self.settings.set_code_form(asdict(self.document.code_form))
 
     def open_source(self, spec: str) -> None:
@@ -387,7 +391,7 @@ class MainWindow(QMainWindow):
 
     def samples(self) -> list[tuple[str, str, str]]:
         """Return the specification, the name and the description of each sample."""
-        from lowerscope.core.files.sources import samples
+        from lowerscope.core.files.samples import samples
 
         return [(f"sample:{each.name}", each.name, each.description) for each in samples()]
 

@@ -414,7 +414,7 @@ class _Plan:
         """Process the next binding."""
         value: Any = getattr(binding, "value", None)
         if type(value) is relax.If:
-            raise _Unknown(_("which of its branches are run is known only while it runs"))
+            raise _Unknown(_("the branches taken are known only at run time"))
         operator = str(getattr(getattr(value, "op", None), "name", ""))
         if operator == _STORAGE:
             size = _extents(value.args[0])[0]
@@ -491,7 +491,7 @@ class _Plan:
 def _extents(shape: Any) -> tuple[int, ...]:
     values = shape.values
     if not all(hasattr(each, "value") for each in values):
-        raise _Unknown(_("sizes are known only while it runs: a dimension has a name"))
+        raise _Unknown(_("sizes are known only at run time: a dimension is symbolic"))
     return tuple(int(each.value) for each in values)
 
 

@@ -15,8 +15,9 @@ import psutil
 import torch
 import tvm
 
-from lowerscope.core.model.machines import MACHINE, TargetRecord, usable_processors
+from lowerscope.core.model.machines import TargetRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE, usable_processors
 from lowerscope.core.model.run_records import were_taken
 from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.rules.recorder import machine_of
@@ -111,7 +112,7 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
     if target.kind.name != "llvm":
         raise LowerscopeError(
             _(
-                "the target {text!r} is of kind {name}, and only processors are compiled for",
+                "the target {text!r} is of kind {name}; only processors are supported",
                 text=text,
                 name=target.kind.name,
             ),
@@ -120,7 +121,7 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
         )
     if "cl-opt" in target.attrs:
         raise LowerscopeError(
-            _("options of LLVM's own (cl-opt) are not taken: LLVM ends the process at them"),
+            _("LLVM's own options (cl-opt) are not accepted: LLVM ends the process at them"),
             where="--target",
             todo=_("Leave them out"),
         )
@@ -154,7 +155,7 @@ def _from_flags(text: str) -> dict[str, Any]:
             raise LowerscopeError(
                 _("{word!r} is no option of a target", word=word),
                 where="--target",
-                todo=_("There are {known}", known=known),
+                todo=_("Available: {known}", known=known),
             )
         number = value.isascii() and value.isdigit()
         found[name] = int(value) if number else value.split(",") if name == "mattr" else value
@@ -282,7 +283,7 @@ FEATURES = {
 
 CATALOGUE = {
     "llvm": _("any processor of this kind"),
-    NATIVE: _("this machine, with all that it has"),
+    NATIVE: _("this machine, with all of its features"),
     '{"kind": "llvm", "mcpu": "x86-64-v3"}': _("x86 of the last ten years"),
     '{"kind": "llvm", "mcpu": "skylake-avx512"}': _("x86 servers with AVX-512"),
     '{"kind": "llvm", "mcpu": "sapphirerapids"}': _("x86 servers with VNNI, BF16 and AMX"),
@@ -370,7 +371,7 @@ def check_runs_here(target: tvm.target.Target) -> None:
     reason = hindrance(target)
     if reason:
         raise LowerscopeError(
-            _("what is built for this target cannot run here: {reason}", reason=reason),
+            _("code built for this target cannot run here: {reason}", reason=reason),
             where="run",
             todo=_(
                 "Run it on such a machine, with --tracker HOST:PORT --key KEY or Target, Remote "

@@ -45,8 +45,8 @@ def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
         OPTION,
         action="store_true",
         help=_(
-            "run in a sandbox: without network, and code may write temporary files alone; what the"
-            " command writes is copied out when it has ended"
+            "run in a sandbox: without network, and code can write only temporary files; files "
+            "that the command writes are copied out at its end"
         ),
     )
 
@@ -83,7 +83,7 @@ def run_enclosed(
 def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
     program = bubblewrap.program()
     if program is None:
-        raise _refused(_("bwrap is not there"), _("Install bubblewrap (bwrap)"))
+        raise _refused(_("bwrap is missing"), _("Install bubblewrap (bwrap)"))
     network: bubblewrap.Network = "open" if getattr(options, "tracker", "") else "none"
     folder = own_folder()
     output = _output(options, folder)
@@ -107,8 +107,8 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
         reason = tried.stderr.strip().splitlines()
         raise _refused(
             _(
-                "the system makes none ({reason})",
-                reason=reason[-1] if reason else _("it does not say why"),
+                "the system cannot create one ({reason})",
+                reason=reason[-1] if reason else _("no reason given"),
             )
         )
     # The command in the sandbox handles an interrupt itself, and reports the outcome.
@@ -123,7 +123,10 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
             console.say(_("note: not taken from the sandbox: {name}", name=name))
         if len(others) > _MOST_NAMES:
             console.say(
-                _("note: not taken either: {count:,} more files", count=len(others) - _MOST_NAMES)
+                _(
+                    "note: not taken from the sandbox: {count:,} more files",
+                    count=len(others) - _MOST_NAMES,
+                )
             )
     return code if code >= 0 else 128 - code
 

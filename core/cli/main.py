@@ -46,7 +46,8 @@ from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
 from lowerscope.core.files.console import ERROR, MATCH, say
 from lowerscope.core.files.paths import cache_folder, cannot_write, check_not_read, user_path
-from lowerscope.core.files.sources import samples, source_kind, source_path
+from lowerscope.core.files.samples import samples
+from lowerscope.core.files.sources import source_kind, source_path
 from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
@@ -69,8 +70,10 @@ def add_export_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope export``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(len(each.name) for each in EXPORTS)
-    parser.epilog = "what can be exported:\n" + "\n".join(
-        f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS
+    parser.epilog = (
+        _("what can be exported:")
+        + "\n"
+        + "\n".join(f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS)
     )
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="DIR", help=_("folder to write to"))
@@ -78,8 +81,8 @@ def add_export_options(parser: OneLineParser) -> None:
         "--what",
         "LIST",
         _(
-            "what to write, as listed below, or {all}; step:2, patch:2, function:NAME and "
-            "schedule:NAME are one of them (default {default}); repeatable",
+            "items to write, as listed below, or {all}; step:2, patch:2, function:NAME and "
+            "schedule:NAME stand for one of them (default {default}); repeatable",
             all=ALL,
             default=",".join(DEFAULT),
         ),
@@ -94,14 +97,14 @@ def add_export_options(parser: OneLineParser) -> None:
         "--level",
         choices=("fit", "all", "none"),
         default="fit",
-        help=_("modules that are expanded in graphs: those that fit a pane (default), all, none"),
+        help=_("modules expanded in graphs: those that fit a pane (default), all, none"),
     )
     parser.text(
         "--part",
         "NAME",
-        _("of graphs: what is inside of a module, or a node with those that it is tied to"),
+        _("of graphs: the inside of a module, or a node with its linked nodes"),
     )
-    parser.flag("--force", _("overwrite files that are there"))
+    parser.flag("--force", _("overwrite existing files"))
     add_recipe_options(parser)
 
 
@@ -154,7 +157,7 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     options = parse(arguments)
     if getattr(options, "source", None) is None:
         raise LowerscopeError(
-            _("{command} is about no source", command=options.command),
+            _("{command} takes no source", command=options.command),
             where=" ".join(arguments),
             todo=_("Try another"),
         )
@@ -294,18 +297,22 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     for name, text, add_options in (
         ("samples", _("list the bundled samples"), lambda _parser: None),
-        ("targets", _("list targets, and what each of them changes"), _add_targets_options),
+        ("targets", _("list targets, and the effect of each"), _add_targets_options),
         ("show", _("print a stage"), add_show_options),
         ("run", _("compile, run, and compare with torch"), add_run_options),
         ("compare", _("run variants of a source, and compare them"), add_compare_options),
-        ("export", _("write what there is of a source as files"), add_export_options),
-        ("rule", _("write a lowering rule for a node, to start from"), _add_rule_options),
-        ("passes", _("list the passes, or print one's module"), add_passes_options),
-        ("schedule", _("apply a schedule to a function, and look at it"), add_schedule_options),
+        ("export", _("export the artifacts of a source as files"), add_export_options),
+        ("rule", _("write a lowering rule for a node as a starting point"), _add_rule_options),
+        ("passes", _("list the passes, or print the module after one"), add_passes_options),
+        ("schedule", _("apply a schedule to a function and show it"), add_schedule_options),
         ("tune", _("search schedules by measuring"), add_tune_options),
         ("why", _("explain why two nodes are fused, or not"), add_why_options),
-        ("cache", _("say how much is kept of tuning and measuring; clear it"), _add_cache_options),
-        ("course", _("write the example files of the course's page"), _add_course_options),
+        (
+            "cache",
+            _("show the size of the caches of tuning and measuring; clear them"),
+            _add_cache_options,
+        ),
+        ("course", _("write the example files of the course page"), _add_course_options),
     ):
         add_options(commands.add_parser(name, help=text))
     for name in _OPENING:
@@ -315,18 +322,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_rule_options(parser: OneLineParser) -> None:
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.text("--node", "NAME", _("as show --stage fx names it"), required=True)
+    parser.text("--node", "NAME", _("as named by show --stage fx"), required=True)
     parser.text("--output", "FILE.py", _("a new file, or one to add the rule to"), required=True)
     add_recipe_options(parser)
 
 
 def _add_cache_options(parser: OneLineParser) -> None:
-    parser.flag("--clear", _("remove all that it has"))
+    parser.flag("--clear", _("remove everything in it"))
 
 
 def _add_course_options(parser: OneLineParser) -> None:
     parser.text("--output", "DIR", _("folder to write to"), required=True)
-    parser.flag("--force", _("overwrite files that are there"))
+    parser.flag("--force", _("overwrite existing files"))
 
 
 def _samples(options: argparse.Namespace) -> tuple[int, str]:
@@ -365,7 +372,7 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
         for name in names:
             if not force and (folder / name).exists():
                 raise LowerscopeError(
-                    _("the file is there already"),
+                    _("the file already exists"),
                     where=str(folder / name),
                     todo=_("Choose another folder, or add --force to overwrite it"),
                 )
@@ -382,7 +389,7 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
     paths = write_course(Path(options.output), force=options.force)
-    page = _("The page that goes with them: {help}", help=HELP / "course.md")
+    page = _("Its page: {help}", help=HELP / "course.md")
     return MATCH, "\n".join((*map(str, paths), page))
 
 
@@ -399,9 +406,9 @@ def _add_targets_options(parser: OneLineParser) -> None:
         "targets",
         nargs="*",
         metavar="TARGET",
-        help=_("a target as --target takes it; without one, those that there are to choose from"),
+        help=_("a target as for --target; without one, the choices are listed"),
     )
-    parser.number("--threads", _("of TVM (default: all that there are)"))
+    parser.number("--threads", _("of TVM (default: all)"))
     add_remote_options(parser)
     parser.flag("--json", _("print records as JSON"))
 
@@ -464,7 +471,7 @@ def _cache(options: argparse.Namespace) -> tuple[int, str]:
         if cleared.in_use:
             lines.append(
                 _(
-                    "kept {in_use}, which a tuning under way adds to",
+                    "kept {in_use}, which a running tuning adds to",
                     in_use=bytes_text(cleared.in_use),
                 )
             )

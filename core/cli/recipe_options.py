@@ -132,8 +132,7 @@ def add_recipe_options(
         "--dim",
         "NAME=1..64",
         _(
-            "the sizes that a name in the shape of an input may stand for, as in --input "
-            "x=batch,784 "
+            "the range of sizes of a name in an input's shape, as in --input x=batch,784 "
             "(default 1..1024); repeatable"
         ),
     )
@@ -141,9 +140,8 @@ def add_recipe_options(
         "--sizes",
         "NAME=1,7,64",
         _(
-            "the sizes of that dimension to run at, run by run (default: the one that it is "
-            "traced at, "
-            "and the ends of the range); repeatable"
+            "the sizes of that dimension to run at, run by run (default: the traced one, and "
+            "the ends of the range); repeatable"
         ),
     )
     parser.number("--seed", _("of weights and inputs (default 0)"))
@@ -154,14 +152,15 @@ def add_recipe_options(
         choices=TRACERS,
         default="auto",
         help=_(
-            "torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)"
+            "torch.fx, torch.export, or auto: fx, and export for models that fx cannot trace "
+            "(default)"
         ),
     )
     one(
         "--importer",
         _(
-            "what translates the graph: lowerscope (default), or TVM's own from_fx or "
-            "from_exported_program, as they are"
+            "the importer of the graph: lowerscope (default), or TVM's own from_fx or "
+            "from_exported_program"
         ),
         "translator",
         choices=TRANSLATORS,
@@ -173,9 +172,9 @@ def add_recipe_options(
         _("another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable"),
     )
     for kind, what in (
-        ("rules", _("lowering rules of your own: @rule of lowerscope.core.rules")),
-        ("library", _("functions that it registers by tvm.register_global_func")),
-        ("passes", _("passes of your own: @tvm.transform.module_pass")),
+        ("rules", _("your own lowering rules: @rule of lowerscope.core.rules")),
+        ("library", _("functions registered by tvm.register_global_func")),
+        ("passes", _("your own passes: @tvm.transform.module_pass")),
     ):
         alone = _("without a file: schedule by rule. ") if scheduling and kind == "rules" else ""
         parser.add_argument(
@@ -186,7 +185,9 @@ def add_recipe_options(
             metavar="FILE.py",
             nargs="?" if alone else None,
             help=_(
-                "{alone}a file with {what}; repeatable, a later one wins", alone=alone, what=what
+                "{alone}a file with {what}; repeatable, a later one takes precedence",
+                alone=alone,
+                what=what,
             ),
         )
     parser.flag(
@@ -199,7 +200,7 @@ def add_recipe_options(
     one(
         "--pipeline",
         _(
-            "the passes: {value}, or a .json file that was saved (default legalise)",
+            "the passes: {value}, or a saved .json file (default legalise)",
             value=", ".join(each.name for each in PRESETS),
         ),
         "pipeline",
@@ -217,10 +218,14 @@ def add_recipe_options(
     parser.many(
         "--schedule",
         f"FILE.json|{RULES}|{TUNED}",
-        "schedules that were saved, applied to the model after its passes, or where they have "
-        f"the step ApplySchedules; or {RULES}, for those that rules write; or {TUNED}, for what "
-        "lowerscope tune has found; repeatable"
-        + (": each is a variant, and none is one without schedules" if several else ""),
+        _(
+            "saved schedules, applied to the model after its passes, or at the step "
+            "ApplySchedules; or {rules}, for those written by rules; or {tuned}, for those "
+            "found by lowerscope tune; repeatable{more}",
+            rules=RULES,
+            tuned=TUNED,
+            more=_(": each is a variant, and none is one without schedules") if several else "",
+        ),
         dest="schedules",
     )
     one("--target", _("llvm, native (this processor), or a TVM target as JSON"), "target")
@@ -228,19 +233,19 @@ def add_recipe_options(
         "--tolerance",
         "DTYPE=RTOL,ATOL",
         _(
-            "outputs match where |tvm - torch| <= ATOL + RTOL * |torch|, each of them by "
-            "itself (default {values}); repeatable",
+            "outputs match if |tvm - torch| <= ATOL + RTOL * |torch|, each dtype separately "
+            "(default {values}); repeatable",
             values="; ".join(tolerance_texts(Tolerances()).values()),
         ),
         dest="tolerances",
     )
-    parser.number("--threads", _("of TVM and of torch (default: all that there are)"))
+    parser.number("--threads", _("of TVM and of torch (default: all)"))
     add_remote_options(parser)
     parser.number(
         "--repeats",
         _(
-            "calls of each side that are timed, by turns (default: as many as a second allows, "
-            "from {least} to {repeats})",
+            "timed calls of each side, in turn (default: as many as fit a second, from {least} "
+            "to {repeats})",
             least=LEAST,
             repeats=REPEATS,
         ),
@@ -249,7 +254,7 @@ def add_recipe_options(
     warm_up = Measuring().warm_up
     parser.number(
         "--warm-up",
-        _("calls of each side before, which do not count (default {warm_up})", warm_up=warm_up),
+        _("calls of each side before the timed ones (default {warm_up})", warm_up=warm_up),
         warm_up,
         "N",
     )
@@ -274,7 +279,7 @@ def add_remote_options(parser: OneLineParser) -> None:
     parser.text(
         "--remote-timeout",
         "SECONDS",
-        _("that one answer of the other machine may take (default {timeout:g})", timeout=TIMEOUT),
+        _("time limit of one answer of the other machine (default {timeout:g})", timeout=TIMEOUT),
         type=float,
         default=TIMEOUT,
     )
@@ -297,9 +302,9 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     check_threads(options.threads)
     if not 0 <= options.seed < SEEDS:
         raise LowerscopeError(
-            _("{seed} is not a seed", seed=options.seed),
+            _("{seed} is not a valid seed", seed=options.seed),
             where="--seed",
-            todo=_("Write a number from 0 to {seeds}", seeds=SEEDS - 1),
+            todo=_("Give a number from 0 to {seeds}", seeds=SEEDS - 1),
         )
     dimensions = with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes))
     declared = frozenset(each.name for each in dimensions)
@@ -367,7 +372,7 @@ def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
     given = [name for name, value in unchanged.items() if getattr(options, name) != value]
     if given:
         raise LowerscopeError(
-            _("a session has its own choices, and takes no options that make others"),
+            _("a session has its own choices, and takes no options that change them"),
             where=f"{options.source}: --{given[0].replace('_', '-')}",
             todo=_("Leave the options out, or change the session in the window"),
         )
@@ -381,10 +386,10 @@ def check_threads(count: int) -> None:
     """
     if not 0 <= count <= MOST_THREADS:
         raise LowerscopeError(
-            _("{count} is not a number of threads", count=count),
+            _("{count} is not a valid number of threads", count=count),
             where="--threads",
             todo=_(
-                "Write 0 for all that the machine has, or a number from 1 to {most_threads}",
+                "Give 0 for all of the machine's, or a number from 1 to {most_threads}",
                 most_threads=MOST_THREADS,
             ),
         )
@@ -400,11 +405,11 @@ def parse_override(text: str) -> Override:
     if not pattern.strip() or strategy is None:
         raise LowerscopeError(
             _(
-                "it is not PATTERN=STRATEGY with a strategy of {strategies}",
+                "it is not PATTERN=STRATEGY with one of the strategies {strategies}",
                 strategies=", ".join(STRATEGIES),
             ),
             where=f"--override {text}",
-            todo=_("Write for example --override conv1=library or --override 'layer1.*=te'"),
+            todo=_("Give for example --override conv1=library or --override 'layer1.*=te'"),
         )
     return Override(pattern=pattern.strip(), strategy=strategy)
 

@@ -66,9 +66,8 @@ def add_run_options(parser: OneLineParser) -> None:
     parser.flag(
         "--per-node",
         _(
-            "a table of the FX nodes: error in the run, error alone on torch's inputs, and the "
-            "times "
-            "of both sides; with --json as nodes"
+            "a table of the FX nodes: error in the run, error alone on torch's inputs, and "
+            "times of both sides; with --json as nodes"
         ),
     )
     parser.text(
@@ -76,8 +75,7 @@ def add_run_options(parser: OneLineParser) -> None:
         "PATH",
         _(
             "run each sample of a folder of pictures or .npy files, or of an .npz with samples "
-            "first "
-            "(and labels as y, for the accuracy): how far both sides agree over all"
+            "first (and labels as y, for the accuracy), and tell how well both sides agree"
         ),
     )
     add_nonfinite_option(parser)
@@ -85,7 +83,7 @@ def add_run_options(parser: OneLineParser) -> None:
         "--memory-limit",
         type=_limit,
         metavar="3GB",
-        help=_("memory that the run may have; a call that asks for more fails"),
+        help=_("memory limit of the run; a call that needs more fails"),
     )
     # Descriptor from which `supervised` reads the current call.
     parser.add_argument("--calls", type=int, default=None, help=argparse.SUPPRESS)
@@ -97,14 +95,14 @@ def add_nonfinite_option(parser: OneLineParser) -> None:
     """Add ``--allow-nonfinite``."""
     parser.flag(
         "--allow-nonfinite",
-        _("exit with 0 where a verdict is inconclusive: no value is finite on both sides"),
+        _("exit with 0 if a verdict is inconclusive: no value is finite on both sides"),
     )
 
 
 def add_report_option(parser: OneLineParser) -> None:
     """Add ``--html``."""
     parser.text(
-        "--html", "FILE", _("write a report as well: one file, which opens without a network")
+        "--html", "FILE", _("write a report as well: one file that opens without a network")
     )
 
 
@@ -139,7 +137,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
         shown = (each for each in nodes if each.strategy or each.torch_ms is not None)
         lines += table_lines([_NODE_HEADINGS, *map(_node_row, shown)], range(2, 6))
     if options.per_node and not nodes:
-        lines.append(_("There are no FX nodes: the source is not of torch"))
+        lines.append(_("There are no FX nodes: the source is not a torch model"))
     if record.first_difference:
         lines.append(_first_difference(record, pipeline.stages(recipe)))
     return code, "\n".join([*lines, *written])
@@ -156,7 +154,7 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     about = "; ".join(each for each in (node.rule, place) if each)
     far = _("largest error {max_abs_error} absolute", max_abs_error=error_text(found.max_abs_error))
     made = record.first_made
-    from_above = _("  alone, on torch's inputs, it matches: the error came from a node above it")
+    from_above = _("  alone, on torch's inputs, it matches: the error is inherited")
     lines = [
         _(
             "First difference: {name} ({about}): {reason}, {far}",
@@ -244,7 +242,7 @@ def _set_lines(record: AgreementRecord) -> Iterator[str]:
     if record.not_finite:
         yield (
             _(
-                "  within the tolerance beside values that are not finite: {not_finite}",
+                "  within the tolerance, apart from values that are not finite: {not_finite}",
                 not_finite=share_of_text(record.not_finite, record.matching),
             )
         )
@@ -349,7 +347,7 @@ def check_report_option(options: argparse.Namespace) -> None:
     """
     if options.html and getattr(options, "inputs_set", ""):
         raise LowerscopeError(
-            _("there is no report on a set of inputs"),
+            _("no report can be written for a set of inputs"),
             where=f"--html {options.html}",
             todo=_("Run one input of it, or leave the option out"),
         )
@@ -400,7 +398,7 @@ def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
                 _("there are no schedules called {name}", name=name),
                 where=f"--schedule {name}",
                 todo=_(
-                    "Give a FILE.json from the workbench, {rules}, {tuned}, or {unscheduled}",
+                    "Give a FILE.json saved in Schedule, {rules}, {tuned}, or {unscheduled}",
                     rules=RULES,
                     tuned=TUNED,
                     unscheduled=UNSCHEDULED,
@@ -457,7 +455,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     headings = tuple(each.format(side) for each in _HEADINGS)
     lines = table_lines([headings, *map(_row, variants)], range(2, len(_HEADINGS)))
     if best:
-        told = _(" (which of them cannot be told)") if len(best) > 1 else ""
+        told = _(" (within measurement noise)") if len(best) > 1 else ""
         lines.append(f"Fastest: {', '.join(each.name for each in best)}{told}")
     if records and records[0].times is not None:
         method, compiled = method_text(records[0].times), compiled_text(records[0].times)
@@ -471,7 +469,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
             lines.append(f"{each.name}: {each.problem.line()}")
         elif each.record is not None and each.record.reason:
             first = each.record.first_difference.removeprefix("fx:")
-            where = f"; first difference: {first}" if first else ""
+            where = _("; first difference: {node}", node=first) if first else ""
             lines.append(f"{each.name}: {each.record.reason}{where}")
     return lines
 

@@ -70,22 +70,19 @@ def add_schedule_options(parser: OneLineParser) -> None:
     parser.text(
         "--function",
         "NAME",
-        _(
-            "a TensorIR function; with --rules or --apply tuned all of the model, where it is "
-            "left out"
-        ),
+        _("a TensorIR function; with --rules or --apply tuned, leave it out for the whole model"),
     )
     parser.text(
         "--apply",
         f"FILE.json|{RULES}|{TUNED}",
         _(
-            "a schedule that was saved; or {rules}, as --rules, for the one that a rule "
-            "writes; or {tuned}, for the one that lowerscope tune has found",
+            "a saved schedule; or {rules}, as --rules, for the one written by a rule; or "
+            "{tuned}, for the one found by lowerscope tune",
             rules=RULES,
             tuned=TUNED,
         ),
     )
-    parser.flag("--show", _("print the function as it is then, and nothing else"))
+    parser.flag("--show", _("print only the scheduled function"))
     parser.flag(
         "--check",
         _(
@@ -154,11 +151,11 @@ def _check_together(options: argparse.Namespace) -> None:
     of_all = options.by_rule or options.apply in (RULES, TUNED)
     if not options.function and (options.show or not of_all):
         raise LowerscopeError(
-            _("it is not said of which function"),
+            _("the function is missing"),
             where="schedule",
             todo=_(
-                "Give --function NAME; without it, --rules lists what rules write for all, and "
-                "--apply {tuned} what tuning has found",
+                "Give --function NAME; without it, --rules lists the schedules that rules "
+                "write for all functions, and --apply {tuned} those found by tuning",
                 tuned=TUNED,
             ),
         )
@@ -224,7 +221,7 @@ def _by_tuning(pipeline: Pipeline, recipe: Recipe, function: str) -> ByRule:
         ruled = pipeline.answer(ByRuleQuery(recipe, function))
         note = not_tuned(function, ruled.primitives)
         return msgspec.structs.replace(ruled, reason=note.text)
-    reason = "" if found else _("nothing that was tried is faster than the function as it is")
+    reason = "" if found else _("nothing that was tried is faster than the unscheduled function")
     return ByRule(rule=TUNED, primitives=found, reason=reason)
 
 
@@ -257,7 +254,9 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
     if not any(fits(each, function, structures[function]) for each in loaded):
         names = ", ".join(dict.fromkeys(each.function for each in loaded))
         raise LowerscopeError(
-            f"it has no schedule for {function}" + (f", but for {names}" if names else ""),
+            _("it has no schedule for {function}, only for {names}", function=function, names=names)
+            if names
+            else _("it has no schedule for {function}", function=function),
             where=where,
             todo=_("Choose another file, or another --function"),
         )
@@ -311,7 +310,7 @@ def _verdict(checked: Checked) -> str:
     if checked.verdict == "inconclusive":
         return f"Inconclusive: {checked.reason}"
     if checked.verdict == "unknown":
-        return _("Not known whether it computes the same: {reason}", reason=checked.reason)
+        return _("Not checked for the same result: {reason}", reason=checked.reason)
     error = ""
     if checked.max_abs_error is not None and checked.tolerance is not None:
         error, allowed = error_text(checked.max_abs_error), error_text(checked.tolerance)
@@ -320,7 +319,7 @@ def _verdict(checked: Checked) -> str:
     if checked.verdict == "same":
         more = f"; {checked.reason}" if checked.reason else ""
         return _(
-            "Computes the same as the unscheduled function{at}{error}{more}",
+            "Same result as the unscheduled function{at}{error}{more}",
             at=at,
             error=error,
             more=more,

@@ -49,12 +49,12 @@ STAGES = (
 def add_show_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope show``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.add_argument("--stage", choices=STAGES, help=_("what to print"))
+    parser.add_argument("--stage", choices=STAGES, help=_("the stage to print"))
     parser.text("--function", "NAME", _("only this function"))
     parser.text(
         "--node",
         "NAME",
-        _("with the stage translation: how this node was translated, with its rules' source"),
+        _("with the stage translation: the translation of this node, with its rules' source"),
     )
     parser.flag("--show-meta", _("with the values of constants; for the stages relax and tensorir"))
     parser.text(
@@ -83,7 +83,7 @@ def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
         return MATCH, text
     if options.stage in WHOLE and options.function:
         raise LowerscopeError(
-            _("the {whole} is shown whole", whole=WHOLE[options.stage]),
+            _("{whole} is shown as a whole", whole=WHOLE[options.stage]),
             where="--function",
             todo=_(
                 "Leave the option out, or show the stage relax, tensorir, numpy, te, "
@@ -105,9 +105,7 @@ def _check_shown(options: argparse.Namespace) -> None:
     """Reject conflicting options of ``show``."""
     if bool(options.constant) == bool(options.stage):
         raise LowerscopeError(
-            _("it is not said what to show")
-            if not options.stage
-            else _("two things are to be shown"),
+            _("there is nothing to show") if not options.stage else _("two things are to be shown"),
             where="show",
             todo=_(
                 "Give --stage with one of {stages}, or --constant NAME", stages=", ".join(STAGES)
@@ -121,7 +119,7 @@ def _check_shown(options: argparse.Namespace) -> None:
     ):
         if given and not fits:
             raise LowerscopeError(
-                _("it has no meaning here"),
+                _("it has no effect here"),
                 where=option,
                 todo=_(
                     "--show-meta goes with the whole of a stage relax or tensorir, --save with "
@@ -141,7 +139,7 @@ _NAMES = 4
 def add_passes_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope passes``."""
     parser.add_argument("source", nargs="?", help=SOURCE_HELP)
-    parser.flag("--catalogue", _("list the passes that there are, for any source"))
+    parser.flag("--catalogue", _("list the available passes, for any source"))
     parser.text(
         "--step",
         "N",
@@ -151,12 +149,12 @@ def add_passes_options(parser: OneLineParser) -> None:
     parser.text("--function", "NAME", _("with --step: only this function"))
     parser.flag(
         "--diff",
-        _("with --step: print what the step changed, function by function, as diff -u does"),
+        _("with --step: print the changes of the step, function by function, as diff -u does"),
     )
     parser.flag(
         "--build", _("the passes of TVM's own build, after those of the pipeline: it compiles")
     )
-    parser.flag("--nested", _("list the passes that others call, too"))
+    parser.flag("--nested", _("list nested passes as well"))
     parser.flag("--json", _("print records as JSON"))
     add_recipe_options(parser)
 
@@ -173,11 +171,11 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     """
     if options.function and options.step is None:
         raise LowerscopeError(
-            _("it has no meaning here"), where="--function", todo=_("It goes with --step N")
+            _("it has no effect here"), where="--function", todo=_("It needs --step N")
         )
     if options.diff and options.step in (None, "0"):
         raise LowerscopeError(
-            _("it has no meaning here"), where="--diff", todo=_("It goes with --step N, from 1")
+            _("it has no effect here"), where="--diff", todo=_("It needs --step N, from 1")
         )
     if options.catalogue:
         types = pipeline.answer(CatalogueQuery(recipe))
@@ -294,7 +292,7 @@ def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
     ]
     lines += (
         _(
-            "step {label} ({name}) leaves out {function}",
+            "step {label} ({name}) skips {function}",
             label=each.label,
             name=each.name,
             function=function,
@@ -303,7 +301,7 @@ def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
         for function in each.left_out
     )
     if inside:
-        lines.append(_("and {inside} passes inside of these, which --nested lists", inside=inside))
+        lines.append(_("and {inside} nested passes, which --nested lists", inside=inside))
     return "\n".join(lines)
 
 

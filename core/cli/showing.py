@@ -162,8 +162,8 @@ def describe_run(record: RunRecord) -> str:
     if memory.storages:
         lines.append(
             _(
-                "Memory: at most {peak} at once in {count} storages, {tensors} if no tensors "
-                "shared them; constants {constants}",
+                "Memory: at most {peak} at once in {count} storages, {tensors} without "
+                "sharing; constants {constants}",
                 peak=bytes_text(memory.peak),
                 count=len(memory.storages),
                 tensors=bytes_text(memory.tensors),

@@ -141,10 +141,10 @@ class _Supervised:
     def _explain(self, status: int) -> None:
         """Print one line on why the process has ended before the command was done."""
         where = _source(self._arguments)
-        todo = _("Raise an error that says what is wrong in place of it")
+        todo = _("Raise an error that says what is wrong instead")
         if self._outcome.lost:
             what = _("the code has closed or replaced standard output or standard error")
-            todo = _("Close only what the code itself has opened")
+            todo = _("Close only files that the code itself opened")
         elif os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             name = signal.Signals(number).name
@@ -155,7 +155,7 @@ class _Supervised:
             )
             ended = _("crashed with") if number in _CRASHES else _("was ended by")
             what = f"{doing} {ended} {name} {self._place()}".rstrip()
-            todo = _ADVICE.get(name, _("Look for native code, or a kernel, that is at fault"))
+            todo = _ADVICE.get(name, _("Look for faulty native code or a faulty kernel"))
         elif self._outcome.silent:
             what = _("the code interrupts its own process")
         else:
@@ -174,7 +174,7 @@ _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal
 
 _ADVICE = {
     "SIGFPE": _("Check the divisors: an integer is divided by zero"),
-    "SIGTERM": _("Raise an error that says what is wrong, if it is the code that sends it"),
+    "SIGTERM": _("Raise an error that says what is wrong, if the code sends it"),
     "SIGKILL": _("The memory may have run out: make the inputs smaller, or give --memory-limit"),
     "SIGXCPU": _("Allow it more time"),
     "SIGXFSZ": _("Allow larger files"),

@@ -66,7 +66,7 @@ def ended_soon(text: str, code: int) -> Iterator[None]:
         os.close(source)
 
 
-_KEPT = _("stopped; what was found is kept")
+_KEPT = _("stopped; the results are kept")
 
 MOST_TRIALS = 1_000_000
 """Most trials accepted: more than the distinct candidates of a function."""
@@ -81,8 +81,8 @@ def add_tune_options(parser: OneLineParser) -> None:
     parser.number(
         "--trials",
         _(
-            "candidates that are measured, of all functions together, with those that were "
-            "before (default {trials}); 0 for what the database has",
+            "number of measured candidates, of all functions together, including earlier ones "
+            "(default {trials}); 0 for the results in the database",
             trials=trials,
         ),
         trials,
@@ -94,8 +94,8 @@ def add_tune_options(parser: OneLineParser) -> None:
         _("a TensorIR function (default: all, by their share of the time); repeatable"),
         dest="functions",
     )
-    parser.number("--slowest", _("only those that take most of the time"), metavar="N")
-    parser.flag("--fresh", _("measure anew what the database has already"))
+    parser.number("--slowest", _("only the slowest ones"), metavar="N")
+    parser.flag("--fresh", _("measure candidates again that are in the database"))
     parser.flag("--json", _("print the record as JSON"))
     add_recipe_options(parser)
 
@@ -108,9 +108,9 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
     for name, number in (("--trials", options.trials), ("--slowest", options.slowest)):
         if not 0 <= number <= MOST_TRIALS:
             raise LowerscopeError(
-                _("{number} is no count", number=number),
+                _("{number} is not a valid count", number=number),
                 where=name,
-                todo=_("Write a number from 0 to {most_trials}", most_trials=MOST_TRIALS),
+                todo=_("Give a number from 0 to {most_trials}", most_trials=MOST_TRIALS),
             )
     wanted = TuneOptions(
         functions=tuple(options.functions),
@@ -206,7 +206,7 @@ def _end(tuned: Tuned) -> Iterator[str]:
         yield f"{UNRELIABLE[0].upper()}{UNRELIABLE[1:]}, with --fresh"
     if tuned.database:
         yield _("Kept in {database}", database=tuned.database)
-    yield _("Use it with --schedule tuned, such as in: lowerscope run SOURCE --schedule tuned …")
+    yield _("Use it with --schedule tuned, for example: lowerscope run SOURCE --schedule tuned …")
 
 
 def _sums(functions: Sequence[TunedFunction]) -> Iterator[str]:

@@ -24,7 +24,7 @@ def add_why_options(parser: OneLineParser) -> None:
         nargs=2,
         metavar=("A", "B"),
         required=True,
-        help=_("two FX nodes, Relax bindings or functions: whether they are fused, and why"),
+        help=_("two FX nodes, Relax bindings or functions: explain why they are fused, or not"),
     )
     parser.flag("--json", _("print the answer as JSON"))
     add_recipe_options(parser)
@@ -39,5 +39,5 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     answer = pipeline.answer(WhyFusedQuery(recipe, one, other))
     if options.json:
         return MATCH, to_json(answer)
-    head = "Fused" if answer.fused else _("Not fused ({cause})", cause=answer.cause)
+    head = _("Fused") if answer.fused else _("Not fused ({cause})", cause=answer.cause)
     return MATCH, f"{head}: {answer.text}."

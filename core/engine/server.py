@@ -581,7 +581,10 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser(prog="lowerscope.core.engine.server", description=__doc__)
     parser.add_argument("--role", choices=get_args(Role), required=True)
     parser.add_argument(
-        "--calls", type=int, default=None, help=_("descriptor to write to which call is under way")
+        "--calls",
+        type=int,
+        default=None,
+        help=_("file descriptor for the name of the current call"),
     )
     parser.add_argument("--memory-limit", type=int, default=None, help=_("in bytes"))
     options = parser.parse_args()

@@ -30,7 +30,7 @@ from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import Applied
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.run.execution import to_numpy
 from lowerscope.core.schedule.code import Code, program, program_by_name
@@ -116,9 +116,13 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
     """
     there = [name for name in names if _is_there(folder / name)]
     if set(there) - set(replacing):
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise LowerscopeError(
-            _("the file is there already{more}", more=more),
+            _n(
+                "the file already exists",
+                "the file already exists, and {more} more",
+                len(there),
+                more=len(there) - 1,
+            ),
             where=str(folder / there[0]),
             todo=_("Choose another folder, or add --force to overwrite it"),
             code=EXISTS,
@@ -366,7 +370,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
             if which
             else _("no function has a schedule"),
             where=f"schedule:{which}" if which else "schedule",
-            todo=_("There are those of {there}", there=there)
+            todo=_("These have one: {there}", there=there)
             if there
             else _("Schedule a function, or give --schedule"),
         )

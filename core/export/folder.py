@@ -150,19 +150,13 @@ def export(
         check_absent(folder, [*files, *painted], replacing)
     for name in files:
         check_not_read(folder / name, str(folder / name), (*read, *stages.loaded.files))
-    told.report("Writing")
+    told.report(_("Writing"))
     return ExportRecord(
         paths=tuple(map(str, write_files(folder, tuple(files.values())))),
         left_out=tuple(left_out),
         notes=tuple(_not_compared(given, wanted, files)),
         complete=complete,
     )
-
-
-_NOT_COMPARED = _(
-    "{0}: what it computes was not compared, since no run was made: `lowerscope run` compares, and "
-    "so does --what report"
-)
 
 
 def _not_compared(
@@ -176,7 +170,11 @@ def _not_compared(
     names = [runs[name] for name in asked if name in runs]
     names = [name for name in names if name in files]
     if names:
-        yield _NOT_COMPARED.format(" and ".join(names))
+        yield _(
+            "{names}: its results were not compared, since nothing was run: `lowerscope run` "
+            "and --what report compare them",
+            names=_("{one} and {other}", one=names[0], other=names[1]) if names[1:] else names[0],
+        )
 
 
 @answers(ExportQuery)
@@ -360,7 +358,7 @@ def picture_files(
             continue
         if painter is None:
             raise LowerscopeError(
-                _("there is nobody to paint a {kind}", kind=kind),
+                _("nothing here can draw a {kind}", kind=kind),
                 where=name,
                 todo=_("Use the command lowerscope, or --picture dot"),
             )

@@ -53,8 +53,8 @@ from lowerscope.core.files.sources import PREFIX, is_in_memory, neighbours, not_
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
 from lowerscope.core.model.texts import _
@@ -237,7 +237,7 @@ _INFINITE = (math.inf, -math.inf)
 def _without_form(value: Any) -> LowerscopeError:
     return LowerscopeError(
         _(
-            "an input is a {name}, which cannot be written down in a program",
+            "an input is a {name}, which cannot be written into a program",
             name=type(value).__name__,
         ),
         where=PROGRAM,
@@ -545,7 +545,7 @@ def compiled_files(stages: Stages) -> Iterator[File]:
             raise LowerscopeError(
                 _("the library could not be linked: {last_line}", last_line=last_line(error)),
                 where=f"{FOLDER}/model.so",
-                todo=_("See that the C compiler works, or name another in the variable CXX"),
+                todo=_("Check that the C compiler works, or name another in the variable CXX"),
                 details=str(error),
             ) from error
 
@@ -584,7 +584,7 @@ def _check_compiler() -> None:
     if compiler is None or shutil.which(compiler) is None:
         named = f": {compiler} is not there" if compiler else ""
         raise LowerscopeError(
-            _("a library is linked by a C compiler, and there is none{named}", named=named),
+            _("linking a library needs a C compiler, and there is none{named}", named=named),
             where="library",
             todo=_(
                 "Install gcc or clang (Debian and Ubuntu: apt-get install g++), or name one in "

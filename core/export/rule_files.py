@@ -414,7 +414,7 @@ def _parsed(text: str, path: Path) -> ast.Module:
         raise LowerscopeError(
             _("this is not valid Python: {said}", said=said),
             where=f"{path}{line}",
-            todo=_("Mend it, or choose another file"),
+            todo=_("Correct it, or choose another file"),
         ) from None
 
 

@@ -43,9 +43,9 @@ def check_approved(path: Path, content: bytes, folder: Path) -> None:
     beside = (each for each in neighbours(path, folder) if each.suffix.lower() == ".py")
     unseen = [each for each in beside if not _is_approved(each, _content(each), table)]
     error = LowerscopeError(
-        _("this file was not shown and allowed before it was to run, or has changed since"),
+        _("this file was not shown and allowed before running, or has changed since"),
         where=str(path),
-        todo=_("Open the model again, and read the file when the window shows it"),
+        todo=_("Open the model again, and check the file when the window shows it"),
         code=CODE,
         choices=tuple(os.path.abspath(each) for each in (path, *unseen)),
     )

@@ -91,7 +91,7 @@ def pack(model: object, inputs: object, title: str) -> Parcel:
     except Exception as error:
         # A model may hold anything, and raise any type.
         raise LowerscopeError(
-            _("it cannot be handed over: {name}: {error}", name=type(error).__name__, error=error),
+            _("it cannot be passed on: {name}: {error}", name=type(error).__name__, error=error),
             where=title,
             todo=_("Write it as a Python file, and open that"),
         ) from None
@@ -161,7 +161,7 @@ def take(order: Order) -> None:
         or not hmac.compare_digest(token, order.token.encode())
     ):
         os.close(descriptor)
-        raise _not_the_one(_("it is not the one that was written for this window"))
+        raise _not_the_one(_("it was not written for this window"))
     os.unlink(order.file)
     with contextlib.suppress(OSError):  # the process that made it removes it as well
         os.rmdir(os.path.dirname(order.file))
@@ -183,7 +183,7 @@ def _out_of_the_way(descriptor: int) -> int:
 
 def _not_the_one(reason: str) -> LowerscopeError:
     return LowerscopeError(
-        _("the model is not taken: {reason}", reason=reason),
+        _("the model was rejected: {reason}", reason=reason),
         where="--handed-over",
         todo=_("Call explore(model, inputs) in Python: it opens the window by itself"),
     )
@@ -213,7 +213,7 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
         try:
             header = msgspec.json.decode(stream.readline(), type=Header)
         except UNREADABLE as error:
-            raise _not_the_one(_("it does not begin as one does ({error})", error=error)) from None
+            raise _not_the_one(_("it has no valid beginning ({error})", error=error)) from None
         sys.path.extend(each for each in header.path if each not in sys.path)
         for name, text in header.lines.items():
             # Entries without a modification time are never refreshed.
@@ -228,7 +228,7 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
                     error=error,
                 ),
                 where=header.title,
-                todo=_("What it imports has to be found from here as well; or write it as a file"),
+                todo=_("Its imports must be available here as well; or write it as a file"),
             ) from error
     return header, model, inputs
 

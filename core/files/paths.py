@@ -281,7 +281,7 @@ def check_readable(path: Path, what: str) -> None:
                 _("Give the file of the {what}", what=what),
             )
         case PermissionError():
-            reason, todo = _("the file may not be read"), _("Check its permissions")
+            reason, todo = _("no permission to read the file"), _("Check its permissions")
         case failure:
             said = getattr(failure, "strerror", None) or failure
             reason, todo = (
@@ -303,7 +303,7 @@ def cannot_write(error: OSError, path: object) -> LowerscopeError:
     return LowerscopeError(
         _("it cannot be written: {strerror}", strerror=error.strerror or error),
         where=str(path),
-        todo=_("Choose a folder that you may write to"),
+        todo=_("Choose a writable folder"),
     )
 
 
@@ -315,9 +315,9 @@ def check_not_read(path: Path, where: str, read: Iterable[Path]) -> None:
     """
     if any(is_same_file(path, each) for each in read):
         raise LowerscopeError(
-            _("this file is read by the command, and would be overwritten"),
+            _("this file is read by the command and would be overwritten"),
             where=where,
-            todo=_("Choose another place to write to"),
+            todo=_("Choose another output file"),
         )
 
 

@@ -107,7 +107,7 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
     schedules; of a field that is wrong, with its place.
     """
     path = user_path(file).absolute()
-    todo = _("Choose a file that was saved as a schedule")
+    todo = _("Choose a saved schedule")
     with reading(path, _("it holds no schedules"), todo) as content:
         version = msgspec.json.decode(content, type=_Versioned).version
         if version != VERSION:
@@ -143,7 +143,7 @@ def _check_ids(schedules: Sequence[Schedule], path: Path) -> None:
                     twice=twice,
                 ),
                 where=str(path),
-                todo=_("Give each step a name of its own"),
+                todo=_("Give each step its own name"),
             )
 
 
@@ -272,8 +272,8 @@ def load_preset(file: str) -> Preset:
     field.
     """
     path = user_path(file).absolute()
-    todo = _("Choose a file that was saved as a pipeline")
-    with reading(path, _("it is no saved pipeline"), todo) as content:
+    todo = _("Choose a saved pipeline")
+    with reading(path, _("it is not a saved pipeline"), todo) as content:
         preset = msgspec.json.decode(content, type=Preset)
         # Messages between the window and its children cannot contain integers of more than 64 bits.
         msgspec.msgpack.encode(preset)
@@ -304,7 +304,7 @@ def parse_step(text: str) -> Step:
     return Step(name=name.strip(), options=options)
 
 
-_EXAMPLE = _("Write for example --pass FoldConstant or --pass LegalizeOps:skip_ops=[relax.add]")
+_EXAMPLE = _("Give for example --pass FoldConstant or --pass LegalizeOps:skip_ops=[relax.add]")
 
 
 def _split(text: str) -> Iterator[str]:

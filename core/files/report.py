@@ -44,8 +44,9 @@ from lowerscope.core.model.formatting import (
     verdict_words,
 )
 from lowerscope.core.model.graph import STRATEGY_NAMES
-from lowerscope.core.model.machines import MACHINE, processor_name
+from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import Recipe, to_json
 from lowerscope.core.model.run_records import (
     COMPARED,
@@ -123,7 +124,7 @@ def _cannot_write(path: Path, why: str) -> LowerscopeError:
     return LowerscopeError(
         _("the report cannot be written ({why})", why=why),
         where=str(path),
-        todo=_("Choose a file in a folder that you may write to"),
+        todo=_("Choose a file in a writable folder"),
     )
 
 

@@ -417,7 +417,7 @@ def read_archive(path: Path) -> Archive:
         raise _archive_refused(
             path,
             _(
-                "it has to have one {suffix} file at its top, and has {found}",
+                "it must have one {suffix} file at its top, and has {found}",
                 suffix=SUFFIX,
                 found=found,
             ),
@@ -517,7 +517,7 @@ def _check_session(archive: Archive, folder: Path) -> None:
         if not name.startswith(PREFIX) and not (inside and Path(path).is_file()):
             where = Path(path).relative_to(folder) if inside else path
             raise _archive_refused(
-                archive.path, _("its session names {where}, which is not in it", where=where)
+                archive.path, _("its session refers to {where}, which is not in it", where=where)
             )
 
 
@@ -566,7 +566,7 @@ def _reason_against(entry: zipfile.ZipInfo) -> str:
     if entry.flag_bits & 0x1:
         return _("is encrypted")
     if "\\" in name or ":" in name or any(ord(each) < 32 for each in name):
-        return _("is not a name that a file has everywhere")
+        return _("is not a valid file name on every system")
     if any(each in ("", ".", "..") for each in parts) or len(name) > 1000:
         return _("would lie outside of the folder")
     return ""
@@ -579,7 +579,7 @@ def _check_bytes(path: Path, size: int) -> None:
         raise _archive_refused(path, error.strerror or str(error)) from None
     if size > MOST_BYTES or size > max(_USUAL_BYTES, _USUAL_RATIO * packed):
         raise _archive_refused(
-            path, _("it would unpack to {size}, which no session is", size=bytes_text(size))
+            path, _("it would unpack to {size}, too large for a session", size=bytes_text(size))
         )
 
 

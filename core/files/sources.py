@@ -15,11 +15,12 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePath
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from lowerscope.core.files.paths import check_readable, read_plain, user_path, why_unreadable
+from lowerscope.core.files.samples import SAMPLES
 from lowerscope.core.model.dimensions import EXTENT
 from lowerscope.core.model.encoding import NO_PYTHON
 from lowerscope.core.model.problems import LowerscopeError, listed
@@ -27,26 +28,7 @@ from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe, Source, Step
 from lowerscope.core.model.texts import _
 from lowerscope.resources import SAMPLES as FOLDER
 
-SAMPLES = (
-    "matmul_relu",
-    "matmul",
-    "fashion_mlp",
-    "conv_net",
-    "resnet18",
-    "depthwise_net",
-    "transformer_block",
-    "mlp_tvmscript",
-)
-"""The names of the samples, in the order in which a learner meets them."""
-
 PREFIX = "sample:"
-
-
-class Sample(NamedTuple):
-    """A bundled sample: its name and one-line description."""
-
-    name: str
-    description: str
 
 
 def sample_path(name: str) -> Path:
@@ -57,16 +39,6 @@ def sample_path(name: str) -> Path:
     if name not in SAMPLES:
         raise no_sample(name)
     return FOLDER / f"{name}.py"
-
-
-def samples() -> tuple[Sample, ...]:
-    """Return every sample with the first line of its docstring."""
-    return tuple(Sample(name, _title(sample_path(name).read_text("utf-8"))) for name in SAMPLES)
-
-
-def _title(text: str) -> str:
-    """Return the first line of a sample, which is the first of its docstring."""
-    return text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""').strip()
 
 
 Kind = Literal["python", "exported"]
@@ -112,7 +84,7 @@ def _checked_entry(entry: str, text: str) -> str:
         raise LowerscopeError(
             _("{entry!r} is not the name of a class, an instance or a function", entry=entry),
             where=text,
-            todo=_("Write FILE.py:ENTRY, such as model.py:Net"),
+            todo=_("Give FILE.py:ENTRY, such as model.py:Net"),
         )
     return entry
 
@@ -147,8 +119,7 @@ def not_in_a_file(spec: str) -> LowerscopeError:
     """Return the error for a model in memory where a file is required."""
     return LowerscopeError(
         _(
-            "{source_label} is in the memory of the Python process that it was made in, and in "
-            "no file",
+            "{source_label} exists only in the memory of the Python process that made it",
             source_label=source_label(spec),
         ),
         where=spec,
@@ -210,8 +181,8 @@ def folder_source(path: Path) -> LowerscopeError:
         todo = _("Open one of its files: {listed}", listed=listed(models, _SHOWN))
     elif (path / "config.json").is_file():
         todo = _(
-            "Open a Python file that makes its model, such as by "
-            "AutoModel.from_pretrained of this folder"
+            "Open a Python file that makes its model, for example by AutoModel.from_pretrained "
+            "of this folder"
         )
     else:
         todo = _("Open a Python file with a model, or a .pt2")
@@ -221,20 +192,20 @@ def folder_source(path: Path) -> LowerscopeError:
 def unknown_kind(path: Path) -> LowerscopeError:
     """Return the error for a file that is neither Python nor an exported program."""
     suffix = path.suffix.lower()
-    what = _("{suffix} is neither .py nor .pt2", suffix=suffix or "a file without an ending")
+    what = _("{suffix} is neither .py nor .pt2", suffix=suffix or _("a file without a suffix"))
     todo = _("Open a Python file with a model, or a program saved by torch.export.save")
     if suffix in WEIGHTS:
-        what = _("a {suffix} file is read for weights, and is not opened as a model", suffix=suffix)
+        what = _("a {suffix} file holds weights, and cannot be opened as a model", suffix=suffix)
         todo = _(
-            "Open the model's Python file with --params {name}, or in the window with Lowering "
-            "→ Load parameters",
+            "Open the model's Python file with --params {name}, or in the window with Load "
+            "parameters",
             name=path.name,
         )
     elif suffix in _OTHERS:
-        what = _("{others} is not opened", others=_OTHERS[suffix])
+        what = _("{others} cannot be opened", others=_OTHERS[suffix])
         todo = _("Open the PyTorch model, as a Python file or as .pt2 from torch.export.save")
     elif suffix == ".ipynb":
-        what = _("a notebook is not opened")
+        what = _("a notebook cannot be opened")
         todo = _("Call explore(model, inputs) in it: from lowerscope.core import explore")
     return LowerscopeError(what, where=str(path), todo=todo)
 
@@ -374,23 +345,21 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
     if EXTENT.fullmatch(value):
         raise LowerscopeError(
             _(
-                "{value} is neither a file that can be read nor a dimension that is declared",
+                "{value} is neither a readable file nor a declared dimension",
                 value=value,
             ),
             where=option(text),
             todo=_(
-                "Declare it with --dim {value}=1..64, or write {forms} (.npy, .npz, .pt or an "
+                "Declare it with --dim {value}=1..64, or give {forms} (.npy, .npz, .pt or an "
                 "image)",
                 value=value,
                 forms=FORMS,
             ),
         )
     raise LowerscopeError(
-        _("this is neither a shape nor a file that can be read")
-        if value
-        else _("nothing is given"),
+        _("this is neither a shape nor a readable file") if value else _("nothing is given"),
         where=option(text),
-        todo=_("Write {forms} (.npy, .npz, .pt or an image)", forms=FORMS),
+        todo=_("Give {forms} (.npy, .npz, .pt or an image)", forms=FORMS),
     )
 
 
@@ -416,7 +385,7 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
             return problem
     if spec.item is not None and spec.item > LARGEST:
         return _("there is no sample {item}", item=spec.item), _(
-            "Write the number of one, up to {largest}", largest=LARGEST
+            "Give the number of a sample, up to {largest}", largest=LARGEST
         )
     if spec.seed is not None and not 0 <= spec.seed < SEEDS:
         return _("the seed {seed} is out of range", seed=spec.seed), _(
@@ -455,8 +424,8 @@ def _problem_of_shape(shape: tuple[int | str, ...], given: bool) -> tuple[str, s
             )
     if names and given:
         return (
-            _("the dimension {name} has any size, and a file has one", name=names[0]),
-            _("Write numbers for the shape of a file, or leave the file out"),
+            _("the dimension {name} stands for any size, and a file has one", name=names[0]),
+            _("Give numbers for the shape of a file, or leave the file out"),
         )
     return None
 

@@ -122,7 +122,7 @@ class Notes:
     def unused_rules(self, rules: Iterable[UserRule]) -> None:
         """Add a note on rules whose operators no node calls."""
         self._unused_rules += [
-            Note(text=_("{name}: no node calls what it is for", name=rule.name), where=rule.where)
+            Note(text=_("{name}: no node calls its operator", name=rule.name), where=rule.where)
             for rule in rules
         ]
 
@@ -201,22 +201,23 @@ _SHOWN = 5
 
 def advice_on(uncovered: Sequence[Uncovered], tracer: str) -> str:
     """Return what can be done about nodes without a lowering."""
-    of_data = all(each.reason.endswith(ONLY_TENSORS) for each in uncovered)
-    other = _(", or try --tracer export") if tracer == "fx" else ""
+    of_data = all(ONLY_TENSORS in each.reason for each in uncovered)
     if of_data:
-        return _("keep it a tensor, without .item(), .tolist() and the like{other}", other=other)
-    return _("write it with other operators{other}", other=other)
+        advice = _("keep it a tensor, without .item(), .tolist() and the like")
+    else:
+        advice = _("write it with other operators")
+    return _("{advice}, or try --tracer export", advice=advice) if tracer == "fx" else advice
 
 
 ONLY_TENSORS = _("of data, and only tensors can be computed")
-"""End of the reason for a node that computes a number from tensors."""
+"""Part of the reason for a node that computes a number from tensors."""
 
 
 def reason_of(error: Exception) -> str:
     """Return a short reason why TVM, or a rule, failed."""
     needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
     if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
-        return _("it needs a number where a dimension has any size")
+        return _("it needs a number, and the dimension is symbolic")
     # A KeyError quotes its message.
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     message = str(text).strip().splitlines()
@@ -308,7 +309,7 @@ def _convert(converter: Callable[[fx.Node], Value], node: fx.Node) -> Value:
         return converter(node)
     except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
         # The importers raise these for unsupported arguments.
-        raise Refused(_("TVM's converter does not take it: {error}", error=error)) from error
+        raise Refused(_("TVM's converter rejects it: {error}", error=error)) from error
 
 
 @dataclass

@@ -102,7 +102,7 @@ def _check(field: Any, item: Info, dimensions: Dimensions) -> None:
         expected = _tensor_text(item.shape, item.dtype)
         raise Refused(
             _(
-                "a member would be {made} where torch has {expected}",
+                "a member would be {made}, and torch expects {expected}",
                 made=_tensor_text(made, dtype),
                 expected=expected,
             )

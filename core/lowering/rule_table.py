@@ -78,7 +78,7 @@ class Rule:
             try:
                 signature.whole.bind(builder, *args, **kwargs, **own)
             except TypeError as error:
-                raise Refused(_("its arguments are not covered: {error}", error=error)) from error
+                raise Refused(_("its arguments are not supported: {error}", error=error)) from error
         half = "" if self.exact else _half_dtype((args, kwargs))
         if self.rounds_as_input:
             half = _half_dtype(kwargs["input"] if "input" in kwargs else args[0])

@@ -431,7 +431,9 @@ class _Translation:
         self._builder.discard_node(kept=True)
         self._start(node)
         self._notes.rule_failed(node, own, failure.problem)
-        self._now.without = f"; without {shown(own)}: {failure.problem.what}"
+        self._now.without = _(
+            "; without {rule}: {reason}", rule=shown(own), reason=failure.problem.what
+        )
 
     def _callee(self, node: fx.Node) -> Any:
         """Return the key for looking up rules."""

@@ -70,7 +70,7 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
     tracer = "" if exported else _(", leave out --tracer {chosen}", chosen=chosen)
     raise LowerscopeError(
         _(
-            "TVM's {name} takes graphs of torch.{needed}, and this is {what}",
+            "TVM's {name} takes graphs of torch.{needed}; this is {what}",
             name=name,
             needed=needed,
             what=what,
@@ -108,7 +108,7 @@ def lower_by_importer(
 def _check(recipe: Recipe, name: str) -> None:
     if recipe.lowering == "library":
         raise LowerscopeError(
-            _("TVM's {name} knows no library functions", name=name),
+            _("TVM's {name} does not support library functions", name=name),
             where="--lowering library",
             todo=_("lower to high-level or te, or {own}", own=_OWN),
             code="own-translator",
@@ -119,7 +119,7 @@ def _check(recipe: Recipe, name: str) -> None:
         raise LowerscopeError(
             _("TVM's {name} translates all nodes in one way", name=name),
             where=f"--override {first.pattern}={first.strategy}",
-            todo=_("reset the nodes that have a lowering of their own, or {own}", own=_OWN),
+            todo=_("reset the overrides, or {own}", own=_OWN),
             code="own-translator",
         )
 

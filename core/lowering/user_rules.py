@@ -207,7 +207,7 @@ def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info
         except Refused as refusal:
             value = refusal
     if isinstance(value, Refused):
-        raise LowerscopeError(_("it refuses the node: {value}", value=value), where=found.where)
+        raise LowerscopeError(_("it rejects the node: {value}", value=value), where=found.where)
     try:
         value = _bound(builder, value)
     except TVM_ERRORS as error:
@@ -353,7 +353,7 @@ def _foreign(builder: NodeBuilder, node: RuleNode, value: Any) -> str:
     ]
     for var in (*used, *_variables(value)):
         if var not in known:
-            return _("it used the variable {name}, which nothing binds", name=var.name)
+            return _("it used the unbound variable {name}", name=var.name)
     return ""
 
 

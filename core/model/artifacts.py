@@ -30,55 +30,58 @@ class ExportType(msgspec.Struct, frozen=True):
 EXPORTS = (
     ExportType(
         "module",
-        "Module",
+        _("Module"),
         _("Module as script, with its constants"),
         "module.py",
         hint=_(
-            "Read back by tvm.script.from_source.\nConstants of more than 10 MB are beside it, in "
-            "module.npz: import it then."
+            "Read it back by tvm.script.from_source.\nConstants of more than 10 MB are in "
+            "module.npz beside it; import it then."
         ),
     ),
-    ExportType("script", "Module", _("Module as script, to read"), "script.py"),
+    ExportType("script", _("Module"), _("Module as a readable script"), "script.py"),
     ExportType(
-        "builder", "Module", _("Block builder program of the module"), "builder.py, constants.npz"
+        "builder",
+        _("Module"),
+        _("Block builder program of the module"),
+        "builder.py, constants.npz",
     ),
-    ExportType("fx", "Module", _("Table of FX nodes"), "fx.txt"),
+    ExportType("fx", _("Module"), _("Table of FX nodes"), "fx.txt"),
     ExportType(
-        "parameters", "Module", _("Parameters that are arguments of main"), "parameters.npz"
+        "parameters", _("Module"), _("Parameters that are arguments of main"), "parameters.npz"
     ),
     ExportType(
         "step",
-        "Steps",
+        _("Steps"),
         _("Module after each step"),
         "steps/2-FuseOps.py",
         of=_("the number of a step; 0 is before the first"),
     ),
     ExportType(
         "patch",
-        "Steps",
-        _("What each step changed, as a patch"),
+        _("Steps"),
+        _("Changes of each step, as a patch"),
         "patches/2-FuseOps.patch",
         of=_("the number of a step"),
     ),
     ExportType(
         "function",
-        "Steps",
-        _("Each function by itself"),
+        _("Steps"),
+        _("Each function in a file"),
         "functions/dense.py",
         of=_("the name of a function"),
     ),
     ExportType(
         "schedule",
-        "Schedules",
+        _("Schedules"),
         _("Schedules as Python and as JSON"),
         "schedules.json, schedules/dense.py",
         of=_("the name of a function"),
-        hint=_("Those that are applied to the model, and those that are kept."),
+        hint=_("Those applied to the model, and those kept."),
     ),
     ExportType(
         "reproduce",
-        "Programs",
-        _("A program that does all of it"),
+        _("Programs"),
+        _("A program that reproduces everything"),
         "reproduce.py",
         hint=_(
             "Needs only torch and TVM: loads the model from its source, lowers it, applies\n"
@@ -87,22 +90,24 @@ EXPORTS = (
     ),
     ExportType(
         "library",
-        "Programs",
+        _("Programs"),
         _("Compiled library, with a loader"),
         "library/model.so, library/load.py",
         hint=_("Needs a C compiler."),
     ),
-    ExportType("fx-graph", "Graphs", _("FX graph as a picture"), "fx.svg"),
-    ExportType("relax-graph", "Graphs", _("Relax graph as a picture"), "relax.svg"),
-    ExportType("report", "Report", _("Report on a run"), "report.html", hint=_("Runs the model.")),
+    ExportType("fx-graph", _("Graphs"), _("FX graph as a picture"), "fx.svg"),
+    ExportType("relax-graph", _("Graphs"), _("Relax graph as a picture"), "relax.svg"),
+    ExportType(
+        "report", _("Report"), _("Report on a run"), "report.html", hint=_("Runs the model.")
+    ),
     ExportType(
         "session",
-        "Session",
-        _("The session with all that it needs"),
+        _("Session"),
+        _("The session with all files it needs"),
         "session.zip",
         hint=_(
-            "The model's files and what they import from beside them, rules, inputs, and all\n"
-            "choices; opens like a model, on any machine."
+            "The model's files and their imports from the same folder, rules, inputs, and "
+            "all\nchoices; opens like a model, on any machine."
         ),
     ),
 )
@@ -225,11 +230,11 @@ def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise LowerscopeError(
-                _("there is nothing called {name} to export", name=name),
+                _("there is no {name} to export", name=name),
                 where=f"--what {text}",
                 todo=_("Did you mean {near}?", near=near[0])
                 if near
-                else _("There are {known} and {all}", known=", ".join(known), all=ALL),
+                else _("Available: {known} and {all}", known=", ".join(known), all=ALL),
             )
         if colon and not (known[name].of and which):
             of = known[name].of
@@ -238,7 +243,9 @@ def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
                 if not of
                 else _("{name}: is followed by nothing", name=name),
                 where=f"--what {text}",
-                todo=f"Write {name}" + (f", or {name}: and {of}" if of else ""),
+                todo=_("Write {name}, or {name}: and {of}", name=name, of=of)
+                if of
+                else _("Write {name}", name=name),
             )
         found[Wanted(name=name, which=which)] = None
     return tuple(found)

@@ -261,7 +261,7 @@ def _check_runs(dimensions: Sequence[Dimension]) -> None:
                     sizes=len(several[0].sizes),
                 ),
                 where="--sizes",
-                todo=_("Give as many of each, as run by run, or a single one for all runs"),
+                todo=_("Give as many for each, run by run, or a single one for all runs"),
             )
 
 
@@ -279,13 +279,13 @@ def _check_range(dimension: Dimension, where: str) -> None:
         raise LowerscopeError(
             _("{low} is more than {high}", low=low, high=high),
             where=where,
-            todo=_("Write the smaller size first"),
+            todo=_("Give the smaller size first"),
         )
     if low == high:
         raise LowerscopeError(
             _("the range has one size, {low}", low=low),
             where=where,
-            todo=_("Write {low} in the shape in place of {name}", low=low, name=name),
+            todo=_("Give {low} in the shape in place of {name}", low=low, name=name),
         )
 
 
@@ -296,7 +296,7 @@ def _number(text: str, where: str) -> int:
         raise LowerscopeError(
             _("{text!r} is not a number", text=text.strip()),
             where=where,
-            todo=_("Write whole numbers"),
+            todo=_("Give whole numbers"),
         ) from None
 
 

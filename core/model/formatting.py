@@ -174,7 +174,7 @@ def disturbances(times: RunTimes) -> Iterator[str]:
     """Yield the other uses of the processors during the measurement."""
     if is_disturbed(times):
         yield _(
-            "measured while the engine worked ({disturbed:.0%} of the time)",
+            "measured while the engine was working ({disturbed:.0%} of the time)",
             disturbed=times.disturbed,
         )
     elif is_short_of_processors(times):
@@ -183,10 +183,10 @@ def disturbances(times: RunTimes) -> Iterator[str]:
             others=times.others,
             processors=times.processors,
         )
-        yield _("other programs used {used} meanwhile", used=used)
+        yield _("other programs used {used} in the meantime", used=used)
     for each in held_up(times):
         yield _(
-            "{side} was held up: its fastest call took {fastest}",
+            "{side} was disturbed: its fastest call took {fastest}",
             side=each.side,
             fastest=duration_text(each.fastest),
         )
@@ -206,8 +206,8 @@ def method_text(times: RunTimes) -> str:
     ours = times.sides[0]
     found = (
         _n(
-            "median and quarters of {count} call after {warm_up}",
-            "median and quarters of {count} calls after {warm_up}",
+            "median and quartiles of {count} call after {warm_up}",
+            "median and quartiles of {count} calls after {warm_up}",
             ours.repeats,
             warm_up=times.warm_up,
         )
@@ -220,7 +220,7 @@ def method_text(times: RunTimes) -> str:
         )
     )
     if len(times.sides) > 1 and len({each.machine for each in times.sides}) == 1:
-        found = _("{method}, by turns", method=found)
+        found = _("{method}, in turn", method=found)
     return f"{found}; {_threads_text(times)}"
 
 
@@ -237,7 +237,7 @@ def _side_text(side: SideTimes) -> str:
 def _claim(ours: SideTimes, other: SideTimes) -> str:
     if ours.machine != other.machine:
         return _(
-            "{side} ran on {machine} and {side2} here, so neither is the faster",
+            "{side} ran on {machine} and {side2} here, so their times are not compared",
             side=ours.side,
             machine=ours.machine,
             side2=other.side,
@@ -245,7 +245,7 @@ def _claim(ours: SideTimes, other: SideTimes) -> str:
     ratio = times_as_fast(ours, other)
     if ratio is None:
         return _(
-            "no difference between {side} and {side2} can be told", side=ours.side, side2=other.side
+            "{side} and {side2} are within measurement noise", side=ours.side, side2=other.side
         )
     if ratio >= 1:
         return _(
@@ -266,9 +266,15 @@ def _threads_text(times: RunTimes) -> str:
     counts = {side.threads for side in times.sides}
     if len(counts) == 1 and None not in counts:
         (count,) = counts
-        return "1 thread" if count == 1 else f"{count} threads"
+        assert count is not None
+        return _n("{count} thread", "{count} threads", count)
     return ", ".join(
-        f"{side.side} with {side.threads} threads"
+        _n(
+            "{side} with {count} thread",
+            "{side} with {count} threads",
+            side.threads,
+            side=side.side,
+        )
         for side in times.sides
         if side.threads is not None
     )
@@ -277,21 +283,20 @@ def _threads_text(times: RunTimes) -> str:
 # --- Verdicts in words, each with the role of its colour, for the window and reports ---
 
 _WORDS: Mapping[OutputVerdict, tuple[str, str, str]] = {
-    "match": ("✓ matches", "", "right"),
+    "match": (_("✓ matches"), _("✓ matches {reference}"), "right"),
     "rounding": (_("≈ differs by rounding"), "", "unsure"),
-    "differ": ("✕ differs", "from ", "wrong"),
-    "inconclusive": ("? inconclusive", "", "unsure"),
+    "differ": (_("✕ differs"), _("✕ differs from {reference}"), "wrong"),
+    "inconclusive": (_("? inconclusive"), "", "unsure"),
     "not-comparable": (_("– not comparable"), "", "quiet"),
     "no-reference": (_("– no reference"), "", "quiet"),
 }
-"""Mark and word, the preposition before the reference, and the role."""
+"""Mark and word, the same with the reference, and the role."""
 
 
 def verdict_words(verdict: OutputVerdict, reference: str = "") -> tuple[str, str]:
     """Return words and role: ``("✓ matches", "right")``, or ``✕ differs from torch``."""
-    words, link, role = _WORDS[verdict]
-    is_named = reference and verdict in ("match", "differ")
-    return f"{words} {link}{reference}" if is_named else words, role
+    words, named, role = _WORDS[verdict]
+    return named.format(reference=reference) if reference and named else words, role
 
 
 def status_words(status: NodeStatus) -> tuple[str, str]:
@@ -301,13 +306,32 @@ def status_words(status: NodeStatus) -> tuple[str, str]:
 
 def exact_text(errors: ExactErrors) -> str:
     """Return the errors of both sides against float64, and which of them is the larger."""
-    far = f"against float64, TVM is off by {error_text(errors.tvm)}"
-    far += f" and torch by {error_text(errors.torch)}"
     ratio = errors.tvm / errors.torch if errors.torch else float("inf")
-    if ratio > SEVERAL:
-        times = f"{ratio_text(ratio)} " if ratio < float("inf") else ""
-        return f"{far}; TVM is {times}less exact".replace("  ", " ")
-    return f"{far}; TVM is nearer" if ratio < 1 / SEVERAL else f"{far}, about the same"
+    tvm, torch = error_text(errors.tvm), error_text(errors.torch)
+    if 1 / SEVERAL <= ratio <= SEVERAL:
+        return _(
+            "against float64, TVM is off by {tvm} and torch by {torch}, about the same",
+            tvm=tvm,
+            torch=torch,
+        )
+    if ratio < 1:
+        return _(
+            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is more exact",
+            tvm=tvm,
+            torch=torch,
+        )
+    if ratio == float("inf"):
+        return _(
+            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is less exact",
+            tvm=tvm,
+            torch=torch,
+        )
+    return _(
+        "against float64, TVM is off by {tvm} and torch by {torch}; TVM is {ratio} less exact",
+        tvm=tvm,
+        torch=torch,
+        ratio=ratio_text(ratio),
+    )
 
 
 SEVERAL = 3.0

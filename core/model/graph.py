@@ -22,20 +22,20 @@ def name_of(entity: str) -> str:
 
 # --- Names and marks of strategies, and marks of statuses in a difference ---
 
-STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+STRATEGY_NAMES = {"high-level": _("High-level"), "te": "TE", "library": _("Library")}
 STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
 STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
 
 FAMILY_NAMES = {
     "dense": _("Conv, dense"),
-    "attention": "Attention",
-    "activation": "Activation",
-    "normalisation": "Normalisation",
-    "pooling": "Pooling",
-    "elementwise": "Elementwise",
-    "reduction": "Reduction",
+    "attention": _("Attention"),
+    "activation": _("Activation"),
+    "normalisation": _("Normalisation"),
+    "pooling": _("Pooling"),
+    "elementwise": _("Elementwise"),
+    "reduction": _("Reduction"),
     "shape": _("Shape, data"),
-    "": "Other",
+    "": _("Other"),
 }
 """Names of operator families; an operator of none of them has the family ``""``."""
 

@@ -89,9 +89,6 @@ TRACKER_PORT = 9190
 TIMEOUT = 60.0
 """Default timeout of one answer of another machine, in seconds."""
 
-SERVER_HELP = "python -m tvm.exec.rpc_server --tracker {tracker} --key {key}"
-"""Command that starts a server; see `str.format`."""
-
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """Machines of a kind: the servers that a tracker knows by a key."""
@@ -160,9 +157,14 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
         raise LowerscopeError(
             _("{timeout:g} is not a number of seconds", timeout=timeout),
             where="--remote-timeout",
-            todo=_("Write how long one answer may take, such as {timeout:g}", timeout=TIMEOUT),
+            todo=_("Give the time limit of one answer, such as {timeout:g}", timeout=TIMEOUT),
         )
     return Remote(tracker=f"{host}:{port}", key=key, timeout=timeout)
+
+
+def server_command(remote: Remote) -> str:
+    """Return the command that starts a server for the tracker and key of `remote`."""
+    return f"python -m tvm.exec.rpc_server --tracker {remote.tracker} --key {remote.key}"
 
 
 def tracker_address(text: str) -> tuple[str, int]:
@@ -178,9 +180,7 @@ def tracker_address(text: str) -> tuple[str, int]:
         raise LowerscopeError(
             _("{text!r} is not the address of a tracker", text=text),
             where="--tracker",
-            todo=_(
-                "Write HOST:PORT, such as 192.168.1.5:{tracker_port}", tracker_port=TRACKER_PORT
-            ),
+            todo=_("Give HOST:PORT, such as 192.168.1.5:{tracker_port}", tracker_port=TRACKER_PORT),
         )
     return host, number
 
@@ -200,45 +200,15 @@ def machine_text(state: RemoteState) -> str:
     """Return the known properties of the machine of a key in words."""
     machine = state.machine
     if machine is None:
-        return _("all of its servers are at work for others")
+        return _("all of its servers are busy for others")
     threads = "" if machine.threads is None else f", {machine.threads} threads"
     if not machine.target:
         return _(
-            "{address}{threads}; it does not say what processor it has",
+            "{address}{threads}; it does not report its processor",
             address=machine.address,
             threads=threads,
         )
     return f"{machine.address}, {machine.triple} {machine.cpu}{threads}; target {machine.target}"
-
-
-def usable_processors() -> frozenset[int]:
-    """Return the numbers of the processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
-
-
-MACHINE = len(usable_processors())
-"""Number of processors that this process may use."""
-
-SETTINGS = {
-    # TVM counts half of the processors on x86, as if each were a hardware thread of a pair, and
-    # never exceeds its first count.
-    "TVM_NUM_THREADS": str(MACHINE),
-    # torch's threads spin for milliseconds while they wait for each other. When another process
-    # takes a processor, this made ResNet-18 take 900 ms instead of 25; so they sleep earlier.
-    "GOMP_SPINCOUNT": "20000",
-    # TVM's threads spin for 150 ms after each call, and block a processor meanwhile: a convolution
-    # of torch took 16 ms instead of 0.15 beside them. With this it is 1.5 ms, which is longer than
-    # a model's pause between two parallel loops.
-    "TVM_THREAD_POOL_SPIN_COUNT": "3000",
-}
-
-
-def prepare() -> None:
-    """Set variables that the user has not set; takes effect if torch and TVM are imported later."""
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
 
 
 def processor_name() -> str:
@@ -284,7 +254,7 @@ def parse_bytes(text: str) -> int:
     """
     found = _TEXT.fullmatch(text.strip())
     if found is None:
-        raise ValueError(_("{text!r} is no amount of memory, such as 3GB", text=text))
+        raise ValueError(_("{text!r} is not an amount of memory, such as 3GB", text=text))
     step = 1024 if (found["kind"] or "").lower() == "ib" else 1000
     number = float(found["number"]) * step ** " kmgt".index(found["unit"].lower() or " ")
     if number > _MOST:

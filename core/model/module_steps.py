@@ -193,6 +193,8 @@ class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
     # Effect of the step between the sides, in words: names of code are between backticks. Empty
     # where the sides are not the two ends of a step, or of all passes.
     sentence: str = ""
+    # Ids of two functions that the step fused: the reason can be explained.
+    fused: tuple[str, ...] = ()
 
 
 class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):

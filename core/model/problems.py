@@ -20,7 +20,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     todo: str = ""  # what to do next, one line
     # Machine-readable kind, which the window reacts to with more than text: ``"choose-entry"``
     # (``choices`` are the entries to offer), ``"give-inputs"`` (``choices`` are the names of the
-    # inputs), ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
+    # inputs), ``"change-inputs"`` (the model fails on them; ``choices`` likewise), ``"give-args"``
+    # (``choices`` is an example of the entry's arguments, as JSON),
     # ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
     # importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs code when it
     # is opened), ``"unseen"`` (``choices`` are files that have to be shown before they run),
@@ -118,8 +119,9 @@ class LowerscopeError(Exception):
 
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names in one line, as in ``a, b and 3 more``."""
-    more = _(" and {count} more", count=len(names) - most) if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    shown = ", ".join(names[:most])
+    more = len(names) - most
+    return _("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 
 
 def error_of(problem: Problem) -> LowerscopeError:
@@ -150,10 +152,10 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 _OF_THE_SYSTEM = {
-    errno.ENOSPC: _("Make room on the disk"),
-    errno.EDQUOT: _("Make room on the disk"),
+    errno.ENOSPC: _("Free some disk space"),
+    errno.EDQUOT: _("Free some disk space"),
     errno.EFBIG: _("Allow larger files"),
-    errno.EROFS: _("Choose a place that can be written to"),
+    errno.EROFS: _("Choose a writable place"),
     errno.EACCES: _("Check its permissions"),
     errno.EPERM: _("Check its permissions"),
     errno.EISDIR: _("Move the folder out of the way: a file belongs there"),
@@ -161,7 +163,7 @@ _OF_THE_SYSTEM = {
     errno.EEXIST: _("Move what is there out of the way"),
     errno.ENOTEMPTY: _("Move the folder out of the way: a file belongs there"),
     errno.EMFILE: _("Close files that the code has opened"),
-    errno.EBADF: _("Close only what the code itself has opened"),
+    errno.EBADF: _("Close only files that the code itself opened"),
 }
 
 

@@ -334,7 +334,7 @@ class TouchingStepsQuery(Query[tuple[int, ...]], frozen=True):
 
     recipe: Recipe
     entities: tuple[str, ...]
-    doing = _("looking for the steps that change a node")
+    doing = _("finding the steps that change a node")
 
 
 # --- schedules -----------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ LEAST = 3
 MOST = 100_000
 """Upper bound on the number of calls."""
 
-MEASURING = "Measuring"
+MEASURING = _("Measuring")
 """Prefix of the progress text of a run while it is measured."""
 
 
@@ -176,7 +176,7 @@ def check_measuring(measuring: Measuring) -> Measuring:
             raise LowerscopeError(
                 _("{number} is not a number of calls", number=number),
                 where=option,
-                todo=_("Write a number from {least} to {most}", least=least, most=MOST),
+                todo=_("Give a number from {least} to {most}", least=least, most=MOST),
             )
     return measuring
 
@@ -273,7 +273,7 @@ class ExactErrors(msgspec.Struct, frozen=True, kw_only=True):
 KEEP = 1_000_000_000
 """Default limit on the cached values of a run, in bytes."""
 
-NOT_THERE = _("Values and times of single nodes are there for runs on this machine only.")
+NOT_THERE = _("Values and times of single nodes are available for runs on this machine only.")
 """Message on values of a run on another machine."""
 
 RunPart = Literal["all", "verdict", "times"]

@@ -62,19 +62,19 @@ def parse_number(text: str, what: str) -> float:
         raise LowerscopeError(
             _("{text!r} is not a number", text=text.strip() or "nothing"),
             where=what,
-            todo=_("Write for example 1e-4, or 0 for equal"),
+            todo=_("Give for example 1e-4, or 0 for equality"),
         )
     if value < 0 or math.isinf(value):
         raise LowerscopeError(
-            _("{text} is not a distance", text=text.strip()),
+            _("{text} is not a valid tolerance", text=text.strip()),
             where=what,
-            todo=_("Write a number from 0 on"),
+            todo=_("Give a number of at least 0"),
         )
     if what == "rtol" and value >= 1:
         raise LowerscopeError(
             _("with {text} a zero would count as equal to any number", text=text.strip()),
             where=what,
-            todo=_("Write a number below 1, such as 1e-4"),
+            todo=_("Give a number below 1, such as 1e-4"),
         )
     return value
 
@@ -91,11 +91,12 @@ def parse_tolerances(texts: Iterable[str]) -> Tolerances:
         where = f"--tolerance {text}"
         if dtype.strip() not in DTYPES or len(parts) != 2:
             raise LowerscopeError(
-                _("it is not DTYPE=RTOL,ATOL with a dtype of {dtypes}", dtypes=", ".join(DTYPES)),
-                where=where,
-                todo=_(
-                    "Write for example --tolerance float32=1e-4,1e-5; integers have to be equal"
+                _(
+                    "it is not DTYPE=RTOL,ATOL with one of the dtypes {dtypes}",
+                    dtypes=", ".join(DTYPES),
                 ),
+                where=where,
+                todo=_("Give for example --tolerance float32=1e-4,1e-5; integers must be equal"),
             )
         try:
             rtol, atol = map(parse_number, parts, ("rtol", "atol"))

@@ -244,7 +244,7 @@ def _option(name: str, parameter: inspect.Parameter, type_text: str, doc: str) -
             written = inspect.formatannotation(annotation).strip("'") if annotation else "a value"
             raise NoField(
                 _(
-                    "it takes {name}: {sub}, which no field can hold",
+                    "it takes {name}: {sub}, which cannot be entered",
                     name=parameter.name,
                     sub=_MODULE.sub("", written),
                 )
@@ -492,28 +492,24 @@ _BOUND = options_of(APPLY_RULES, _bounded)
 _SCHEDULES = PassType(
     name=APPLY_SCHEDULES,
     dialect="s_tir",
-    summary=_("Apply the schedules of the workbench to the functions that they fit."),
+    summary=_("Apply the schedules of Schedule mode to their functions."),
     doc=_(
-        "Apply the schedules of the workbench to the functions that they fit.\n\n"
-        "A schedule fits a function of the structure that it was made for, under whatever "
-        "name; or of "
-        "its name, where it goes by that alone. Steps of a schedule that cannot be applied are "
-        "left "
-        "out, and a note says which."
+        "Apply the schedules of Schedule mode to their functions.\n\nA schedule fits a "
+        "function of the structure that it was made for, under any name; or one of its name, "
+        "where it is bound to the name alone. Steps of a schedule that cannot be applied are "
+        "skipped, and a note lists them."
     ),
 )
 
 _RULES = PassType(
     name=APPLY_RULES,
     dialect="s_tir",
-    summary=_("Schedule by rules the functions that have no schedule of the workbench."),
+    summary=_("Schedule by rules the functions that have no schedule of their own."),
     doc=_(
-        "Schedule by rules the functions that have no schedule of the workbench.\n\n"
-        "A rule writes the steps that *Schedule by rule* writes at the workbench. A function "
-        "that no "
-        "rule fits stays as it is, and so does one for which rules reach the bound on their "
-        "time: a "
-        "note names that function and the rule."
+        "Schedule by rules the functions that have no schedule of their own.\n\nA rule writes "
+        "the same steps as *Auto-schedule*. A function that no rule fits stays as it is, and "
+        "so does one for which rules exceed their time limit: a note names the function and "
+        "the rule."
     ),
     options=tuple(each.record for each in _BOUND),
 )
@@ -521,12 +517,12 @@ _RULES = PassType(
 _TUNED = PassType(
     name=APPLY_TUNED,
     dialect="s_tir",
-    summary=_("Schedule as tuning has found the functions that have no schedule of the workbench."),
+    summary=_("Schedule as found by tuning the functions that have no schedule of their own."),
     doc=_(
-        "Schedule as tuning has found the functions that have no schedule of the workbench.\n\n"
-        "That is the best history that the database has of a function of this structure, for this "
-        "target, this machine and as many threads. A function that was not tuned is scheduled by a "
-        "rule, and a note says so."
+        "Schedule as found by tuning the functions that have no schedule of their own.\n\nIt "
+        "is the best history in the database for a function of this structure, for this "
+        "target, machine and number of threads. A function that was not tuned is scheduled by "
+        "a rule, and a note says so."
     ),
     options=tuple(each.record for each in _BOUND),
 )
@@ -534,53 +530,44 @@ _TUNED = PassType(
 _FOLDING = PassType(
     name=FOLD_BATCH_NORM,
     dialect="relax",
-    summary=_("Fold batch norms into weights and bias of the convolutions before them."),
+    summary=_("Fold batch norms into weights and bias of the preceding convolutions."),
     doc=_(
-        "Fold batch norms into weights and bias of the convolutions before them.\n\n"
-        "In inference, a batch norm multiplies each channel by a constant and adds another. Where "
-        "weights, bias and statistics are constants, that is done to the weights here, once, "
-        "with or "
-        "without a bias in between. The convolution has other values then than torch's, and is not "
-        "compared; the norm's result is.\n\n"
-        "It is a step of Lowerscope's own: FoldBatchnormToConv2D of TVM takes no convolution "
-        "that has "
-        "a bias, and FoldConstant then compiles some hundred small operations for a ResNet."
+        "Fold batch norms into weights and bias of the preceding convolutions.\n\nIn "
+        "inference, a batch norm multiplies each channel by a constant and adds another. If "
+        "weights, bias and statistics are constants, this is done to the weights once, with or "
+        "without a bias in between. The convolution then has other values than torch's, and is "
+        "not compared; the result of the norm is.\n\nThis step is Lowerscope's own: "
+        "FoldBatchnormToConv2D of TVM takes no convolution with a bias, and FoldConstant then "
+        "compiles some hundred small operations for a ResNet."
     ),
 )
 
 _TRANSPOSED = PassType(
     name=SPLIT_TRANSPOSED,
     dialect="relax",
-    summary=_("Make one plain convolution of each strided transposed one."),
+    summary=_("Turn each strided transposed convolution into a plain one."),
     doc=_(
-        "Make one plain convolution of each strided transposed one.\n\n"
-        "At a stride of 2, every second element of the output is a convolution of the input "
-        "with every "
-        "second weight. All of these become channels of one convolution, whose results are woven "
-        "together. TVM puts zeros between the elements of the input instead, and multiplies by "
-        "them. "
-        "It takes convolutions with constant weights, one group and no dilation.\n\n"
-        "It is a step of Lowerscope's own."
+        "Turn each strided transposed convolution into a plain one.\n\nAt a stride of 2, every "
+        "second element of the output is a convolution of the input with every second weight. "
+        "All of these become channels of one convolution, whose results are interleaved. TVM "
+        "inserts zeros between the elements of the input instead, and multiplies by them. It "
+        "takes convolutions with constant weights, one group and no dilation.\n\nThis step is "
+        "Lowerscope's own."
     ),
 )
 
 _VECTOR_MATH = PassType(
     name=VECTOR_MATH,
     dialect="s_tir",
-    summary=_(
-        "Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once."
-    ),
+    summary=_("Write exp, erf, tanh and sigmoid as arithmetic that vectorizes."),
     doc=_(
-        "Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.\n\n"
-        "LLVM has no vectors of them: it calls the C library for each element. For float32 and "
-        "float16; the results differ by a few units in the last place of float32. NaN stays "
-        "NaN. It "
-        "changes TensorIR, and so belongs after LegalizeOps and FuseTIR, and before what "
-        "schedules.\n\n"
-        "A function with bfloat16 or float8 in it is left out, and a note says so: TVM "
-        "computes these "
-        "in float32, and its rewriting of them gives wrong code for values that are bound in an "
-        "expression."
+        "Write exp, erf, tanh and sigmoid as arithmetic that vectorizes.\n\nLLVM has no vector "
+        "versions of them: it calls the C library for each element. For float32 and float16; "
+        "the results differ by a few units in the last place of float32. NaN stays NaN. It "
+        "changes TensorIR, so it belongs after LegalizeOps and FuseTIR, and before the "
+        "schedules.\n\nA function with bfloat16 or float8 is skipped, and a note says so: TVM "
+        "computes these in float32, and its rewriting gives wrong code for values that are "
+        "bound in an expression."
     ),
 )
 
@@ -743,9 +730,7 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     options: tuple[Option, ...] = ()
     hindrance = ""
     if name in _RUN_CODE:
-        hindrance = _(
-            "it measures the code that it makes, and passes are applied where none is run"
-        )
+        hindrance = _("it measures the code it makes, and no code is run while passes are applied")
     else:
         try:
             options = options_of(name, make, given)
@@ -795,7 +780,7 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
             raise LowerscopeError(
                 _("several passes are called {name}", name=name),
                 where=where,
-                todo=_("Write {same}", same=" or ".join(same)),
+                todo=_("Give {same}", same=" or ".join(same)),
             )
         found = passes[same[0]] if same else None
     if found is None:
@@ -805,7 +790,7 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
             where=where,
             todo=_("Did you mean {near}?", near=" or ".join(near))
             if near
-            else _("`lowerscope passes --catalogue` lists those that there are"),
+            else _("`lowerscope passes --catalogue` lists the available ones"),
         )
     if found.type.hindrance:
         raise LowerscopeError(

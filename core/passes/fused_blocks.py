@@ -120,7 +120,7 @@ class _Pass:
         for source, calls in callers.items():
             if source in self._groups:
                 found = self._of_group(source, function, blocks)
-                lost = "" if None not in found else _("is not its group's functions in order")
+                lost = "" if None not in found else _("is not the functions of its group in order")
             elif source in self._old:
                 given, lost = self._given(source, calls)
                 found = _matched(given, blocks)

@@ -472,7 +472,7 @@ def transform(
 def _leave_out(run: PassRun, notes: list[Note], step: str, function: str, why: str) -> None:
     """Record that a step leaves a function unchanged."""
     run.left_out = {**run.left_out, function: why}
-    notes.append(Note(text=_("{step} leaves it out: {why}", step=step, why=why), where=function))
+    notes.append(Note(text=_("{step} skips it: {why}", step=step, why=why), where=function))
 
 
 def _where(step: Step, number: int) -> str:

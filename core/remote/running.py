@@ -113,7 +113,7 @@ def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: s
     reason = lacks(target, make_target(machine.target, 0), machine.triple, _("the server"))
     if reason:
         raise LowerscopeError(
-            _("what is built for this target cannot run there: {reason}", reason=reason),
+            _("code built for this target cannot run there: {reason}", reason=reason),
             where=where,
             todo=_("Choose its own, --target '{target}'", target=machine.target),
         )
@@ -228,12 +228,12 @@ def check_shippable(stages: Stages) -> None:
         more = _(" and {count} more", count=len(python) - 1) if len(python) > 1 else ""
         raise LowerscopeError(
             _(
-                "{name}{more} is a Python function of this machine, and is not there",
+                "{name}{more} is a Python function of this machine, which is missing there",
                 name=name,
                 more=more,
             ),
             where=", ".join(outside[name]),
-            todo=_("Lower these nodes as High-level or TE: only what TVM compiles is sent"),
+            todo=_("Lower these nodes as High-level or TE: only code compiled by TVM is sent"),
         )
 
 

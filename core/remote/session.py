@@ -26,7 +26,7 @@ from tvm import relax, rpc
 from tvm.rpc import base
 
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.machines import SERVER_HELP, Remote, ServerKey, tracker_address
+from lowerscope.core.model.machines import Remote, ServerKey, server_command, tracker_address
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.run_records import BUDGET, LEAST, REPEATS, Measuring
@@ -169,13 +169,15 @@ class Tracker:
             if time.monotonic() > until:
                 raise LowerscopeError(
                     _(
-                        "all servers with the key {key} were at work for others for {wait:g} s",
+                        "all servers with the key {key} were busy for others for {wait:g} s",
                         key=key,
                         wait=wait,
                     ),
                     where=f"tracker {self._remote.tracker}",
-                    todo="Try again later, or start one more: "
-                    + SERVER_HELP.format(tracker=self._remote.tracker, key=key),
+                    todo=_(
+                        "Try again later, or start one more: {command}",
+                        command=server_command(self._remote),
+                    ),
                     code=BUSY,
                 )
             if not told:
@@ -205,11 +207,15 @@ class Tracker:
             time.sleep(_POLL)
         names = ", ".join(each.key for each in known[:_NAMED] if each.servers)
         raise LowerscopeError(
-            f"no server has the key {self._remote.key}"
-            + (f"; there are servers with the keys {names}" if names else "; it has no server"),
+            _(
+                "no server has the key {key}; there are servers with the keys {names}",
+                key=self._remote.key,
+                names=names,
+            )
+            if names
+            else _("no server has the key {key}; the tracker has no server", key=self._remote.key),
             where=f"tracker {self._remote.tracker}",
-            todo="Start one: "
-            + SERVER_HELP.format(tracker=self._remote.tracker, key=self._remote.key),
+            todo=_("Start one: {command}", command=server_command(self._remote)),
         )
 
     def _send(self, question: list[Any]) -> None:
@@ -244,14 +250,14 @@ class Tracker:
 
     def _lost(self, error: Exception) -> LowerscopeError:
         return LowerscopeError(
-            _("the tracker was lost: {reason}", reason=_reason(error)),
+            _("the connection to the tracker was lost: {reason}", reason=_reason(error)),
             where=f"tracker {self._remote.tracker}",
-            todo=_("Look whether it still runs, and try again"),
+            todo=_("Check that it still runs, and try again"),
         )
 
     def _not_a_tracker(self) -> LowerscopeError:
         return LowerscopeError(
-            _("what answers there is no tracker of TVM's"),
+            _("the program that answers there is not a TVM tracker"),
             where=f"tracker {self._remote.tracker}",
             todo=_("Give the address of a tracker, not of a server: --tracker HOST:PORT"),
         )
@@ -259,7 +265,7 @@ class Tracker:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"it took longer than {CONNECT:g} s"
+        return _("it took longer than {seconds:g} s", seconds=CONNECT)
     return str(getattr(error, "strerror", None) or error)
 
 
@@ -397,7 +403,7 @@ class Session:
         if "RPCSessionTimeoutError" in text:
             return LowerscopeError(
                 _(
-                    "the server has ended the session, which took too long, while {doing}",
+                    "the server ended the session, which took too long, while {doing}",
                     doing=doing,
                 ),
                 where=self.where,
@@ -418,9 +424,9 @@ class Session:
             )
         self.is_over = True
         return LowerscopeError(
-            _("the server was lost while {doing}", doing=doing),
+            _("the connection to the server was lost while {doing}", doing=doing),
             where=self.where,
-            todo=_("Look at its log, start it again, and try again"),
+            todo=_("Read its log, start it again, and try again"),
             code=LOST,
             details=text,
         )
@@ -481,7 +487,7 @@ def _shipped(session: Session, export: Callable[[str], object], as_llvm: Callabl
         # It has no linker; its own error says so.
         if session.function(_LLVM) is None:
             raise LowerscopeError(
-                _("the server cannot link what is built: {what}", what=error.problem.what),
+                _("the server cannot link the built code: {what}", what=error.problem.what),
                 where=session.where,
                 todo=_("Install g++ and tar there, or the whole of apache-tvm"),
                 details=error.problem.details,
@@ -497,7 +503,7 @@ def _as_library(session: Session, export: Callable[[str], object]) -> Any:
         except TVM_ERRORS as error:
             raise LowerscopeError(
                 _(
-                    "what is built cannot be written as objects: {last_line}",
+                    "the built code cannot be written as objects: {last_line}",
                     last_line=last_line(error),
                 ),
                 where="build",

@@ -374,7 +374,11 @@ class Owners:
             return _("not comparable: changed by {made_anew}", made_anew=self._made_anew[binding])
         found = self._became.get(binding, ())
         if not found:
-            return fate.text if fate is not None else _("its binding is gone after the passes")
+            return (
+                fate.text
+                if fate is not None
+                else _("its binding no longer exists after the passes")
+            )
         together = self._together[found[-1]]
         if binding in together and len(together) > 1:
             # Of bindings computed by one call, its value is that of the ones others read.

@@ -86,7 +86,7 @@ class Execution:
                         misfit2=misfit["type"],
                     ),
                     where="run",
-                    todo=_("Give each argument the shape and dtype that main has for it"),
+                    todo=_("Give each argument the shape and dtype that main expects"),
                     details=str(error),
                 ) from error
             raise LowerscopeError(

@@ -38,8 +38,9 @@ from lowerscope.core.files.paths import cache_folder
 from lowerscope.core.ir.relax import bound_in, callee_of, entity_of, relax_functions
 from lowerscope.core.ir.tensorir import dtype_of, operator_name, parameters_of
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.machines import MACHINE, processor_name
+from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery, answers
 from lowerscope.core.model.recipe import VERSIONS
@@ -102,7 +103,7 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
 
     Raises `Cancelled` between two tries.
     """
-    progress.report(_("Measuring what this machine can do at best"), 0.0)
+    progress.report(_("Measuring the peak rates of this machine"), 0.0)
     native = make_target("native", threads)
     targets = {str(each): each for each in (make_target(text, threads), native)}.values()
     kernels = {
@@ -113,7 +114,7 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
     best = dict.fromkeys(kernels, 0.0)
     for turn in range(_TURNS):
         for name, tried in kernels.items():
-            progress.report(_("Measuring what this machine can do at best"), turn / _TURNS)
+            progress.report(_("Measuring the peak rates of this machine"), turn / _TURNS)
             for amount, call in tried:
                 best[name] = max(best[name], amount / _best(call, progress) / 1e9)
     return Peaks(

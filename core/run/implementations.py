@@ -129,7 +129,11 @@ def measure_by_turns(
         recipe: That of the first; of the others, source, inputs and sizes are the same.
     """
     others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
-    progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
+    progress.report(
+        _("{measuring} at {sizes}", measuring=MEASURING, sizes=sizes_text(sizes))
+        if sizes
+        else MEASURING
+    )
     # Side effects of a function occur once a call.
     pure = all(each.transformed.module["main"].is_pure for each in stages)
     ours = [Implementation("TVM", each.call, threads_of_tvm()) for each in executions]

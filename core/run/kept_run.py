@@ -221,7 +221,7 @@ def _name(tensor: torch.Tensor) -> str:
 _LOOKED_AT = 3
 """Number of tensors cached for further queries."""
 
-_NO_REFERENCE = _("no node of the graph has this value, so there is nothing of torch's beside it")
+_NO_REFERENCE = _("no node of the graph has this value, so torch has no value to compare")
 
 
 @dataclass(frozen=True)
@@ -329,8 +329,7 @@ class KeptRun:
     @property
     def _over(self) -> str:
         return _(
-            "its values are not kept: what was computed before has filled the {budget} that "
-            "there are for values of a run",
+            "its values were not kept: earlier ones fill the {budget} for values of a run",
             budget=bytes_text(self.values.budget),
         )
 
@@ -481,7 +480,7 @@ class LastRun:
         if self.kept is None or self.kept.key != stages.run_key:
             raise LowerscopeError(
                 _("the values of this model's last run are not kept"),
-                todo=_("Run it again to look at its values"),
+                todo=_("Run it again to see its values"),
                 code="not-kept",
             )
         return self.kept

@@ -38,7 +38,7 @@ from lowerscope.core.stages import Stages
 REPEATS = 20
 """Most instrumented runs that are timed."""
 
-_OVERWRITTEN = _("what it reads had been overwritten")
+_OVERWRITTEN = _("its inputs had been overwritten")
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _entity_of(stages: Stages, callee: str) -> str:
 BUDGET = 0.5
 """Total time of the timed runs, in seconds; of a slower one, one is enough."""
 
-_UNREAD = _("nothing reads it, so the memory that it is made of was used again before")
+_UNREAD = _("nothing reads it, so its memory was reused before")
 
 Take = Callable[[int, Sequence[torch.Tensor], str], None]
 """Callback with the index of a call, its values, and why these are not to be compared, if so."""
@@ -438,7 +438,7 @@ def watched(
 
 def _out_of_order() -> LowerscopeError:
     return LowerscopeError(
-        _("the run does not call what main calls, in this order, so calls have no bindings"),
+        _("the calls of the run are not those of main in order, so calls have no bindings"),
         where="run",
         todo=_("A main with branches is timed as a whole only"),
     )

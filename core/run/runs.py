@@ -293,9 +293,9 @@ def _run_at(
     # traced with other values.
     named = None
     if reference is not None:
-        progress.report(f"Running {side}{at}")
+        progress.report(_("Running {side}{at}", side=side, at=at))
         named = reference.named_outputs()
-    progress.report(f"Running{at}")
+    progress.report(_("Running{at}", at=at))
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
     actual = followed_outputs(execution, calls, progress)
     progress.report(_("Comparing with {side}{at}", side=side, at=at))

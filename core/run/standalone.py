@@ -351,7 +351,7 @@ def at_sizes(function: tirx.PrimFunc, given: Given | None) -> AtSizes:
         static = bound.specialize(buffers) if buffers else bound
     except TVM_ERRORS as error:
         raise LowerscopeError(
-            _("it cannot be had at one size: {last_line}", last_line=last_line(error)),
+            _("it cannot be built for one size: {last_line}", last_line=last_line(error)),
             where="schedule",
         ) from error
     text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
@@ -441,7 +441,7 @@ def compile_alone(function: tirx.PrimFunc, target: tvm.target.Target) -> Compile
         raise LowerscopeError(
             _("TVM could not compile the function: {last_line}", last_line=last_line(error)),
             where="schedule",
-            todo=_("Take back the last step; the log has TVM's whole message"),
+            todo=_("Undo the last step; the log has TVM's whole message"),
             details=str(error),
         ) from error
     return Compiled(built, (time.perf_counter() - start) * 1000)
@@ -588,7 +588,7 @@ def time_alone(
     parameters = static_parameters(sized.static)
     progress.report(_("Compiling the function"))
     compiled = compile_alone(sized.function, target)
-    progress.report("Measuring")
+    progress.report(_("Measuring"))
     arguments = draw_arguments(sized.static, parameters, seed)
     times = repeated(partial(compiled.seconds, arguments), progress.check)
     low, middle, high = quarters([each * 1000 for each in times])

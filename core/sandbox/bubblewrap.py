@@ -297,13 +297,13 @@ def _options(
         report_at=(running_call.MEMORY_AT, running_call.TASKS_AT),
         said=(
             _(
-                "lowerscope: stopped: what ran in the sandbox held more than the memory that "
-                "it may have, {limit}. Make the inputs smaller, or allow more memory",
+                "lowerscope: stopped: processes in the sandbox used more than the memory "
+                "limit, {limit}. Make the inputs smaller, or allow more memory",
                 limit=limit,
             ),
             _(
-                "lowerscope: stopped: what ran in the sandbox had more than the processes and "
-                "threads that there may be, {most}. Start fewer",
+                "lowerscope: stopped: the sandbox had more processes and threads than the "
+                "limit, {most}. Start fewer",
                 most=most,
             ),
         ),
@@ -359,15 +359,15 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
     refused = next(filter(None, map(_refused, _chain(error))), "")
     if not refused:
         return problem
-    way = without or _("let code run without it (File, Run code in a sandbox)")
+    way = without or _("let code run without it (Tools, Run code in a sandbox)")
     todo = _("If you trust the file, {way}", way=way)
     temporary = _(
         "; or let it write temporary files below {temporary}", temporary=policy().files.temporary
     )
     if refused == _PROGRAMS:
-        todo += _("; or do without (a DataLoader: with num_workers=0)")
+        todo += _("; or avoid it (a DataLoader: with num_workers=0)")
     elif refused == _NETWORK:
-        todo += _("; or give it what it wants from the network as a file")
+        todo += _("; or give it the data from the network as a file")
     else:
         todo += temporary
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)

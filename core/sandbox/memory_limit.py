@@ -88,10 +88,11 @@ def shortage(reason: str, where: str = "") -> Problem:
     limit = limit_in_force()
     bound = "" if limit is None else _(" within the limit of {limit}", limit=bytes_text(limit))
     return Problem(
-        what=_("the memory does not suffice{bound}: {reason}", bound=bound, reason=reason),
+        what=_("out of memory{bound}: {reason}", bound=bound, reason=reason),
         where=where,
         todo=_(
-            "Allow more memory (Run, Memory limit; or --memory-limit), or make the inputs smaller"
+            "Allow more memory (Tools, Memory limit of the worker; or --memory-limit), or make "
+            "the inputs smaller"
         ),
         code="memory",
     )

@@ -66,8 +66,8 @@ def verify(before: Schedule, after: Schedule) -> None:
     if not _same_interface(old, new):
         raise StepFailed(
             _(
-                "it would change what the function takes, and the model calls it as it was: "
-                "work on a copy (cache_read, cache_write)"
+                "it would change the arguments of the function, and the model calls it with "
+                "the old ones: use a copy (cache_read, cache_write)"
             )
         )
     found = places(new)
@@ -98,7 +98,7 @@ def _no_nesting(found: Sequence[Place]) -> None:
             if outer.kind == place.kind:
                 raise StepFailed(
                     _(
-                        "{name} stands in {name2}, which {words} already: fuse them, or take one",
+                        "{name} is inside {name2}, which {words} already: fuse them, or choose one",
                         name=place.name,
                         name2=outer.name,
                         words=_WORDS[place.kind],
@@ -251,7 +251,8 @@ def _can_be_laid_out(found: Sequence[Place]) -> None:
                 if region.source in made and region.source not in read:
                     raise StepFailed(
                         _(
-                            "nothing reads {name}, and TVM cannot build what is aligned for nobody",
+                            "nothing reads {name}, and TVM cannot build an alignment without "
+                            "readers",
                             name=region.source.name,
                         )
                     )
@@ -291,8 +292,8 @@ def _not_too_long(found: Sequence[Place]) -> None:
         raise StepFailed(
             _(
                 "the unrolled loops make {copies} copies of blocks, which take minutes to "
-                "build; at most {max_unrolled} are made, and fewer with short loops or "
-                "vectors: split the loop, and unroll a part",
+                "build; the limit is {max_unrolled}, and lower with short loops or vectors: "
+                "split the loop and unroll a part",
                 copies=copies,
                 max_unrolled=MAX_UNROLLED,
             )

@@ -60,7 +60,7 @@ def _inlines_back(call: Call) -> None:
 
 
 _NEGATED = _(
-    "{block} compares floats, and its reader negates that: TVM would turn the comparison round, "
+    "{block} compares floats, and its reader negates that: TVM would invert the comparison, "
     "which is wrong for NaN"
 )
 
@@ -133,8 +133,8 @@ def _moves(call: Call) -> None:
     if left and _leaves_out(left, call, [axis.dom.extent for axis in block.iter_vars]):
         raise StepFailed(
             _(
-                "{name_hint} is computed only where {left}, which TVM would forget: split by "
-                "what divides the extent, or leave the block where it is",
+                "{name_hint} is computed only where {left}, which TVM would drop: split by a "
+                "divisor of the extent, or leave the block in place",
                 name_hint=block.name_hint,
                 left=left[0],
             )
@@ -174,7 +174,7 @@ def _moves_back(call: Call) -> None:
     if not producers:
         raise StepFailed(
             _(
-                "{name_hint} reads nothing that another block computes",
+                "{name_hint} reads no result of another block",
                 name_hint=call.block.name_hint,
             )
         )
@@ -269,7 +269,7 @@ def _tensorizes(call: Call) -> None:
     _load(file)
     if name == _SATURATES and not call.forced:
         raise StepFailed(
-            _("it adds in 16 bits and cuts off what does not fit: the result can be another one"),
+            _("it adds in 16 bits and truncates overflow: the result can differ"),
             unsafe=True,
         )
 
@@ -303,11 +303,11 @@ def _blockize(site: FunctionSelection) -> Iterator[Arguments]:
         yield {"target": site.named[site.loop]}
 
 
-_WHERE = "Where a block is computed"
+_WHERE = _("Place of computation")
 
 _AT = (
     BLOCK,
-    field("loop", _("Under"), "loop", _("The loop that it is moved under.")),
+    field("loop", _("Under"), "loop", _("The loop to move it under.")),
     field(
         "preserve_unit_loops",
         _("Keep loops of extent 1"),
@@ -320,8 +320,8 @@ _AT = (
         _("Place"),
         "integer",
         _(
-            "Among what stands in the loop: -1 as late as possible, -2 as early, or a number "
-            "from 0."
+            "Among the items of the loop: -1 as late as possible, -2 as early as possible, or "
+            "a number from 0."
         ),
         default=-1,
         low=-2,
@@ -333,7 +333,7 @@ BLOCK_PRIMITIVES = (
         name="compute_inline",
         group=_WHERE,
         title=_("inline {block} into its readers"),
-        offer=_("inline into what reads it"),
+        offer=_("inline into its readers"),
         parameters=(BLOCK,),
         guard=_inlines,
         candidates=one_block,
@@ -341,8 +341,8 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="reverse_compute_inline",
         group=_WHERE,
-        title=_("inline {block} into what it reads"),
-        offer=_("inline into what it reads"),
+        title=_("inline {block} into the blocks it reads"),
+        offer=_("inline into the blocks it reads"),
         parameters=(BLOCK,),
         guard=_inlines_back,
         candidates=one_block,
@@ -351,7 +351,7 @@ BLOCK_PRIMITIVES = (
         name="compute_at",
         group=_WHERE,
         title=_("compute {block} under {loop}"),
-        offer=_("compute under a loop of what reads it"),
+        offer=_("compute under a loop of its reader"),
         parameters=_AT,
         candidates=partial(_at, consumers=True),
         guard=_moves,
@@ -359,15 +359,15 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="reverse_compute_at",
         group=_WHERE,
-        title=_("compute {block} under {loop}, after what it reads"),
-        offer=_("compute under a loop of what it reads"),
+        title=_("compute {block} under {loop}, after the blocks it reads"),
+        offer=_("compute under a loop of a block it reads"),
         parameters=_AT,
         candidates=partial(_at, consumers=False),
         guard=_moves_back,
     ),
     PrimitiveSpec(
         name="reorder_block_iter_var",
-        group="Blocks",
+        group=_("Blocks"),
         title=_("order the axes of {block} as {new_order}"),
         offer=_("change the order of its axes"),
         parameters=(
@@ -378,9 +378,9 @@ BLOCK_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="blockize",
-        group="Blocks",
+        group=_("Blocks"),
         title=_("make a block of all under {target}"),
-        offer=_("make a block of all that is under it"),
+        offer=_("make one block of everything under it"),
         parameters=(
             field("target", _("Loop"), "loop", _("The outermost of its loops.")),
             UNIT_ITERS,
@@ -389,21 +389,21 @@ BLOCK_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="tensorize",
-        group="Blocks",
+        group=_("Blocks"),
         title=_("compute {block_or_loop} with {tensor_intrin}"),
         offer=_("compute with an instruction of the processor"),
         parameters=(
             field(
                 "block_or_loop",
-                _("What"),
+                _("Part"),
                 "loop or block",
-                _("The outermost of the loops that the instruction takes the place of."),
+                _("The outermost of the loops that the instruction replaces."),
             ),
             field(
                 "tensor_intrin",
                 _("Instruction"),
                 "choice",
-                _("Those that the target has."),
+                _("The instructions of the target."),
                 default="",
             ),
             UNIT_ITERS,
@@ -441,9 +441,9 @@ def _rfactors(call: Call) -> None:
     if not call.forced and not _all_begin(call.places, loop.loop_var):
         raise StepFailed(
             _(
-                "some parts of {name} may have no value, and would begin with what is in "
-                "memory: split by no more than there are values, or apply it anyway, and then "
-                "decompose_reduction",
+                "some parts of {name} may have no value, and would begin with the contents of "
+                "memory: split by no more than the number of values, or apply it anyway, and "
+                "then decompose_reduction",
                 name=loop.loop_var.name,
             ),
             unsafe=True,
@@ -491,7 +491,7 @@ def _is_linear(call: Call) -> None:
         raise StepFailed(
             _(
                 "{name_hint} is not linear, and would be applied at each step of the "
-                "reduction: the result is another one",
+                "reduction: the result would differ",
                 name_hint=block.name_hint,
             ),
             unsafe=True,
@@ -532,7 +532,7 @@ def _unpad(site: FunctionSelection) -> Iterator[Arguments]:
 REDUCTION_PRIMITIVES = (
     PrimitiveSpec(
         name="decompose_reduction",
-        group="Reductions",
+        group=_("Reductions"),
         title=_("initialize {block} before {loop}"),
         offer=_("initialize in a block of its own"),
         parameters=(
@@ -548,8 +548,8 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="rfactor",
-        group="Reductions",
-        title=_("reduce the parts of {loop} by themselves"),
+        group=_("Reductions"),
+        title=_("reduce the parts of {loop} separately"),
         offer=_("reduce in parts, then reduce these"),
         parameters=(
             LOOP,
@@ -566,14 +566,14 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="fuse_reduction_epilogue",
-        group="Reductions",
+        group=_("Reductions"),
         title=_("put {epilogue_block} into {reduction_block}"),
-        offer=_("put what follows into the reduction"),
+        offer=_("merge the epilogue into the reduction"),
         parameters=(
             field("reduction_block", _("Reduction"), "block", _("The block that reduces.")),
             field(
                 "epilogue_block",
-                _("What follows"),
+                _("Epilogue"),
                 "block",
                 _("The block that reads its result, and adds to it."),
             ),
@@ -583,7 +583,7 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="pad_einsum",
-        group="Padding",
+        group=_("Padding"),
         title=_("pad the axes of {block} to multiples of {padding}"),
         offer=_("pad its axes to multiples"),
         parameters=(
@@ -602,9 +602,9 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="decompose_padding",
-        group="Padding",
+        group=_("Padding"),
         title=_("fill the padding of {block} before {loop}"),
-        offer=_("fill the padding in a block of its own"),
+        offer=_("fill the padding in a separate block"),
         parameters=(
             BLOCK,
             field("loop", _("Before"), "loop", _("The loop before which the padding is filled.")),
@@ -613,9 +613,9 @@ REDUCTION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="rolling_buffer",
-        group="Padding",
+        group=_("Padding"),
         title=_("keep {write_buffer_index} of {block} in a rolling buffer"),
-        offer=_("keep what it writes in a rolling buffer"),
+        offer=_("keep its output in a rolling buffer"),
         parameters=(BLOCK, WRITE),
         candidates=one_block,
         guard=buffer_of_block,

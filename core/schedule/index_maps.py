@@ -106,9 +106,9 @@ def parse(text: str) -> IndexMap:
         if not axis.isidentifier():
             raise StepFailed(_("{axis!r} is not the name of an axis", axis=axis))
     if len(set(axes)) < len(axes):
-        raise StepFailed(_("each axis has a name of its own"))
+        raise StepFailed(_("each axis needs a different name"))
     if not right.strip():
-        raise StepFailed(_("nothing stands behind ->"))
+        raise StepFailed(_("nothing follows ->"))
     try:
         tree = ast.parse(right.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -152,7 +152,7 @@ def _check(node: ast.expr, axes: Sequence[str]) -> None:
             right = node.right
             if not isinstance(right, ast.Constant) or right.value == 0:
                 raise StepFailed(
-                    _("{unparse} has to divide by a number above 0", unparse=ast.unparse(node))
+                    _("{unparse} must divide by a number above 0", unparse=ast.unparse(node))
                 )
     else:
         hint = _("; write // for a division") if "/" in ast.unparse(node) else ""
@@ -265,7 +265,7 @@ def check_injective(index_map: IndexMap, extents: Sequence[Any]) -> None:
     try:
         made.non_surjective_inverse([_range(size, dtype) for size in ranges])
     except REFUSED as error:
-        raise StepFailed(_("it cannot be told whether each new index has one old index")) from error
+        raise StepFailed(_("it is not known whether each new index has one old index")) from error
 
 
 def _range(size: int, dtype: str) -> Any:

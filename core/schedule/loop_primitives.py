@@ -32,7 +32,10 @@ _FACTORS = field(
     "factors",
     _("Factors"),
     "factors",
-    _("From the outermost to the innermost loop. One can be left open: it is what is missing."),
+    _(
+        "From the outermost to the innermost loop. One can be left open: it follows from the "
+        "others."
+    ),
     low=1,
 )
 
@@ -74,14 +77,14 @@ def _divides(call: Call) -> None:
     factors = [known(factor) for factor in call.values["factors"] if factor is not None]
     numbers = [factor for factor in factors if factor is not None and factor >= 1]
     if extent is None or len(numbers) < len(factors):
-        raise StepFailed(_("without the condition, factors and extent have to be numbers"))
+        raise StepFailed(_("without the condition, factors and extent must be numbers"))
     product = math.prod(numbers)
     is_open = len(call.values["factors"]) > len(factors)
     if extent % product if is_open else extent != product:
         raise StepFailed(
             _(
-                "without the condition, the factors have to divide {extent}: the loop would "
-                "run beyond the buffer's end",
+                "without the condition, the factors must divide {extent}: the loop would run "
+                "beyond the buffer's end",
                 extent=extent,
             )
         )
@@ -102,8 +105,8 @@ def _partitions(call: Call) -> None:
     if not call.forced and reduces(loop):
         raise StepFailed(
             _(
-                "of a loop of a reduction, each part starts anew from the initial value: "
-                "the result is wrong"
+                "for a loop of a reduction, each part would restart from the initial value: "
+                "the result would be wrong"
             ),
             unsafe=True,
         )
@@ -153,7 +156,7 @@ def _nested(site: FunctionSelection) -> Iterator[list[int]]:
 def _several(call: Call) -> None:
     """Reject a single loop: TVM accepts it, and does nothing."""
     if len(call.values["loops"]) < 2:
-        raise StepFailed(_("there is no other loop around it or in it, with nothing beside it"))
+        raise StepFailed(_("there is no other loop around it or in it without siblings"))
 
 
 def _merge(site: FunctionSelection) -> Iterator[Arguments]:
@@ -194,7 +197,7 @@ def _merges(call: Call) -> None:
     if not call.forced and any(_depends(found, *pair) for pair in itertools.pairwise(chosen)):
         raise StepFailed(
             _(
-                "an iteration of one loop may need what later iterations of the other compute: "
+                "an iteration of one loop may need results of later iterations of the other: "
                 "the result can be wrong; compute_at moves a block under a loop"
             ),
             unsafe=True,
@@ -291,8 +294,8 @@ def _vectorizes(call: Call) -> None:
     if alone:
         raise StepFailed(
             _(
-                "TVM computes {alone} one element after the other, and would lose the values "
-                "that the block gives names to",
+                "TVM computes {alone} element by element, and would lose the values that the "
+                "block names",
                 alone=alone,
             )
         )
@@ -341,12 +344,12 @@ def _unit(site: FunctionSelection) -> Iterator[Arguments]:
         yield {"block_or_loop": site.named[site.only]}
 
 
-_RUNS = _("How a loop runs")
+_RUNS = _("Kind of a loop")
 
 LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="split",
-        group="Loops",
+        group=_("Loops"),
         title=_("split {loop} into {factors}"),
         offer=_("split into nested loops"),
         parameters=(
@@ -355,7 +358,7 @@ LOOP_PRIMITIVES = (
             UNIT_ITERS,
             field(
                 "disable_predication",
-                _("No condition for the rest"),
+                _("No condition for the remainder"),
                 "flag",
                 _("Leaves out the condition where the factors do not divide the extent."),
                 default=False,
@@ -367,7 +370,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="fuse",
-        group="Loops",
+        group=_("Loops"),
         title=_("fuse {loops}"),
         offer=_("fuse nested loops into one"),
         parameters=(LOOPS, UNIT_ITERS),
@@ -377,7 +380,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reorder",
-        group="Loops",
+        group=_("Loops"),
         title=_("order {loops}"),
         offer=_("change the order of loops"),
         parameters=(LOOPS,),
@@ -387,9 +390,9 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="loop_partition",
-        group="Loops",
+        group=_("Loops"),
         title=_("partition {loop} into {factors}"),
-        offer=_("cut into loops one after the other"),
+        offer=_("cut into consecutive loops"),
         parameters=(LOOP, _FACTORS, UNIT_ITERS),
         candidates=_partition,
         guard=_partitions,
@@ -397,9 +400,9 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="merge",
-        group="Loops",
+        group=_("Loops"),
         title=_("merge {loops}"),
-        offer=_("merge loops that stand side by side"),
+        offer=_("merge adjacent loops"),
         parameters=(LOOPS,),
         candidates=_merge,
         guard=_merges,
@@ -407,7 +410,7 @@ LOOP_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="add_unit_loop",
-        group="Loops",
+        group=_("Loops"),
         title=_("add a loop of extent 1 around {block_or_loop}"),
         offer=_("add a loop of extent 1 around it"),
         parameters=(field("block_or_loop", _("Around"), "loop or block", _("A loop or a block.")),),
@@ -475,16 +478,16 @@ def _partitioned_tile(call: Call) -> None:
     """Reject parts that are empty or do not divide the extent."""
     extent = _extent(call)
     if call.values["partition_pos"] > call.values["n"]:
-        raise StepFailed(_("the second part begins among the factors"))
+        raise StepFailed(_("the second part must begin among the factors"))
     if extent % call.values["innerpart_factor"]:
-        raise StepFailed(_("the second part's product has to divide {extent}", extent=extent))
+        raise StepFailed(_("the product of the second part must divide {extent}", extent=extent))
     _check_factors(call, extent)
 
 
 def _extent(call: Call) -> int:
     extent = known(call.stmt("loop").extent)
     if extent is None:
-        raise StepFailed(_("factors are drawn of an extent that is a number"))
+        raise StepFailed(_("factors can be drawn only for an extent that is a number"))
     return extent
 
 
@@ -493,7 +496,9 @@ def _check_factors(call: Call, extent: int) -> None:
     if decision is None:
         return
     if len(decision) != call.values["n"] or min(decision, default=0) < 1:
-        raise StepFailed(_("the decision has {value} factors from 1", value=call.values["n"]))
+        raise StepFailed(
+            _("the decision needs {value} factors of at least 1", value=call.values["n"])
+        )
     if math.prod(decision) != extent:
         raise StepFailed(
             _(
@@ -508,9 +513,9 @@ def _categorical(call: Call) -> None:
     """Reject invalid probabilities."""
     candidates, chances = call.values["candidates"], call.values["probs"]
     if not candidates or len(candidates) != len(chances):
-        raise StepFailed(_("there is one probability for each number"))
+        raise StepFailed(_("each number needs one probability"))
     if min(chances) < 0 or abs(sum(chances) - 1) > 1e-3:
-        raise StepFailed(_("probabilities are from 0 to 1, and together 1"))
+        raise StepFailed(_("probabilities are from 0 to 1 and sum to 1"))
     decision = call.values["decision"]
     if decision is not None and not 0 <= decision < len(candidates):
         raise StepFailed(_("the decision is from 0 to {count}", count=len(candidates) - 1))
@@ -537,19 +542,19 @@ _COUNT = field(
     "n",
     _("Tiles"),
     "integer",
-    _("How many factors are drawn; split takes them."),
+    _("Number of factors to draw, for split."),
     default=2,
     low=1,
     high=8,
 )
 _DECISION = field(
-    "decision", _("Decision"), "integers", _("What is taken instead of drawing."), optional=True
+    "decision", _("Decision"), "integers", _("Values to take instead of drawing."), optional=True
 )
 _ONE_DECISION = field(
     "decision",
     _("Decision"),
     "integer",
-    _("What is taken instead of drawing: its place among the candidates."),
+    _("Place among the candidates to take instead of drawing."),
     optional=True,
 )
 _RANDOM = _("Drawn at random")
@@ -600,7 +605,7 @@ SAMPLING_PRIMITIVES = (
                 "innerpart_factor",
                 _("Second part's product"),
                 "integer",
-                _("What the product of the second part is a multiple of."),
+                _("The product of the second part is a multiple of it."),
                 default=1,
                 low=1,
                 high=4096,
@@ -620,7 +625,7 @@ SAMPLING_PRIMITIVES = (
         parameters=(
             field(
                 "candidates",
-                _("Numbers"),
+                _("Metrics"),
                 "integers",
                 _("One of them is drawn."),
                 default=(4, 8, 16),
@@ -629,7 +634,7 @@ SAMPLING_PRIMITIVES = (
                 "probs",
                 _("Probabilities"),
                 "numbers",
-                _("One for each number; together 1."),
+                _("One for each number; their sum is 1."),
                 default=(0.25, 0.5, 0.25),
             ),
             _ONE_DECISION,
@@ -695,7 +700,7 @@ def _annotates(call: Call) -> None:
                 key=key,
             )
             if key
-            else _("an annotation has a name")
+            else _("an annotation needs a name")
         )
     if not key.startswith("pragma_"):
         return
@@ -754,7 +759,7 @@ _VALUE = field("ann_val", _("Value"), "value", _("A number, a text, or several."
 ANNOTATION_PRIMITIVES = (
     PrimitiveSpec(
         name="annotate",
-        group="Annotations",
+        group=_("Annotations"),
         title=_("annotate {block_or_loop} with {ann_key} = {ann_val}"),
         offer=_("annotate"),
         parameters=(_ON, _KEY, _VALUE),
@@ -763,9 +768,9 @@ ANNOTATION_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="unannotate",
-        group="Annotations",
-        title=_("take {ann_key} off {block_or_loop}"),
-        offer=_("take an annotation off"),
+        group=_("Annotations"),
+        title=_("remove {ann_key} from {block_or_loop}"),
+        offer=_("remove an annotation"),
         parameters=(_ON, _KEY),
         choices={"ann_key": lambda _unused, stmt: tuple(map(str, stmt.annotations))},
         candidates=_unannotate,

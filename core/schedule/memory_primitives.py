@@ -108,16 +108,16 @@ def _region(call: Call) -> Any:
             if index >= len(regions):
                 raise StepFailed(
                     _n(
-                        "{block} reads {count} buffer, and not one {index}",
-                        "{block} reads {count} buffers, and not one {index}",
+                        "{block} reads {count} buffer; there is no buffer {index}",
+                        "{block} reads {count} buffers; there is no buffer {index}",
                         len(regions),
                         block=block.name_hint,
                         index=index + 1,
                     )
                     if name == "read_buffer_index"
                     else _n(
-                        "{block} writes {count} buffer, and not one {index}",
-                        "{block} writes {count} buffers, and not one {index}",
+                        "{block} writes {count} buffer; there is no buffer {index}",
+                        "{block} writes {count} buffers; there is no buffer {index}",
                         len(regions),
                         block=block.name_hint,
                         index=index + 1,
@@ -139,8 +139,8 @@ def _reindexes(call: Call) -> None:
     if name in read and name in written:
         raise StepFailed(
             _(
-                "{name_hint} reads what is in {name} before it writes there, and the copy "
-                "would not have that",
+                "{name_hint} reads {name} before it writes there, and the copy would lack that "
+                "value",
                 name_hint=block.name_hint,
                 name=name,
             )
@@ -163,7 +163,7 @@ def _sets_dtype(call: Call) -> None:
     if not call.forced:
         raise StepFailed(
             _(
-                "values of {old} do not all fit in {new}: the result can be another one",
+                "values of {old} do not all fit into {new}: the result can differ",
                 old=old,
                 new=new,
             ),
@@ -180,7 +180,7 @@ def _reindexes_copy(call: Call) -> None:
         # TVM crashes where the indices depend on axes of the block around it.
         raise StepFailed(
             _(
-                "{name_hint} stands in the block {outer}; cache_read copies there",
+                "{name_hint} is inside the block {outer}; cache_read copies there",
                 name_hint=block.name_hint,
                 outer=outer,
             )
@@ -214,12 +214,12 @@ def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | 
     ]
     counted = [sizes[place] for place in used]
     if any(size is None for size in counted):
-        raise StepFailed(_("with symbolic extents, it cannot be told whether it is a bijection"))
+        raise StepFailed(_("with symbolic extents, it is not known whether it is a bijection"))
     count = math.prod(size for size in counted if size is not None)
     if count > MAX_CHECKED:
         raise StepFailed(
             _(
-                "it goes over {count} indices, of which at most {max_checked} are checked; "
+                "it covers {count} indices, of which at most {max_checked} are checked; "
                 "cache_read and transform_layout do the same",
                 count=count,
                 max_checked=MAX_CHECKED,
@@ -254,7 +254,7 @@ def _number(value: Any, variables: list[Any], values: list[Any]) -> Any:
             return its
     operator = ARITHMETIC.get(type(value))
     if operator is None:
-        raise StepFailed(_("what it reads is not indexed by arithmetic on its axes"))
+        raise StepFailed(_("its reads are not indexed by arithmetic on its axes"))
     return operator(_number(value.a, variables, values), _number(value.b, variables, values))
 
 
@@ -296,8 +296,8 @@ def _lays_out(call: Call) -> None:
     if any(buffer.same_as(param) for param in function_of(call.sch).params):
         raise StepFailed(
             _(
-                "{name} comes from the caller, which has it in its layout; make a copy with "
-                "cache_read or cache_write, and lay that out",
+                "{name} comes from the caller, in the caller's layout; make a copy with "
+                "cache_read or cache_write, and change the layout of that",
                 name=buffer.name,
             )
         )
@@ -312,7 +312,7 @@ def _pad_value(call: Call) -> Any:
     if dtype.startswith(("float", "bfloat")):
         return tirx.FloatImm(dtype, float(given))
     if int(given) != given:
-        raise StepFailed(_("the padding of {dtype} is a whole number", dtype=dtype))
+        raise StepFailed(_("the padding of {dtype} must be a whole number", dtype=dtype))
     return tirx.IntImm(dtype, int(given))
 
 
@@ -342,7 +342,7 @@ SCOPE = field(
     "storage_scope",
     _("Scope"),
     "choice",
-    _("Where the buffer is kept: global memory, or local to a thread."),
+    _("Memory of the buffer: global, or local to a thread."),
     default="global",
     choices=("global", "local"),
 )
@@ -359,7 +359,7 @@ _BUFFERS: Mapping[str, Choices] = {
 MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="cache_read",
-        group="Memory",
+        group=_("Memory"),
         title=_("read {read_buffer_index} in {block} from a {storage_scope} copy"),
         offer=_("read from a copy"),
         parameters=(BLOCK, READ, SCOPE),
@@ -368,16 +368,16 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="cache_write",
-        group="Memory",
+        group=_("Memory"),
         title=_("write {write_buffer_index} to a {storage_scope} copy"),
-        offer=_("write to a buffer of its own first"),
+        offer=_("write to a separate buffer first"),
         parameters=(BLOCK, WRITE, SCOPE),
         candidates=one_block,
         guard=buffer_of_block,
     ),
     PrimitiveSpec(
         name="reindex_cache_read",
-        group="Memory",
+        group=_("Memory"),
         title=_("read {read_buffer_index} in {block} from a copy indexed {index_map}"),
         offer=_("read from a copy with other indices"),
         parameters=(BLOCK, READ, SCOPE, _INDEX_MAP),
@@ -387,7 +387,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reindex_cache_write",
-        group="Memory",
+        group=_("Memory"),
         title=_("write {write_buffer_index} in {block} to a buffer indexed {index_map} first"),
         offer=_("write to a buffer with other indices first"),
         parameters=(BLOCK, WRITE, SCOPE, _INDEX_MAP),
@@ -397,9 +397,9 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="cache_inplace",
-        group="Memory",
+        group=_("Memory"),
         title=_("copy {read_buffer_index} in {block} before and after"),
-        offer=_("copy what it reads and writes in place"),
+        offer=_("copy the buffer it reads and writes in place"),
         parameters=(BLOCK, READ, SCOPE),
         candidates=_reads,
         guard=buffer_of_block,
@@ -407,7 +407,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="cache_index",
-        group="Memory",
+        group=_("Memory"),
         title=_("compute the indices of {block} in advance"),
         offer=_("compute its indices in advance"),
         parameters=(
@@ -417,7 +417,7 @@ MEMORY_PRIMITIVES = (
                 "cse_thresh",
                 _("Uses"),
                 "integer",
-                _("How often an expression has to be there to be computed in advance."),
+                _("Number of occurrences from which an expression is computed in advance."),
                 default=0,
                 low=0,
                 high=1000,
@@ -428,7 +428,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="reindex",
-        group="Memory",
+        group=_("Memory"),
         title=_("copy {buffer} to a buffer with the axes of {block}"),
         offer=_("copy to a buffer with the axes of the block"),
         parameters=(BLOCK, _ACCESSED),
@@ -438,18 +438,18 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="set_scope",
-        group="Memory",
+        group=_("Memory"),
         title=_("keep {buffer_index} of {block} in {storage_scope} memory"),
-        offer=_("keep what it writes in another memory"),
+        offer=_("keep its output in another memory"),
         parameters=(BLOCK, _WRITTEN, msgspec.structs.replace(SCOPE, default="local")),
         candidates=one_block,
         guard=buffer_of_block,
     ),
     PrimitiveSpec(
         name="storage_align",
-        group="Memory",
+        group=_("Memory"),
         title=_("align axis {axis} of {buffer_index} to {factor}"),
-        offer=_("align the rows of what it writes"),
+        offer=_("align the rows of its output"),
         parameters=(
             BLOCK,
             _WRITTEN,
@@ -457,7 +457,7 @@ MEMORY_PRIMITIVES = (
                 "axis",
                 _("Axis"),
                 "integer",
-                _("The dimension whose stride is aligned; from the back if below 0."),
+                _("The dimension whose stride is aligned; counted from the back if below 0."),
                 default=0,
             ),
             field(
@@ -476,9 +476,9 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="unsafe_set_dtype",
-        group="Memory",
+        group=_("Memory"),
         title=_("keep {buffer_index} of {block} as {dtype}"),
-        offer=_("keep what it writes in another dtype"),
+        offer=_("keep its output in another dtype"),
         parameters=(
             BLOCK,
             _WRITTEN,
@@ -496,7 +496,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="transform_layout",
-        group="Layout",
+        group=_("Layout"),
         title=_("lay out {buffer} as {index_map}"),
         offer=_("change the layout of a buffer"),
         parameters=(
@@ -512,7 +512,7 @@ MEMORY_PRIMITIVES = (
                 "pad_value",
                 _("Padding"),
                 "number",
-                _("What the new buffer holds where the old one has nothing."),
+                _("Value of the new buffer where the old one has none."),
                 optional=True,
             ),
         ),
@@ -524,7 +524,7 @@ MEMORY_PRIMITIVES = (
     ),
     PrimitiveSpec(
         name="transform_block_layout",
-        group="Layout",
+        group=_("Layout"),
         title=_("make the axes of {block} {index_map}"),
         offer=_("change its axes and loops"),
         parameters=(

@@ -202,9 +202,9 @@ def field(name: str, label: str, kind: FieldKind, help: str, **rest: Any) -> Fie
 
 # Fields and candidates of several primitives.
 
-LOOP = field("loop", _("Loop"), "loop", _("The loop that it is applied to."))
+LOOP = field("loop", _("Loop"), "loop", _("The loop to apply it to."))
 LOOPS = field("loops", _("Loops"), "loops", _("From the outermost to the innermost."))
-BLOCK = field("block", _("Block"), "block", _("The block that it is applied to."))
+BLOCK = field("block", _("Block"), "block", _("The block to apply it to."))
 UNIT_ITERS = field(
     "preserve_unit_iters",
     _("Keep axes of extent 1"),

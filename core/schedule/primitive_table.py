@@ -57,7 +57,9 @@ def entry_of(name: str) -> PrimitiveSpec:
     if entry is None:
         near = difflib.get_close_matches(name, PRIMITIVES, n=1)
         raise StepFailed(
-            f"there is no primitive {name!r}" + (f"; did you mean {near[0]}?" if near else "")
+            _("there is no primitive {name!r}; did you mean {near}?", name=name, near=near[0])
+            if near
+            else _("there is no primitive {name!r}", name=name)
         )
     return entry
 
@@ -118,7 +120,11 @@ def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
     output = resolve(argument)
     if not isinstance(output, _RVS[kind]):
         raise StepFailed(
-            _("{label} takes a {replace}", label=field.label, replace=kind.replace("or ", "or a "))
+            {
+                "loop": _("{label} takes a loop", label=field.label),
+                "block": _("{label} takes a block", label=field.label),
+                "loop or block": _("{label} takes a loop or a block", label=field.label),
+            }[kind]
         )
     return output
 
@@ -310,7 +316,7 @@ def check_schedules(
             raise _unfitting(schedule, structures, where)
         for problem in _problems(schedule):
             raise LowerscopeError(
-                problem, where=where, todo=_("Correct the file, or save the schedule anew")
+                problem, where=where, todo=_("Correct the file, or save the schedule again")
             )
 
 
@@ -322,9 +328,7 @@ def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) ->
                 function=schedule.function,
             ),
             where=where,
-            todo=_(
-                "Open the model with the sizes, the lowering and the passes that it was made with"
-            ),
+            todo=_("Open the model with the sizes, the lowering and the passes it was made with"),
         )
     names = tuple(sorted(structures))
     return LowerscopeError(
@@ -335,7 +339,7 @@ def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) ->
         where=where,
         todo=_("Choose one of {listed}", listed=listed(names))
         if names
-        else _("Legalise the module's operators"),
+        else _("Legalize the module's operators"),
         choices=names,
     )
 

@@ -158,8 +158,8 @@ def resolve(
     if not 0 <= reference.output < len(made):
         raise StepFailed(
             _n(
-                "step {step} has {count} result, and not one {output}",
-                "step {step} has {count} results, and not one {output}",
+                "step {step} has {count} result; there is no result {output}",
+                "step {step} has {count} results; there is no result {output}",
                 len(made),
                 step=reference.step,
                 output=reference.output + 1,
@@ -176,12 +176,12 @@ def resolve(
             )
         raise StepFailed(
             _(
-                "the loop that step {step} made is no more: a later step has changed it",
+                "the loop made by step {step} no longer exists: a later step changed it",
                 step=reference.step,
             )
             if isinstance(output, LoopRV)
             else _(
-                "the block that step {step} made is no more: a later step has changed it",
+                "the block made by step {step} no longer exists: a later step changed it",
                 step=reference.step,
             )
         )
@@ -282,7 +282,10 @@ def _first(sch: Schedule, at: At, outputs: Outputs) -> Output:
         )
     if stmt_of(sch, found[place]) is None:
         raise StepFailed(
-            _("{unresolved} is no more: a step before has changed it", unresolved=unresolved(at))
+            _(
+                "{unresolved} no longer exists: an earlier step changed it",
+                unresolved=unresolved(at),
+            )
         )
     return found[place]
 
@@ -314,8 +317,8 @@ def _at(sch: Schedule, at: At) -> Output:
     if not 0 <= at.loop < len(loops):
         raise StepFailed(
             _n(
-                "around {block} is {count} loop, and not one {loop}",
-                "around {block} are {count} loops, and not one {loop}",
+                "{block} has {count} loop around it; there is no loop {loop}",
+                "{block} has {count} loops around it; there is no loop {loop}",
                 len(loops),
                 block=at.block,
                 loop=at.loop + 1,

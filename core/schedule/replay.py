@@ -316,7 +316,7 @@ class Replays:
             raise LowerscopeError(
                 _("TVM cannot schedule it: {last_line}", last_line=last_line(error)),
                 where=name,
-                todo=_("Choose a function with blocks, such as LegalizeOps makes"),
+                todo=_("Choose a function with blocks, such as those made by LegalizeOps"),
             ) from error
         return Replayed(name, function, sch, next(self._numbers), outputs, {}, (), Code())
 

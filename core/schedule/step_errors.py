@@ -24,14 +24,14 @@ _COMPACT = re.compile(
 )
 _COMPLETE = {
     "1": _("not all of its axes are spatial"),
-    "2": _("another block writes what it writes, or reads it before"),
-    "3": _("it reads what it writes"),
+    "2": _("another block writes the same buffer, or reads it before"),
+    "3": _("it reads its own output"),
 }
 _REDUCTION = {
     "1": _("it has no initial value in it: decompose_reduction comes after other steps"),
     "2": _("the bindings of its axes are not affine"),
-    "3": _("it has axes that are neither spatial nor of a reduction"),
-    "4": _("another block writes what it writes, or reads it before"),
+    "3": _("it has axes that are neither spatial nor reduction axes"),
+    "4": _("another block writes the same buffer, or reads it before"),
     "5": _("its output is indexed by an axis of the reduction"),
 }
 _CHECK = re.compile(r"^Check failed: .*? (?:is false|\(.*? vs\. .*?\)) ?: ?(.+)$", re.DOTALL)

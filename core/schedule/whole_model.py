@@ -68,7 +68,7 @@ class Functions:
                 where="schedule",
                 todo=_("Choose one of {listed}", listed=listed(names))
                 if names
-                else _("Legalise the operators of the module, so that there are some"),
+                else _("Legalize the operators of the module to get some"),
                 choices=names,
             )
         schedule = schedule_for(schedules, function, self.structures[function])
@@ -245,20 +245,20 @@ class WholeModel:
                 variant = f" ({schedule.variant})" if schedule.variant else ""
                 yield Note(
                     text=_(
-                        "the schedule{variant} of {function} fits no function any more: {reason}",
+                        "the schedule{variant} of {function} no longer fits a function: {reason}",
                         variant=variant,
                         function=schedule.function,
                         reason=reason,
                     ),
                     where=schedule.function,
-                    todo=_("schedule the function anew, or switch the schedule off"),
+                    todo=_("schedule the function again, or switch the schedule off"),
                     code=SCHEDULE_NOTE,
                 )
 
 
 def not_tuned(function: str, ruled: tuple[Primitive, ...]) -> Note:
     """Return the note on a function without tuning results, and on the rule that was applied."""
-    how = _("scheduled by a rule") if ruled else _("left as it is, since no rule fits it")
+    how = _("scheduled by a rule") if ruled else _("unscheduled, since no rule fits it")
     return Note(
         text=_("it was not tuned for this target, and is {how}", how=how),
         where=function,
@@ -272,7 +272,7 @@ def _left_out(state: Replayed) -> Iterator[Note]:
         if step.error is not None:
             yield Note(
                 text=_(
-                    "step {number} of its schedule is left out ({title}): {message}",
+                    "step {number} of its schedule is skipped ({title}): {message}",
                     number=number,
                     title=step.title,
                     message=step.error.message,

@@ -30,7 +30,7 @@ _PROTO = 0x80
 _EXTENSIONS = frozenset({"EXT1", "EXT2", "EXT4"})
 _NAME = re.compile(r"[A-Za-z_][\w.]* [A-Za-z_][\w.]*")
 
-HIDDEN = _("a name that is hidden")
+HIDDEN = _("a hidden name")
 """Placeholder for an import whose name is unknown without running the pickle."""
 
 
@@ -286,8 +286,8 @@ def check_bytes(count: int) -> None:
     if count > most_bytes():
         raise UnreadableArrays(
             _(
-                "it would take {count} of memory, and {most_bytes} is the most that a file may "
-                "take on this machine",
+                "it would take {count} of memory, and the limit for a file on this machine is "
+                "{most_bytes}",
                 count=bytes_text(count),
                 most_bytes=bytes_text(most_bytes()),
             )
@@ -312,7 +312,7 @@ def _read(stream: IO[bytes], size: int) -> Array:
     count = math.prod(shape) * dtype.itemsize
     if min(shape, default=1) < 0 or count > size:
         raise UnreadableArrays(
-            _("it says that it has {count} bytes of values, and has {size}", count=count, size=size)
+            _("it declares {count} bytes of values, and has {size}", count=count, size=size)
         )
     check_bytes(count)
     stream.seek(0)

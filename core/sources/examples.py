@@ -236,7 +236,10 @@ def _arguments(values: Any, path: Path) -> tuple[tuple[Any, ...], Mapping[str, A
         return (values,), {}
     if not isinstance(values, tuple | list) or hasattr(values, "_fields"):
         raise LowerscopeError(
-            _("example_inputs gives a {name}, not a tuple of tensors", name=type(values).__name__),
+            _(
+                "example_inputs returns a {name}, not a tuple of tensors",
+                name=type(values).__name__,
+            ),
             where=str(path),
             todo=_("Return a tuple, with a comma even around one: return (x,)"),
         )
@@ -254,7 +257,7 @@ def _by_name(
     if len(args) > len(signature.positions) and not signature.rest:
         raise LowerscopeError(
             _(
-                "example_inputs gives {count} inputs, but the model takes {count2}",
+                "example_inputs returns {count} inputs, but the model takes {count2}",
                 count=len(args),
                 count2=signature.count(),
             ),
@@ -275,7 +278,9 @@ def _by_name(
                     name=name,
                 ),
                 where=str(path),
-                todo=_("{taken}; for one that is itself a dict, return ({{...}},)", taken=taken),
+                todo=_(
+                    "{taken}; for an input that is itself a dict, return ({{...}},)", taken=taken
+                ),
             )
         arguments[name] = value
     return arguments

@@ -154,7 +154,7 @@ def _refusals(members: list[tuple[str, bytes]]) -> Iterator[str]:
         if name.startswith(_LIBRARIES):
             yield _("a compiled library")
         elif name.startswith(_OBJECTS):
-            yield _("an object of a class of its own ({name!r:.60})", name=name)
+            yield _("an object of a custom class ({name!r:.60})", name=name)
         elif _PARTS.fullmatch(name) is None:
             yield _("the unknown part {name!r:.60}", name=name)
         folder = name[: name.rfind("/") + 1]
@@ -173,7 +173,7 @@ def _refusals_of_text(
     try:
         yield from suspects_of(json.loads(content.decode("utf-8")))
     except (ValueError, RecursionError):
-        yield _("text that cannot be read")
+        yield _("unreadable text")
 
 
 def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
             for _other, inner in _archive(content):
                 yield from _refusals_of_bytes(inner, depth + 1)
         except (RuntimeError, ValueError, UnreadableArrays):
-            yield _("an archive that cannot be read")
+            yield _("an unreadable archive")
         return
     yield from (
         _("an import of {name}", name=name)
@@ -225,7 +225,7 @@ def _unreadable(path: Path, error: Exception) -> LowerscopeError:
     sentence = str(error).strip().partition("\n")[0].partition(". ")[0].partition("  (")[0]
     return LowerscopeError(
         _(
-            "this exported program cannot be read: it is cut off, damaged or of another "
+            "this exported program cannot be read: it is truncated, damaged or of another "
             "version ({rstrip})",
             rstrip=sentence[:160].rstrip(". ") or type(error).__name__,
         ),

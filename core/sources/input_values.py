@@ -76,7 +76,9 @@ def fitted(value: torch.Tensor, shape: Shape | None, dtype: str | None, where: s
     raise LowerscopeError(
         _("its values are of {kind}, and the input takes {dtype}", kind=kind, dtype=dtype),
         where=where,
-        todo=f"Save them as {dtype}" + (", or bytes of a picture" if dtype in FLOATS else ""),
+        todo=_("Save them as {dtype}, or bytes of a picture", dtype=dtype)
+        if dtype in FLOATS
+        else _("Save them as {dtype}", dtype=dtype),
     )
 
 
@@ -169,7 +171,7 @@ def read(
             value = fitted(value, shape, spec.dtype or kind, str(path))
     else:
         raise LowerscopeError(
-            _("{ending} is not read as an input", ending=ending or "a file without an ending"),
+            _("{ending} is not read as an input", ending=ending or _("a file without a suffix")),
             where=str(path),
             todo=_("Give {arrays} or an image", arrays=", ".join(ARRAYS)),
         )
@@ -185,7 +187,7 @@ def _drawn_by_hand(
     if not 0 < size == len(drawing.pixels):
         raise LowerscopeError(
             _(
-                "{count} pixels are no picture of {width}×{height}",
+                "{count} pixels do not make a picture of {width}×{height}",
                 count=len(drawing.pixels),
                 width=drawing.width,
                 height=drawing.height,
@@ -247,7 +249,7 @@ def _read_pt(path: Path, name: str) -> torch.Tensor:
         raise LowerscopeError(
             _("it holds a {name}, not a tensor", name=type(value).__name__),
             where=str(path),
-            todo=_("Weights are loaded by --params, or by Lowering → Load parameters")
+            todo=_("Load weights by --params, or by Load parameters in the window")
             if isinstance(value, dict)
             else _("Save the tensor itself: torch.save(x, file)"),
         )
@@ -365,7 +367,10 @@ def _text(shape: Shape) -> str:
 def _unreadable(path: Path, what: str, error: Exception | None) -> LowerscopeError:
     sentence = str(error or "").strip().partition("\n")[0].partition(". ")[0].rstrip(".: ")
     return LowerscopeError(
-        f"this is not {what}" + (f" ({sentence})" if sentence else ""), where=str(path)
+        _("this is not {what} ({reason})", what=what, reason=sentence)
+        if sentence
+        else _("this is not {what}", what=what),
+        where=str(path),
     )
 
 

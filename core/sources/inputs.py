@@ -299,7 +299,7 @@ def _is_numbered(name: str, signature: Signature) -> bool:
 def _left_out(gap: Parameter | None, path: Path) -> LowerscopeError:
     assert gap is not None
     return LowerscopeError(
-        _("the input {name} is missing before those that follow it", name=gap.name),
+        _("the input {name} is missing, and later ones are given", name=gap.name),
         where=str(path),
         todo=_("They are passed by position: give {option}", option=gap.option()),
         code="give-inputs",
@@ -312,8 +312,8 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
     options = " ".join((by_name.get(name) or Parameter(name)).option() for name in missing)
     return LowerscopeError(
         _n(
-            "nothing says what the input {names} is",
-            "nothing says what the inputs {names} are",
+            "the input {names} is not described",
+            "the inputs {names} are not described",
             len(missing),
             names=", ".join(missing),
         ),

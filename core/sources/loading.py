@@ -233,7 +233,7 @@ def _open_exported(source: Source, path: Path, seed: int) -> OpenedModel:
         if given:
             raise LowerscopeError(
                 _(
-                    "{option} {given} has no meaning for an exported program",
+                    "{option} {given} has no effect on an exported program",
                     option=option,
                     given=given,
                 ),
@@ -268,7 +268,7 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
         raise LowerscopeError(
             _("a model in memory takes no entry, no arguments and no parameters"),
             where=source_label(source.spec),
-            todo=_("Give explore the model as it is to be"),
+            todo=_("Give explore the finished model"),
         )
     seed_all(seed)
     header, built, inputs = read_handed(source.spec)
@@ -321,7 +321,7 @@ def _signature_of_module(module: Any, path: Path) -> Signature:
         raise LowerscopeError(
             _("the IRModule has no Relax function called main"),
             where=str(path),
-            todo=_("Name the function that is to be run `main`"),
+            todo=_("Name the function to run `main`"),
         )
     return signature_of_function(main)
 
@@ -397,7 +397,7 @@ def with_main(built: Any, name: str, where: str) -> tvm.IRModule:
             raise LowerscopeError(
                 _("the IRModule has no Relax function called main"),
                 where=where,
-                todo=_("Name the function that is to be run `main`"),
+                todo=_("Name the function to run `main`"),
             )
         function = prim_funcs[name]
     else:
@@ -422,7 +422,7 @@ def _calling(function: Any, name: str, where: str) -> tvm.IRModule:
     for parameter in params:
         if not is_buffer_var(parameter):
             raise LowerscopeError(
-                _("its argument {name} is no tensor", name=parameter.name),
+                _("its argument {name} is not a tensor", name=parameter.name),
                 where=where,
                 todo=_("Write a Relax function main that calls it"),
             )
@@ -431,11 +431,11 @@ def _calling(function: Any, name: str, where: str) -> tvm.IRModule:
     outputs = params[len(params) - count :]
     if not count or not all(any(o.same_as(each) for each in written) for o in outputs):
         raise LowerscopeError(
-            _("it does not write to its last arguments, and only to these"),
+            _("it must write to its last arguments, and only to these"),
             where=where,
             todo=_(
-                "Give te.create_prim_func the inputs first and then what is computed, or write "
-                "a Relax function main that calls it"
+                "Give te.create_prim_func the inputs first and then the results, or write a "
+                "Relax function main that calls it"
             ),
         )
     types = _types(params, where)
@@ -468,7 +468,8 @@ def _types(params: list[Any], where: str) -> dict[Any, Any]:
             elif not isinstance(extent, tirx.IntImm):
                 raise LowerscopeError(
                     _(
-                        "the extent {extent} of its argument {name} is no number and no symbol",
+                        "the extent {extent} of its argument {name} is neither a number nor a "
+                        "symbol",
                         extent=extent,
                         name=parameter.name,
                     ),
@@ -549,7 +550,7 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
     if isinstance(exported, (list, tuple)):
         candidates = {key: candidates[key] for key in exported if key in candidates} or candidates
     if not candidates:
-        raise LowerscopeError(_("no model is found in the file"), where=str(path), todo=LOOKED_FOR)
+        raise LowerscopeError(_("no model found in the file"), where=str(path), todo=LOOKED_FOR)
     if len(candidates) > 1:
         raise LowerscopeError(
             _("there are several candidates: {candidates}", candidates=", ".join(candidates)),
@@ -606,7 +607,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
     Raises `LowerscopeError` if it is not a JSON object.
     """
-    todo = _("""Write an object, such as --args '{"hidden": 128}'""")
+    todo = _("Give an object, such as --args '{\"hidden\": 128}'")
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:

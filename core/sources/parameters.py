@@ -101,7 +101,8 @@ def load_weights(path: Path, what: str) -> Any:
         if refused:
             raise LowerscopeError(
                 _(
-                    "loading it would import {refused}, and is refused: it may hold tensors only",
+                    "loading it would import {refused}, which is rejected: it may hold only "
+                    "tensors",
                     refused=refused,
                 ),
                 where=str(path),
@@ -123,7 +124,9 @@ def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
     reason = ""
     if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
         kind = "quantised" if value.is_quantized else f"{value.layout} on {value.device.type}"
-        reason = _("a tensor of {dtype}, {kind}, which is not read", dtype=value.dtype, kind=kind)
+        reason = _(
+            "a tensor of {dtype}, {kind}, which is not supported", dtype=value.dtype, kind=kind
+        )
     else:
         try:
             check_bytes(value.numel() * value.element_size())
@@ -131,7 +134,7 @@ def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
             reason = str(error)
     if reason:
         raise LowerscopeError(
-            f"{name}: {reason}", where=str(path), todo=_("Save a dense tensor of the CPU")
+            f"{name}: {reason}", where=str(path), todo=_("Save a dense tensor on the CPU")
         )
 
 
@@ -165,7 +168,7 @@ def _pickle_in(path: Path) -> bytes:
 
 def _sentence(error: Exception) -> str:
     if "Weights only" in str(error):
-        return _("it is no file of torch's")
+        return _("it is not a torch file")
     line = str(error).strip().partition("\n")[0].partition(". ")[0].partition("  (")[0]
     return line[:160].rstrip(".: ") or type(error).__name__
 
@@ -247,7 +250,7 @@ def _read_pickle(path: Path, data: bytes) -> object:
     except ForbiddenImport as error:
         raise LowerscopeError(
             _(
-                "the pickle would import {error}, and is refused: it may hold NumPy arrays only",
+                "the pickle would import {error}, which is rejected: it may hold only NumPy arrays",
                 error=error,
             ),
             where=str(path),
@@ -322,7 +325,7 @@ def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, s
     missing = [name for name, _other in model.named_parameters() if name not in given]
     if missing:
         raise LowerscopeError(
-            _("there is nothing for {listed}", listed=listed(missing)),
+            _("{listed} is missing", listed=listed(missing)),
             where=where,
             todo=_("Give every parameter of the model"),
         )

@@ -528,7 +528,7 @@ def suspects(document: object) -> Iterator[str]:
     from torch._export.serde.schema import SCHEMA_VERSION
 
     if SCHEMA_VERSION != READER:
-        yield _("a program for a version of torch that is not known")
+        yield _("a program for an unknown version of torch")
     match document:
         case {"schema_version": {"major": int() as major, "minor": int() as minor}} if (
             major,
@@ -536,7 +536,7 @@ def suspects(document: object) -> Iterator[str]:
         ) in WRITERS:
             pass
         case {"schema_version": _}:
-            yield _("a version of exported programs that is not known")
+            yield _("an unknown version of exported programs")
     yield from _record("ExportedProgram")(document)
 
 
@@ -553,7 +553,7 @@ def suspects_of_payload(document: object, file: str) -> Iterator[str]:
             case str() if numbered.fullmatch(value):
                 return
             case str() if value.startswith(("custom_obj_", "opaque_obj_")):
-                yield _("an object of a class of its own ({value})", value=value[:60])
+                yield _("an object of a custom class ({value})", value=value[:60])
             case _:
                 yield _("the file {shown}", shown=_shown(value))
 
@@ -671,7 +671,7 @@ def _numeral(value: object) -> Iterator[str]:
 
 
 def _own_class(value: object) -> Iterator[str]:
-    yield _("an object of a class of its own ({shown})", shown=_shown(value))
+    yield _("an object of a custom class ({shown})", shown=_shown(value))
 
 
 def _from_node(value: object) -> bool:

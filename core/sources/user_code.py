@@ -326,7 +326,7 @@ class Environment:
             if self.spent:
                 raise LowerscopeError(
                     _(
-                        "the operators that it registers with torch are gone, since another file "
+                        "its operators registered with torch were removed, since another file "
                         "was run"
                     ),
                     where=str(self.path),
@@ -364,7 +364,7 @@ class Environment:
         with _lock:
             if self.spent:
                 raise LowerscopeError(
-                    _("the operators that it registers with torch are gone"),
+                    _("its operators registered with torch were removed"),
                     where=str(self.path),
                     todo=_("Register them in the model's own file, or in a package"),
                 )
@@ -717,7 +717,7 @@ def run_file(environment: Environment) -> ModuleType:
     environment.add(module)
     # Entries without a modification time are never refreshed: they show the lines as run.
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
-    with user_code(path, _("is run")):
+    with user_code(path, _("runs")):
         exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
@@ -795,7 +795,7 @@ def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
         [*traceback.format_list(frames), *traceback.format_exception_only(type(error), error)]
     )
     return LowerscopeError(
-        _("it fails while it {doing}: {message}", doing=doing, message=_message(error)),
+        _("it fails ({doing}): {message}", doing=doing, message=_message(error)),
         where=where,
         todo=_advice(error),
         details=details.strip(),
@@ -822,10 +822,11 @@ def _advice(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return 'Move what a script does under `if __name__ == "__main__":`'
     if isinstance(error, ImportError) and "relative import" in str(error):
-        return _("Import what lies beside the file by its own name: `from layers import Block`")
+        return _("Import files of the same folder by name: `from layers import Block`")
     if isinstance(error, ModuleNotFoundError) and error.name:
         missing = error.name.partition(".")[0]
         return _(
-            "Put {missing} beside the file, or install it where Lowerscope runs", missing=missing
+            "Put {missing} into the same folder, or install it where Lowerscope runs",
+            missing=missing,
         )
     return ""

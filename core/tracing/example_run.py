@@ -135,8 +135,9 @@ class _Recorder(fx.Interpreter):
         except BaseException as error:
             if is_interrupt(error):
                 raise
+            names = tuple(each.name for each in n.graph.nodes if each.op == "placeholder")
             raise inputs_do_not_fit(
-                error, self._lines.get(n.name), _("at node {name}", name=n.name)
+                error, self._lines.get(n.name), _("at node {name}", name=n.name), names
             ) from error
         if n.op.startswith("call"):
             changed = [
@@ -166,9 +167,7 @@ class _Recorder(fx.Interpreter):
             for argument, tensors in arguments.items():
                 for read in tensors:
                     if read is not written and _overlap_in_part(read, written):
-                        reason = _(
-                            "{name}, which it reads, is part of the same", name=argument.name
-                        )
+                        reason = _("{name}, which it reads, shares the memory", name=argument.name)
                         self._refuse(node, reason, lost=writes_statistics(node))
 
     def _record_mutation(self, node: fx.Node, value: Any, changed: list[torch.Tensor]) -> None:
@@ -229,7 +228,7 @@ def call_eagerly(
     except BaseException as error:
         if is_interrupt(error):
             raise
-        raise inputs_do_not_fit(error, None, "") from error
+        raise inputs_do_not_fit(error, None, "", calling.names) from error
     for path, leaf in leaves(outputs):
         if not isinstance(leaf, _RETURNED):
             raise returns_foreign(type(leaf), path_text(path), forward_line(model))

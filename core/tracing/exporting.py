@@ -215,7 +215,7 @@ def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) 
             continue
         elif node.args[0].op == "get_attr":
             text = _(
-                "the model changes its buffer {target}, the lowered one does not",
+                "the model changes its buffer {target}; the lowered one does not",
                 target=node.args[0].target,
             )
             where = where_of(line_of_stack(node.args[1].meta.get("stack_trace")))

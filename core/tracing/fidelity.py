@@ -154,22 +154,20 @@ def observe(
         names = ", ".join(changed[:3]) + (", …" if len(changed) > 3 else "")
         texts.append(
             _(
-                "forward changes {names} at each call, and the graph has its value of one",
+                "forward changes {names} at each call, and the graph has the value of one call",
                 names=names,
             )
         )
     if python:
         texts.append(
             _(
-                "forward draws random numbers of {python}, and the graph has those of one",
+                "forward draws random numbers of {python}, and the graph has those of one call",
                 python=python,
             )
         )
     repeats = not differs or bool(texts)
     if not repeats:
-        texts.append(
-            _("forward computes something else at each call, and the graph what it did once")
-        )
+        texts.append(_("forward computes something else at each call, and the graph has one call"))
     notes = tuple(Note(text=each, where=where) for each in texts)
     return Behaviour(outputs, draws, in_place, repeats, notes)
 
@@ -184,8 +182,8 @@ def differs_from_model(
     if not reason:
         return ()
     text = _(
-        "the graph that torch.{tracer} traced does not compute what the model does ({reason}): "
-        "Python takes another branch, or has another value, while it is traced",
+        "the graph traced by torch.{tracer} does not compute the same as the model ({reason}): "
+        "Python takes another branch, or has another value, while tracing",
         tracer=tracer,
         reason=reason,
     )

@@ -270,7 +270,7 @@ class _Tracer(fx.Tracer):
         if torch.is_autocast_enabled("cpu") and not self._casts:
             # The node would not be marked as created inside, and its value would differ.
             raise CannotFollow(
-                _("it leaves out torch.autocast, which casts what is computed inside")
+                _("it leaves out torch.autocast, which casts the computation inside")
             )
         node = super().create_node(*args, **kwargs)
         line = line_of_frame(sys._getframe(1), trace_symbolically.__code__)

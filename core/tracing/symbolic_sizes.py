@@ -79,7 +79,7 @@ def fixed_dimension(
     place = _(" at node {at}", at=at) if at else ""
     return LowerscopeError(
         _(
-            "{name} cannot be any size from {low} to {high}: torch needs {demand}{place}",
+            "{name} cannot have every size from {low} to {high}: torch needs {demand}{place}",
             name=name,
             low=low,
             high=high,
@@ -88,7 +88,7 @@ def fixed_dimension(
         ),
         where=where_of(line),
         todo=_(
-            "narrow --dim {name}, write a number in place of {name}, or change the model", name=name
+            "narrow --dim {name}, give a number in place of {name}, or change the model", name=name
         ),
         code=CONSTRAINT,
     )
@@ -379,7 +379,7 @@ class _Recorder(fx.Interpreter):
                     first_line=first_line(error),
                 ),
                 where=where_of(line),
-                todo=_("try --tracer export, or write numbers in place of the names"),
+                todo=_("try --tracer export, or give numbers in place of the names"),
                 code="try-export",
             ) from error
         for _other, demand in self._symbols.demands():

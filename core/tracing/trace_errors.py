@@ -121,9 +121,9 @@ def where_of(line: SourceLine | None) -> str:
 
 
 def inputs_do_not_fit(
-    error: BaseException, line: SourceLine | None, position: str
+    error: BaseException, line: SourceLine | None, position: str, names: tuple[str, ...] = ()
 ) -> LowerscopeError:
-    """Return the error for a model that fails on the example inputs."""
+    """Return the error for a model that fails on the example inputs, which may have names."""
     line = line_of_traceback(error.__traceback__) or line
     if not isinstance(error, Exception):
         return _ends_python(error, line)
@@ -132,7 +132,7 @@ def inputs_do_not_fit(
         return LowerscopeError(
             _(
                 "the model makes a tensor{at} of a NumPy array with a negative step, such as "
-                "values[::-1], which torch does not take",
+                "values[::-1], which torch does not support",
                 at=at,
             ),
             where=where_of(line),
@@ -142,6 +142,8 @@ def inputs_do_not_fit(
         _("the model fails on these inputs{at}: {first_line}", at=at, first_line=first_line(error)),
         where=where_of(line),
         todo=_("check the inputs' shapes and dtypes, for example --input x=1,784:float32"),
+        code="change-inputs" if names else "",
+        choices=names,
     )
 
 
@@ -150,7 +152,7 @@ def returns_foreign(kind: type, path: str, line: SourceLine | None) -> Lowerscop
     place = _(" as its output {path}", path=path) if path else ""
     return LowerscopeError(
         _(
-            "the model returns a {name}{place}, which holds nothing that torch knows of",
+            "the model returns a {name}{place}, which holds nothing that torch supports",
             name=kind.__name__,
             place=place,
         ),
@@ -162,7 +164,7 @@ def returns_foreign(kind: type, path: str, line: SourceLine | None) -> Lowerscop
 def returns_nothing(line: SourceLine | None) -> LowerscopeError:
     """Return the error for a model without a tensor or a number among its outputs."""
     return LowerscopeError(
-        _("the model returns nothing: there is no tensor among its outputs"),
+        _("the model returns no tensor"),
         where=where_of(line),
         todo=_("return the tensors that forward computes"),
     )
@@ -209,7 +211,7 @@ def _fx_reason(error: Exception) -> str:
     for part, reason in _FX_REASONS:
         if part in str(error):
             return reason
-    return _("a value or a size of a tensor is needed, which is known only when the model runs")
+    return _("it needs a value or a size of a tensor that is known only at run time")
 
 
 def _is_raised_by_user(traceback: TracebackType | None) -> bool:
@@ -226,10 +228,10 @@ def is_scripted(kind: type) -> LowerscopeError:
     """Return the error for a model of class `kind` that ``torch.jit`` has compiled."""
     return LowerscopeError(
         _(
-            "the model is a {name} of torch.jit, which has no Python that could be traced",
+            "the model is a {name} of torch.jit, which has no Python code to trace",
             name=kind.__name__,
         ),
-        todo=_("open the module as it is before torch.jit.script or torch.jit.trace"),
+        todo=_("open the module from before torch.jit.script or torch.jit.trace"),
     )
 
 
@@ -248,7 +250,7 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
                     path=path,
                 ),
                 where=where_of(line_of_traceback(error.__traceback__)),
-                todo=_("put the module there that it was made of, or try --tracer fx"),
+                todo=_("use the original module there, or try --tracer fx"),
                 code="try-fx",
             )
     reason = first_line(error)
@@ -263,7 +265,7 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
     return LowerscopeError(
         _("torch.export cannot trace the model: {reason}", reason=reason),
         where=where_of(line_of_traceback(error.__traceback__)),
-        todo=_("remove what depends on the values of tensors, or try --tracer fx"),
+        todo=_("remove the parts that depend on the values of tensors, or try --tracer fx"),
         code="try-fx",
     )
 
@@ -278,7 +280,7 @@ def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
     return LowerscopeError(
         f"{by_fx.what}{place}; {by_export.what}",
         where=where,
-        todo=_("remove what depends on the values of tensors"),
+        todo=_("remove the parts that depend on the values of tensors"),
         details="\n".join(
             filter(None, (by_fx.line(), by_fx.details, by_export.line(), by_export.details))
         ),
@@ -303,7 +305,7 @@ def made_functional(whole: Problem) -> Note:
 def _ends_python(error: BaseException, line: SourceLine | None) -> LowerscopeError:
     raised = "sys.exit()" if isinstance(error, SystemExit) else type(error).__name__
     return LowerscopeError(
-        _("the model fails when it is run: {first_line}", first_line=first_line(error)),
+        _("the model fails at run time: {first_line}", first_line=first_line(error)),
         where=where_of(line),
-        todo=_("raise an error that says what is wrong, in place of {raised}", raised=raised),
+        todo=_("raise an error that says what is wrong instead of {raised}", raised=raised),
     )

@@ -67,8 +67,8 @@ def check_call(model: torch.nn.Module, calling: CallSpec) -> None:
         count = len(calling.args) + len(calling.kwargs)
         raise LowerscopeError(
             _n(
-                "{name} takes ({names}) and was given {count} input",
-                "{name} takes ({names}) and was given {count} inputs",
+                "{name} takes ({names}) and got {count} input",
+                "{name} takes ({names}) and got {count} inputs",
                 count,
                 name=type(model).__name__,
                 names=names,

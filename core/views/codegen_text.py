@@ -105,7 +105,7 @@ def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> Library:
         raise LowerscopeError(
             _("TVM could not compile the function: {last_line}", last_line=last_line(error)),
             where=name,
-            todo=_("Take back the last step; the log has TVM's whole message"),
+            todo=_("Undo the last step; the log has TVM's whole message"),
             details=str(error),
         ) from error
     return _library((built, *built.imports))
@@ -253,7 +253,7 @@ def _piece(made: CompiledFunctions, name: str) -> tuple[LlvmFunction, ...]:
         raise LowerscopeError(
             _("the library has no code for {name}", name=name),
             where=name,
-            todo=_("Look at what calls it: it may have become a part of that"),
+            todo=_("Look at its caller: it may have become a part of that"),
         )
     return piece
 
@@ -288,7 +288,7 @@ def _record(
         head.append(
             (
                 _(
-                    "{remark} Lines are not tied to loops: alone, it compiles differently.",
+                    "{remark} Lines have no loops: compiled alone, the function differs.",
                     remark=remark,
                 ),
                 "",
@@ -335,10 +335,10 @@ def _fate(part: Part, present: set[str], kept: frozenset[str]) -> str:
     if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1:
         return _("{path}: gone, it runs once", path=path)
     if loop.kind == tirx.ForKind.VECTORIZED:
-        return _("{path}: vectorized by TVM, so that each instruction is on all of it", path=path)
+        return _("{path}: vectorized by TVM, so that each instruction covers all of it", path=path)
     if loop.kind == tirx.ForKind.UNROLLED:
         return _("{path}: unrolled by TVM", path=path)
-    return _("{path}: nothing is left of it", path=path)
+    return _("{path}: no code is left of it", path=path)
 
 
 def _spans(

@@ -33,30 +33,28 @@ from lowerscope.core.stages import Pipeline, Stages
 FUSE_OPS = "FuseOps"
 
 BARRIERS: Mapping[Cause, str] = {
-    "library-call": _("{other} calls a function of a library, which FuseOps leaves alone"),
-    "call": _("{other} calls a Relax function, which FuseOps leaves alone"),
+    "library-call": _("{other} calls a library function, which FuseOps does not fuse"),
+    "call": _("{other} calls a Relax function, which FuseOps does not fuse"),
     "not-legalised": _(
-        "{other} is still the operator {operator}: FuseOps fuses calls of TensorIR "
-        "functions only, which LegalizeOps makes"
+        "{other} is still the operator {operator}: FuseOps fuses only calls of TensorIR "
+        "functions, which LegalizeOps makes"
     ),
     "not-annotated": _(
         "the function of {other} has no pattern kind, which AnnotateTIROpPattern adds"
     ),
-    "opaque": _(
-        "the pattern kind of {other} is opaque: its loops are of no form that FuseOps fuses"
-    ),
+    "opaque": _("the pattern kind of {other} is opaque: its loops have no form that FuseOps fuses"),
     "in-place": _("{other} writes in place, and its pattern kind is opaque"),
     "match-cast": _("{other} is a match_cast, which checks a shape and is never fused"),
     "tuple": _("{other} makes a tuple, and FuseOps fuses no fields into one"),
     "branch": _("{other} is an If, which is never fused"),
-    "not-a-call": _("{other} is no call of a function"),
+    "not-a-call": _("{other} is not a function call"),
 }
 """Words for bindings that are never fused, by cause."""
 
 RULES: Mapping[Cause, str] = {
     "output": _(
-        "{source} is an output of its data-flow block, so it is written to memory anyway, "
-        "and FuseOps fuses no output into its users"
+        "{source} is an output of its dataflow block, so it is written to memory anyway, and "
+        "FuseOps fuses no output into its users"
     ),
     "used-elsewhere": _(
         "{source} has {count} users ({users}), which never meet in one binding, "
@@ -220,7 +218,7 @@ class _Pair:
         for each in (one, other):
             if not each.bindings:
                 return self._not(
-                    "no-code", _("{name} makes no code of its own", name=each.name), each.id
+                    "no-code", _("{name} generates no code of its own", name=each.name), each.id
                 )
         if one.bindings & other.bindings:
             return self._not(
@@ -307,7 +305,9 @@ class _Pair:
         fates = self._transformed.fates
         fate = next((fates[each] for each in entity.bindings if each in fates), None)
         if fate is None:
-            return _("{name} is gone before {fuse_ops}", name=entity.name, fuse_ops=FUSE_OPS)
+            return _(
+                "{name} no longer exists before {fuse_ops}", name=entity.name, fuse_ops=FUSE_OPS
+            )
         return _(
             "{name} was {fate} before {fuse_ops}",
             name=entity.name,
@@ -363,7 +363,7 @@ class _Pair:
                 )
                 return self._not("fusion-disabled", text, source, user)
             text = _(
-                "{fuse_ops} decided otherwise than the rules that are known of it",
+                "{fuse_ops} decided otherwise than by its known rules",
                 fuse_ops=FUSE_OPS,
             )
             return self._not("unknown", text, source, user)
@@ -388,7 +388,7 @@ class _Pair:
         if answer.cause == "pass-missing":
             if FUSE_OPS in names:
                 place = names.index(FUSE_OPS)
-                text = _("Switch step {place} ({fuse_ops}) on", place=place + 1, fuse_ops=FUSE_OPS)
+                text = _("Switch on step {place} ({fuse_ops})", place=place + 1, fuse_ops=FUSE_OPS)
                 on = msgspec.structs.replace(steps[place], on=True)
                 changed = Change(text=text, steps=(*steps[:place], on, *steps[place + 1 :]))
                 yield (
@@ -489,8 +489,8 @@ def _reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cause, Ve
         )
     if dominator is not other:
         text += _(
-            ". All uses of {short} meet in {short2}, so it is fused with all on the way there, "
-            "or with none",
+            ". All uses of {short} meet in {short2}, so it is fused with everything on the way "
+            "there, or with nothing",
             short=_short(one.bound.id),
             short2=_short(dominator.bound.id),
         )
@@ -511,7 +511,7 @@ def _kind_text(vertex: Vertex) -> str:
     return (
         own
         if own == grouped
-        else _("{grouped} (by the operators that it is fused with)", grouped=grouped)
+        else _("{grouped} (because of the operators it is fused with)", grouped=grouped)
     )
 
 

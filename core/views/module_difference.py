@@ -55,7 +55,14 @@ from lowerscope.core.views.graph.difference import FunctionGraph, graph_differen
 from lowerscope.core.views.graph.relax_graph import function_graph
 from lowerscope.core.views.graph_records import with_ends
 from lowerscope.core.views.moved_lines import sources_of, with_moved_lines
-from lowerscope.core.views.step_sentences import Effect, code, general_words, listed, step_sentence
+from lowerscope.core.views.step_sentences import (
+    Effect,
+    code,
+    fused_pair,
+    general_words,
+    listed,
+    step_sentence,
+)
 
 
 def module_difference(
@@ -76,11 +83,17 @@ def module_difference(
     functions = tuple(_named(each, old, new, before, after) for each in functions)
     if old.lower_key == new.lower_key:
         functions = with_moved_lines(before, after, functions, matches)
+    effect = Effect(before, after, functions, matches)
+    sentence, moment = _sentence(new, sides, effect), sides[1].moment
+    fused: tuple[str, ...] = ()
+    if sentence and moment is not None and moment.section == "passes":
+        fused = fused_pair(new.transformed.runs[moment.index - 1].name, effect)
     return DifferenceRecord(
         old_label=labels[0],
         new_label=labels[1],
         functions=functions,
-        sentence=_sentence(new, sides, Effect(before, after, functions, matches)),
+        sentence=sentence,
+        fused=fused,
     )
 
 

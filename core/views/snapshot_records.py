@@ -412,7 +412,7 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
     module, transformed = stages.module, stages.transformed
 
     def make() -> Snapshot:
-        job.report("Drawing")
+        job.report(_("Drawing"))
         made = make_snapshot(
             loaded,
             module,

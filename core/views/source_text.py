@@ -43,7 +43,7 @@ LONGEST_LINE = 400
 MOST_BYTES = 200_000_000
 """Maximum bytes of constants for which the text is made: it would be a third longer."""
 
-WHOLE = "lowerscope export SOURCE --output DIR writes it whole"
+WHOLE = _("lowerscope export SOURCE --output DIR writes it whole")
 
 
 def metadata_text(module: IRModule) -> TextRecord:
@@ -63,7 +63,10 @@ def metadata_text(module: IRModule) -> TextRecord:
     cut = [_shortened(line) for line in lines]
     if cut == lines:
         return record
-    head = f"# {bytes_text(len(record.text))} with metadata: long lines are cut here. {WHOLE}."
+    cut_here = _(
+        "{size} with metadata: long lines are cut here.", size=bytes_text(len(record.text))
+    )
+    head = f"# {cut_here} {WHOLE}."
     spans = tuple(
         msgspec.structs.replace(span, first=span.first + 1, last=span.last + 1)
         for span in record.spans
@@ -84,7 +87,11 @@ def constant_bytes(module: IRModule) -> int:
 def _shortened(line: str) -> str:
     if len(line) <= LONGEST_LINE:
         return line
-    return f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE:,} more characters"
+    return _(
+        "{line} … {count:,} more characters",
+        line=line[:LONGEST_LINE],
+        count=len(line) - LONGEST_LINE,
+    )
 
 
 _NATIVE: Mapping[str, Callable[[Stages, str, Moment | None], TextRecord]] = {

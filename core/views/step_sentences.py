@@ -210,7 +210,7 @@ def _annotated(effect: Effect) -> str:
 def _folded(effect: Effect) -> str:
     names = effect.removed_bindings
     if names:
-        return _("computed {bindings} while compiling", bindings=_bindings(names))
+        return _("computed {bindings} at compile time", bindings=_bindings(names))
     values = sum(len(each.constants) for each in effect.functions)
     if not values:
         return ""
@@ -230,12 +230,17 @@ def _batch_norm(effect: Effect) -> str:
     )
 
 
-def _grouped(effect: Effect) -> str:
-    groups = {
+def _groups(effect: Effect) -> dict[str, list[str]]:
+    """Return the groups that it made, each with the functions and operators that it calls."""
+    return {
         name: members
         for name in effect.named("added", kind="relax")
         if is_group(effect.after[name]) and (members := _members(effect.after, name))
     }
+
+
+def _grouped(effect: Effect) -> str:
+    groups = _groups(effect)
     if not groups:
         return ""
     parts = [
@@ -284,7 +289,7 @@ def _merged(effect: Effect) -> str:
         )
     else:
         made = _n(
-            "made one TensorIR function of each of {count:,} group ({names})",
+            "made one TensorIR function of {count:,} group ({names})",
             "made one TensorIR function of each of {count:,} groups ({names})",
             len(merged),
             names=listed(merged),
@@ -293,8 +298,8 @@ def _merged(effect: Effect) -> str:
     if not gone:
         return made
     return _n(
-        "{made}, and removed {count:,} function that nothing else calls",
-        "{made}, and removed {count:,} functions that nothing else calls",
+        "{made}, and removed {count:,} unused function",
+        "{made}, and removed {count:,} unused functions",
         len(gone),
         made=made,
     )
@@ -304,8 +309,8 @@ def _second_names(count: int) -> str:
     if not count:
         return ""
     return _n(
-        "removed {count:,} second name of a value",
-        "removed {count:,} second names of a value",
+        "removed {count:,} alias of a value",
+        "removed {count:,} aliases of values",
         count,
     )
 
@@ -317,14 +322,14 @@ def _eliminated(effect: Effect) -> str:
         parts.append(_functions(functions))
     if bindings:
         parts.append(_bindings(bindings))
-    return _("removed {parts}, which nothing uses", parts=_joined(parts)) if parts else ""
+    return _("removed the unused {parts}", parts=_joined(parts)) if parts else ""
 
 
 def _scheduled(effect: Effect) -> str:
     names = effect.named("changed", "added", kind="tensorir")
     if not names:
         return ""
-    return _("scheduled {functions} as the recipe's schedules say", functions=_functions(names))
+    return _("scheduled {functions} by the recipe's schedules", functions=_functions(names))
 
 
 def _scheduled_by_rule(effect: Effect) -> str:
@@ -337,7 +342,7 @@ def _vector_math(effect: Effect) -> str:
     if not names:
         return ""
     return _(
-        "wrote math functions of {functions} out as arithmetic that vectorizes",
+        "expanded math functions of {functions} into arithmetic that vectorizes",
         functions=_functions(names),
     )
 
@@ -585,6 +590,23 @@ RULES: Mapping[str, Rule] = {
     ),
 }
 """The rules by pass; any other pass, and what a rule does not fit, is described by counts."""
+
+
+_FUSED: Mapping[str, Callable[[Effect], Iterable[Sequence[str]]]] = {
+    "FuseOps": lambda effect: _groups(effect).values(),
+    "FuseTIR": lambda effect: effect.sources.values(),
+}
+"""For passes that fuse, the functions that became one, group by group."""
+
+
+def fused_pair(name: str, effect: Effect) -> tuple[str, ...]:
+    """Return the ids of two functions that a pass fused; empty if there are none."""
+    fused = _FUSED.get(name.removeprefix("relax."))
+    for group in () if fused is None else fused(effect):
+        functions = list(dict.fromkeys(each for each in group if not each.startswith("R.")))
+        if len(functions) > 1:
+            return tuple(f"tir:{each}" for each in functions[:2])
+    return ()
 
 
 def step_sentence(name: str, effect: Effect) -> str:

@@ -30,7 +30,7 @@ def print_columns(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-_COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", _("adds to the module"))
+_COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", _("added to the module"))
 
 
 def print_node_map(records: Sequence[TranslationRecord], nodes: Sequence[FxNode]) -> str:
@@ -72,7 +72,8 @@ def _source_lines(source: RuleSource) -> Iterator[str]:
 
 
 def _call_lines(call: TeRecord) -> Iterator[str]:
-    yield f"── {call.title}{' by the pass LegalizeOps' if call.by_pass else ''}"
+    title = _("{title} by the pass LegalizeOps", title=call.title) if call.by_pass else call.title
+    yield f"── {title}"
     yield "  1 placeholders"
     for each in call.placeholders:
         shape = shape_text(each.shape)

@@ -506,7 +506,7 @@ def node_translation(stages: Stages, node: str) -> NodeTranslation:
     traced, lowered = stages.traced, stages.lowered
     if traced is None or lowered is None:
         raise LowerscopeError(
-            _("this source builds an IRModule, so no node was translated"),
+            _("this source builds an IRModule, so there are no translated nodes"),
             where="translation",
             todo=_("Show the stage relax or tensorir"),
         )
@@ -529,7 +529,7 @@ def _no_such_node(node: str, names: list[str]) -> LowerscopeError:
     return LowerscopeError(
         _("there is no node {node}", node=node),
         where="--node",
-        todo=_("There are {listed}", listed=listed(names)),
+        todo=_("Available: {listed}", listed=listed(names)),
         choices=tuple(names),
     )
 
@@ -540,12 +540,12 @@ def _summary(known: NodeLowering, node: fx.Node, names: ValueNames) -> str:
     if node.op == "placeholder":
         return _("An input: it stands for the argument {value} of main.", value=value)
     if node.op == "output":
-        return _("What main returns: {value}.", value=value)
+        return _("The result of main: {value}.", value=value)
     if not known.bindings:
         return (
-            _("It makes no code: it stands for {value}.", value=value)
+            _("It generates no code: it stands for {value}.", value=value)
             if value
-            else _("It makes no code.")
+            else _("It generates no code.")
         )
     if known.strategy == "library":
         why = f", since {known.reason}" if known.reason else ""
@@ -582,7 +582,7 @@ def _source(used: UsedRule) -> Iterator[RuleSource]:
     if not isinstance(used.function, LibraryFunction):
         yield function_source(used.function, used.kind, used.name)
         for inner in functions_in(used.function):
-            remark = _("called on the way of {name}", name=used.name)
+            remark = _("called while lowering {name}", name=used.name)
             yield function_source(inner, used.kind, inner.__name__, remark)
         return
     wraps = f"calls {name_of_called(used.function)}"

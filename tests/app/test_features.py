@@ -6,10 +6,8 @@ import msgspec
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.engine.child_process import Ending
-from lowerscope.core.model.comparison_records import AgreementRecord
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.queries import (
-    AgreementQuery,
     BuildStepsQuery,
     MeasureQuery,
     MovesQuery,
@@ -48,24 +46,6 @@ def test_a_version_that_is_replaced_is_superseded_and_its_answer_never_shown(ben
     bench.derive()
     assert bench.document.recipe == TE
     assert not bench.document.job.text
-
-
-def test_a_rejected_change_leaves_what_is_shown(bench: Bench) -> None:
-    bench.open(RECIPE)
-    bench.document.change(TE)
-    bench.sent(SnapshotQuery).refuse(WRONG)
-    assert (bench.document.recipe, bench.document.problems) == (RECIPE, (WRONG,))
-    assert not bench.document.is_changing
-
-
-def test_undo_withdraws_what_is_pending(bench: Bench) -> None:
-    bench.open(RECIPE)
-    bench.document.change(TE)
-    pending = bench.engine.last()
-    bench.document.undo()
-    assert pending.fate.startswith("killed")
-    assert not bench.document.job.text
-    assert not bench.document.is_changing
 
 
 def test_cancelling_keeps_the_problem_with_its_own_recipe(bench: Bench) -> None:
@@ -212,7 +192,7 @@ def test_a_run_of_files_that_changed_is_shown_once_they_are_read_again(
     assert bench.document.pending.reads_files
     bench.derive(key="2")
     assert bench.document.run_record is not None
-    assert any("opened anew" in each for each in bench.notices)
+    assert any("reopened" in each for each in bench.notices)
 
 
 def test_a_recipe_whose_run_crashed_is_left_for_the_last_that_worked(bench: Bench) -> None:
@@ -248,28 +228,6 @@ def test_the_calls_of_a_run_are_steps_and_select_what_they_compute(bench: Bench)
     assert steps.breaks == frozenset()
 
 
-def test_a_set_of_inputs_is_run_and_its_outcome_is_of_its_recipe(bench: Bench) -> None:
-    bench.open(RECIPE)
-    sets = bench.features.inputs.sets
-    sets.run("digits")
-    assert sets.running
-    assert bench.document.job.text
-    counts = ("count", "ran", "matching", "compared", "same_class", "classed", "labelled")
-    right = ("tvm_correct", "torch_correct")
-    found = AgreementRecord(
-        path="digits",
-        max_abs_error=None,
-        max_rel_error=None,
-        worst=(),
-        **dict.fromkeys((*counts, *right), 1),
-    )
-    bench.sent(AgreementQuery).answer(found)
-    assert sets.record is found
-    assert not bench.document.job.text
-    bench.change(TE)
-    assert sets.record is None
-
-
 # Steps
 
 
@@ -285,35 +243,6 @@ def test_the_passes_of_the_build_are_listed_while_they_are_shown(bench: Bench) -
     assert stepping.lines("build") == ()
     bench.sent(BuildStepsQuery).refuse(WRONG)
     assert bench.features.build.problem is WRONG
-
-
-def test_the_current_step_is_a_field_of_the_document(bench: Bench) -> None:
-    bench.open(RECIPE)
-    stepping = bench.features.stepping
-    stepping.take_build((PassRecord(number=1, name="Simplify", changed=("main",)),))
-    stepping.go(Moment(section="build", index=1))
-    assert bench.document.moment == Moment(section="build", index=1)
-    sides = bench.features.pins.sides
-    assert sides is not None
-    assert sides[1].moment == bench.document.moment
-    bench.open(OTHER)
-    assert bench.document.moment is None
-
-
-def test_a_function_is_scheduled_while_its_timeline_is_shown(bench: Bench) -> None:
-    bench.open(RECIPE)
-    scheduling, stepping = bench.features.scheduling, bench.features.stepping
-    scheduling.look("dense")
-    assert bench.count(ScheduleQuery) == 0
-    stepping.set_section("schedule")
-    query = bench.sent(ScheduleQuery).query
-    assert query == ScheduleQuery(RECIPE, "dense", None)
-    bench.sent(ScheduleQuery).refuse(WRONG)
-    assert scheduling.problem is WRONG
-    # Derived again, the same recipe may have another function of that name.
-    bench.document.reload()
-    bench.derive(key="2")
-    assert bench.count(ScheduleQuery) == 2
 
 
 def scheduled(count: int) -> ScheduleRecord:
@@ -434,22 +363,6 @@ def test_another_source_discards_strokes(bench: Bench) -> None:
 
 
 # Variants
-
-
-def test_a_batch_runs_each_recipe_and_keeps_its_outcome(bench: Bench) -> None:
-    bench.open(RECIPE)
-    variants = bench.features.runs.variants
-    variants.run((RECIPE, TE))
-    assert bench.document.running
-    bench.sent(RunQuery).answer(RECORD)
-    assert bench.document.run_record == RECORD
-    bench.sent(RunQuery).refuse(WRONG)
-    assert [each.problem for each in variants.kept] == [None, WRONG]
-    assert not bench.document.running
-    variants.go_back(variants.kept[1].id)
-    assert bench.document.wanted == TE
-    bench.open(OTHER)
-    assert variants.kept == ()
 
 
 def test_a_batch_goes_on_after_a_reload_that_fails(bench: Bench) -> None:

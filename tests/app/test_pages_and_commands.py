@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QMenu
-from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.commands import plain
 from lowerscope.app.shell.shortcuts_page import pane_keys
 from lowerscope.app.shell.window import MainWindow
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "resources" / "help").glob("*.md")))
+HELP = ROOT / "resources" / "help"
+PAGES = (ROOT / "README.md", *sorted(HELP.glob("*.md")), *sorted(HELP.glob("*_*/*.md")))
 TEXT = {f"{page.parent.name}/{page.name}": page.read_text("utf-8") for page in PAGES}
 
 _PATH = re.compile(r"\*([A-Z]\w*) [→▸] ([^*]+?)\*")
@@ -35,13 +36,14 @@ OF_WIDGETS = {
 """Keys of no command and no pane: of fields, trees and help, of the terminal, of the menu bar."""
 
 
-@pytest.fixture
-def window(qtbot: QtBot) -> MainWindow:
+@pytest.fixture(scope="module")
+def window(qapp: object) -> Iterator[MainWindow]:
     window = MainWindow()
-    qtbot.addWidget(window)
     window._complete()
     window.show_panes()
-    return window
+    yield window
+    window.close()
+    window.deleteLater()
 
 
 def test_every_command_and_pane_that_a_page_names_is_there(window: MainWindow) -> None:

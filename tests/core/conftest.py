@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from lowerscope.core.remote import session
 from lowerscope.core.run import implementations, standalone, torch_interpreter
 from lowerscope.core.sources.loading import shorten_stacks
@@ -13,3 +18,17 @@ for _module in (implementations, session, standalone, torch_interpreter):
     _module.BUDGET = SECONDS
 
 shorten_stacks()
+
+QUICK = ("dynamic", "lowering", "passes")
+"""Folders whose tests are of results; the others build what users run."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.path.relative_to(Path(__file__).parent).parts[0] not in QUICK:
+        yield
+        return
+    from tests.core.quick_code import unchecked
+
+    with unchecked():
+        yield

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 X = torch.linspace(-1, 1, 8).reshape(2, 4)
 Y = torch.linspace(0, 3, 8).reshape(2, 4)
-IMAGE = torch.linspace(0, 1, 12).reshape(1, 3, 4)
 
 
 class Pair(NamedTuple):

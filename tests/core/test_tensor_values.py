@@ -99,7 +99,7 @@ def test_the_command_line_shows_and_saves_values(
     assert "order" in capsys.readouterr().out
     for arguments, expected in (
         (["--constant", "mask", "--stage", "fx"], "two things are to be shown"),
-        ([], "it is not said what to show"),
+        ([], "there is nothing to show"),
         (["--stage", "fx", "--show-meta"], "--show-meta: it has no meaning here"),
         (["--constant", "mask", "--save", "mask.txt"], "the values are written as a .npy file"),
         (["--constant", "mask", "--save", str(tmp_path / "no/m.npy")], "it cannot be written"),

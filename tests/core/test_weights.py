@@ -119,5 +119,5 @@ def test_exported_parameters_run_what_is_exported(pipeline: Pipeline, tmp_path: 
     actual = machine["main"](*(tvm.runtime.tensor(each) for each in (x.numpy(), *values)))
     assert loaded.model is not None
     torch.testing.assert_close(torch.from_numpy(actual.numpy()), loaded.model(x).detach())
-    with pytest.raises(LowerscopeError, match="the file is there already"):
+    with pytest.raises(LowerscopeError, match="the file already exists"):
         export(pipeline, kept, tmp_path, force=False)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.engine.client import EngineClient
+from lowerscope.app.engine import client
+from lowerscope.app.engine.client import EngineClient, server_command
 from lowerscope.app.kit import theme
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.paths import remove
@@ -26,6 +28,19 @@ from tests.sandboxes import reason_without
 @pytest.fixture(scope="session", autouse=True)
 def _look(qapp: object) -> None:
     theme.start(qapp, "light")  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick() -> Iterator[None]:
+    """Start children that measure for tenths of a second."""
+
+    def quick(*given: Any) -> tuple[str, ...]:
+        program, isolated, _, _, *options = server_command(*given)
+        return program, isolated, str(Path(__file__).with_name("quick_server.py")), *options
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "server_command", quick)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -86,8 +101,8 @@ def open_window(
 ) -> Iterator[OpenWindow]:
     """Return a function that opens a window on a source and waits until it is shown."""
     if children is not None:
-        client = partial(LastingClient, children)
-        monkeypatch.setattr("lowerscope.app.engine.children.EngineClient", client)
+        lasting = partial(LastingClient, children)
+        monkeypatch.setattr("lowerscope.app.engine.children.EngineClient", lasting)
     settings = str(tmp_path / "settings")
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     windows: list[MainWindow] = []
@@ -113,7 +128,7 @@ def open_window(
 
     yield open_
     clients = [each for window in windows for each in children_of(window)]
-    pids = [client.pid for client in clients if client.pid is not None]
+    pids = [each.pid for each in clients if each.pid is not None]
     for window in windows:
         window.close()
     if children is None:
@@ -131,8 +146,8 @@ def bench(
     settings = str(tmp_path_factory.mktemp("settings"))
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     with pytest.MonkeyPatch.context() as patch:
-        client = partial(LastingClient, lasting)
-        patch.setattr("lowerscope.app.engine.children.EngineClient", client)
+        starting = partial(LastingClient, lasting)
+        patch.setattr("lowerscope.app.engine.children.EngineClient", starting)
         window = MainWindow()
         window.settings.set_asks_first(False)
         window.settings.set_sandbox(sandboxed(request))

@@ -10,7 +10,6 @@ import psutil
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from tests.end_to_end.children import hold
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
@@ -48,28 +47,6 @@ def test_a_file_that_hangs_is_superseded_and_cancelled(
     window.open_source("sample:conv_net")
     wait_for_records(qtbot, window)
     assert window.windowTitle().startswith("conv_net")
-
-
-def test_the_engine_is_killed_and_the_session_comes_back(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    engine, script = window.features.processes.engine, window.panes.tensorir.script.code
-    qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
-    first = engine.pid
-    assert first is not None
-    hold(first)
-    # A query that is on its way is answered by the next engine.
-    window.document.select(("fx:linear1",))
-    os.kill(first, signal.SIGKILL)
-    qtbot.waitUntil(lambda: "def dense1" in script.text(), timeout=PATIENCE)
-    assert engine.pid not in (None, first)
-    assert window.banner.isVisible()
-    assert "engine" in window.banner.message()
-    assert "was killed" in window.banner.message()
-    window.commands.action("high-level").trigger()
-    wait_for_records(qtbot, window)
-    assert "R.matmul" in window.panes.relax.script.code.text()
 
 
 def test_a_run_is_stopped_and_the_worker_killed_in_another(

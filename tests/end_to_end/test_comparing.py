@@ -86,26 +86,6 @@ def test_a_pinned_step_is_compared_with_another_lowering(qtbot: QtBot, window: M
     assert view.sentence.text().startswith("All passes together ")
 
 
-def test_the_graphs_are_compared_as_one_drawing(qtbot: QtBot, window: MainWindow) -> None:
-    view = window.panes.difference
-    window.features.stepping.go(LEGAL)
-    window.commands.action("difference").trigger()
-    wait_for_sides(qtbot, view, "Before", "After · 1 LegalizeOps")
-    view.kinds.setFocus()
-    qtbot.keyClick(view.kinds, Qt.Key.Key_Right)
-    qtbot.keyClick(view.kinds, Qt.Key.Key_Right)
-    qtbot.waitUntil(lambda: view.graph.record is not None, timeout=PATIENCE)
-    assert view.figure.text() == "7 changes"
-    rows = {row.key: [row.cell(i).text for i in range(3)] for row in view.graph.nodes.rows()}
-    assert rows["relax:main/lv3"] == ["~", "lv3", "R.nn.relu → call_tir relu"]
-    window.commands.action("next-change").trigger()
-    assert view.graph.nodes.selected_keys() == ["relax:main/lv"]
-    canvas = view.graph.canvas
-    place = canvas.node_rect("relax:main/lv1").center().toPoint()
-    qtbot.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert view.graph.nodes.selected_keys() == ["relax:main/lv1"]
-
-
 def test_a_pass_of_the_build_is_compared_by_the_worker(qtbot: QtBot, window: MainWindow) -> None:
     view, stepping = window.panes.difference, window.features.stepping
     window.commands.action("difference").trigger()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.kit.pane import Pane
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
@@ -22,6 +23,12 @@ def open_step(qtbot: QtBot, window: MainWindow, command: str) -> None:
     window.help.shown.course.open_command(command)
     qtbot.waitUntil(lambda: window.document.recipe != before, timeout=PATIENCE)
     wait_for_records(qtbot, window)
+
+
+def choose_page(qtbot: QtBot, pane: Pane, key: str) -> None:
+    """Click the tab of a page."""
+    qtbot.mouseClick(pane.header.tabs.tab(key), Qt.MouseButton.LeftButton)
+    assert pane.current() == key
 
 
 def verdict_of(qtbot: QtBot, window: MainWindow) -> str:
@@ -60,8 +67,11 @@ def test_the_steps_of_the_course_in_the_window(
     lines = builder.text().splitlines()
     line = next(number for number, text in enumerate(lines) if '"env.relu"' in text)
     builder.go_to_line(line + 1)
-    qtbot.keyClick(builder.editor, Qt.Key.Key_Return)
-    panes.relax.set_current("script")
+    port = builder.editor.viewport()
+    shown = next(n for n, text in enumerate(builder.editor.lines()) if '"env.relu"' in text)
+    height = next(y for y in range(port.height()) if builder.editor.line_at(y) == shown)
+    qtbot.mouseClick(port, Qt.MouseButton.LeftButton, pos=QPoint(60, height + 4))
+    choose_page(qtbot, panes.relax, "script")
     script = panes.relax.script.code
     marked = [
         text
@@ -85,14 +95,32 @@ def test_the_steps_of_the_course_in_the_window(
     qtbot.waitUntil(lambda: "matmul = te.compute(" in te.text(), timeout=PATIENCE)
     assert "matches NumPy" in verdict_of(qtbot, window)
 
-    # A map of one's own, as rules.
+    # A map of one's own, as rules: the graph, the pages and the node's lowering by keys alone.
     command = "lowerscope run sample:matmul_relu --lowering te --rules course/te_rules.py"
     open_step(qtbot, window, command)
-    window.document.select(("fx:matmul",))
-    panes.fx.set_current("code")
+    canvas = panes.fx.graph.canvas
+    qtbot.keyClick(canvas, Qt.Key.Key_Home)
+    for _step in range(2):
+        if window.document.selection.chosen != ("fx:matmul",):
+            qtbot.keyClick(canvas, Qt.Key.Key_Down)
+    assert window.document.selection.chosen == ("fx:matmul",)
+    # The graph's page, its table, its code.
+    for page in ("graph", "table"):
+        qtbot.keyClick(panes.fx.header.tabs.tab(page), Qt.Key.Key_Right)
     code = panes.fx.code.script.code
     qtbot.waitUntil(lambda: "torch.matmul(x, weight)" in code.text(), timeout=PATIENCE)
     line = next(n for n, text in enumerate(code.editor.lines()) if "torch.matmul" in text)
     assert code.editor.is_selected(line)
     assert panes.details.facts()["rule"].startswith("map_matmul, te_rules.py:")
     assert "matches torch" in verdict_of(qtbot, window)
+    # The page of the course has the focus.
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    for key, strategy in ((Qt.Key.Key_3, "library"), (Qt.Key.Key_2, "te")):
+        before = window.document.recipe
+        qtbot.keyClick(code.editor, key)
+        qtbot.waitUntil(lambda before=before: window.document.recipe != before, timeout=PATIENCE)
+        wait_for_records(qtbot, window)
+        assert window.document.snapshot is not None
+        nodes = {node.id: node.strategy for node in window.document.snapshot.fx}
+        assert nodes["fx:matmul"] == strategy

@@ -119,9 +119,7 @@ def test_a_session_in_a_folder_that_cannot_be_written_says_so(tmp_path: Path) ->
         check=False,
     )
     said, title = done.stdout.splitlines()
-    assert said == (
-        "mine.lowerscope is in a folder that cannot be written: nothing is saved here."
-        " File → Save session as… keeps it in a file of its own."
-    )
+    assert "mine.lowerscope" in said
+    assert "nothing is saved here" in said
     assert "mine [read-only]" in title
     assert sorted(os.listdir(tmp_path)) == before

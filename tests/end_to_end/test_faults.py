@@ -10,7 +10,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -23,7 +22,6 @@ from tests.end_to_end.driving import (
 from tests.faulty_functions import (
     CRASHES,
     NEVER_ENDS,
-    STARTS_HOGS,
     faulty_relu,
 )
 
@@ -68,7 +66,7 @@ def test_the_call_that_crashes_is_named(qtbot: QtBot, worked: MainWindow, tmp_pa
     worked.features.stepping.set_section("run")
     failed = [dot.tooltip for dot in worked.panes.pipeline.slider.dots() if dot.state == "wrong"]
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
-    qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(worked, "Select the called function"), Qt.MouseButton.LeftButton)
     assert worked.document.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)
 
@@ -87,22 +85,6 @@ def test_a_function_that_never_ends_is_stopped_and_named(
         pass
     assert document.problems[0].what == "The run was stopped in call 4 of 7, env.faulty (relu)"
     assert worked.tool_bar.verdict.text() == "✕ stopped"
-    qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(worked, "Select the called function"), Qt.MouseButton.LeftButton)
     assert document.selection.of_kind("fx") == ("fx:relu",)
-    go_back(qtbot, worked)
-
-
-def test_what_the_worker_starts_is_under_the_limit_that_is_typed(
-    qtbot: QtBot, worked: MainWindow, tmp_path: Path
-) -> None:
-    worked.commands.action("memory-limit").trigger()
-    dialog = next(each for each in worked.findChildren(SettingsDialog) if each.isVisible())
-    dialog.memory_limit.setText("1.5 GB")
-    dialog.accept()
-    assert worked.settings.memory_limit() == 1_500_000_000
-    assert "1.5 GB" in worked.status.worker.toolTip()
-    run_faulty(qtbot, worked, tmp_path, STARTS_HOGS)
-    line = wait_for_problem(qtbot, worked)
-    assert "in call 4 of 7, env.faulty (relu): it and what it had started held" in line
-    assert worked.document.problems[0].code == "memory"
     go_back(qtbot, worked)

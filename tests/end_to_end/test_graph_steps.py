@@ -12,11 +12,9 @@ from lowerscope.app.kit.canvas import viewport
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
-from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.end_to_end.test_graphs import choose, click_chevron
-from tests.end_to_end.test_node_figures import shades
 
 LEFT = Qt.MouseButton.LeftButton
 FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
@@ -212,32 +210,3 @@ def test_a_fused_function_is_looked_into_and_compared(
     assert fused in marked
     others = [node for node in page.record.nodes if node not in marked]
     assert any("matmul" in node.before and "relu" not in node.after for node in others)
-
-
-@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
-def test_boxes_of_a_step_have_the_figures_of_the_calls_that_they_became(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", steps=FUSE)
-    run_and_wait(qtbot, window)
-    page = window.panes.relax.graph
-    canvas = page.canvas
-    look_at(qtbot, window, "graph")
-    record = window.document.run_record
-    assert record is not None
-    canvas.setFocus()
-    for name in ("FuseOps", "FuseTIR"):
-        window.features.stepping.go(moment_of(window, name))
-        look_at(qtbot, window, "graph")
-        window.commands.action("colours-time").trigger()
-        fused = [node for node in canvas.graph().boxes if node.kind == "fused"]
-        for node, call in zip(fused, record.calls, strict=True):
-            # In the order of the calls, of the functions that they call.
-            assert call.function in node.operator
-            canvas.show_card(node.id)
-            rows = dict(canvas.card.text().rows)
-            assert rows["time"].startswith(shades(canvas)[node.id])
-            assert shades(canvas)[node.id] == duration_text(call.milliseconds)
-        window.commands.action("colours-error").trigger()
-        assert set(shades(canvas)) == {node.id for node in fused}
-        assert "differs" not in canvas.legend.words()[-1]

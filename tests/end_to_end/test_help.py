@@ -60,10 +60,10 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
         panes.bring(name)
         for key in pane.pages():
             pane.set_current(key)
-            pages = {"details": "details", "steps": "pipeline", "call": "details", "memory": "time"}
-            several = name in ("outcome", "changes")
-            own = key if several or key in ("translation", "node-map") else name
-            wanted = pages.get(key, own)
+            pages = {"node-map": "translation", "call": "details", "memory": "time"}
+            panes_pages = {"pipeline": "timeline"}
+            several = name in ("outcome", "changes") or key in ("translation", "node-map")
+            wanted = pages.get(key, key) if several else panes_pages.get(name, name)
             focus = pane.page(key)
             if any(takes_focus(each) for each in focus.findChildren(QWidget)):
                 focus_inside(qtbot, focus)
@@ -80,12 +80,12 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
     schedule = panes.schedule
     window.document.select((window.features.scheduling.functions[0].id,))
     qtbot.waitUntil(schedule.variants.isVisible)
-    for part, wanted in ((schedule.tree, "schedule"), (schedule.variants.table, "numbers")):
+    for part, wanted in ((schedule.tree, "schedule"), (schedule.variants.table, "schedule")):
         part.setFocus(Qt.FocusReason.TabFocusReason)
         assert page_by_f1(qtbot, window) == wanted
     panes.set_mode("step")
     focus_inside(qtbot, panes.pipeline)
-    assert page_by_f1(qtbot, window) == "pipeline"
+    assert page_by_f1(qtbot, window) == "timeline"
     focus_inside(qtbot, window.tool_bar)
     assert page_by_f1(qtbot, window) == "window"
     # At the welcome page, the tour is what helps.

@@ -137,52 +137,7 @@ def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     assert len(window.features.runs.variants.kept) == 1
 
 
-def test_dropped_files_become_the_input_and_broken_ones_leave_it(
-    qtbot: QtBot,
-    open_window: OpenWindow,
-    model: torch.nn.Module,
-    pictures: np.ndarray,
-    tmp_path: Path,
-) -> None:
-    window = open_window("sample:fashion_mlp")
-    document, page = window.document, window.panes.inputs
-    Image.fromarray(pictures[1]).resize((56, 56), Image.Resampling.NEAREST).save(
-        tmp_path / "trouser.png"
-    )
-    drop(window, tmp_path / "trouser.png")
-    record = wait_for_run(qtbot, window)
-    assert window.panes.outcome.current() == "inputs"
-    check_against_torch(page, record, model)
-    assert record.prediction is not None
-    assert record.prediction.torch == "Trouser"
-    assert page.origin.whole().endswith("· trouser.png")
-    # Bytes, and of another shape than the input's.
-    np.save(tmp_path / "bag.npy", pictures[8])
-    drop(window, tmp_path / "bag.npy")
-    record = wait_for_run(qtbot, window)
-    check_against_torch(page, record, model)
-    assert page.one.pad.pixels() == pictures[8].tobytes()
-
-    kept = document.recipe
-    (tmp_path / "broken.png").write_bytes(b"no picture")
-    np.save(tmp_path / "small.npy", np.zeros((3, 5), np.float32))
-    for name, said in (("broken.png", "this is not an image"), ("small.npy", "does not fit")):
-        drop(window, tmp_path / name)
-        qtbot.waitUntil(lambda said=said: said in page.error.text(), timeout=PATIENCE)
-        assert page.error.isVisible()
-        assert "\n" not in page.error.text()
-        assert document.recipe == kept
-        assert page.one.pad.pixels() == pictures[8].tobytes()
-        assert document.run_record == record
-    # What comes next is as if nothing had been.
-    qtbot.mouseClick(page.one.reset, Qt.MouseButton.LeftButton)
-    record = wait_for_run(qtbot, window)
-    assert not page.error.isVisible()
-    assert record.prediction is not None
-    assert record.prediction.torch == "Ankle boot"
-
-
-def test_a_set_is_run_stopped_and_its_worst_sample_taken(
+def test_a_set_is_run_and_its_worst_sample_taken(
     qtbot: QtBot,
     open_window: OpenWindow,
     model: torch.nn.Module,
@@ -213,21 +168,11 @@ def test_a_set_is_run_stopped_and_its_worst_sample_taken(
     assert record.max_abs_error == worst.max_abs_error
     assert page.one.pad.pixels() == pictures[int(worst.title.split()[-1])].tobytes()
 
+    # A folder that is dropped is a set as well.
     many = tmp_path / "many"
     many.mkdir()
-    np.savez(many / "large.npz", x=np.zeros((200_000, 784), np.uint8))
-    window.features.inputs.sets.run(str(many / "large.npz"))
-    assert page.switch.current() == "set"
-    qtbot.waitUntil(lambda: "of 200000" in page.sets.summary.text(), timeout=PATIENCE)
-    assert page.sets.bar.isVisible()
-    qtbot.mouseClick(page.sets.stop, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not sets.running, timeout=PATIENCE)
-    # What was known stays.
-    assert "10 samples of clothes.npz" in page.sets.summary.text()
-    # A folder that is dropped is a set as well.
     for place, picture in enumerate(pictures[:3]):
         Image.fromarray(picture).save(many / f"{place}.png")
-    (many / "large.npz").unlink()
     drop(window, many)
     qtbot.waitUntil(lambda: not sets.running and "3 samples" in page.sets.summary.text())
     assert page.sets.error.isHidden()

@@ -11,10 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.model.schedule import Primitive
 from tests.diagonal import many
 from tests.end_to_end.driving import OpenWindow, notices_of, wait_until
-from tests.end_to_end.scheduling import Bench
 from tests.end_to_end.small_nets import write
 from tests.soak.killing import OF_ENGINE, OF_WORKER, PATIENCE, Killing, temporary_folder
 
@@ -49,6 +47,8 @@ def children() -> None:
     """Each window has children of its own, which end with it."""
 
 
+# Others kill them at chosen moments: `test_children.py`, `test_schedule_history.py`.
+@pytest.mark.at_length
 def test_children_are_killed_at_random_moments(
     qtbot: QtBot, open_window: OpenWindow, temporary_folder: Path
 ) -> None:
@@ -79,6 +79,7 @@ def deadly(qtbot: QtBot, open_window: OpenWindow, tmp_path: Path) -> MainWindow:
     return open_window(write(tmp_path / "net.py", DEADLY), lowering="te")
 
 
+# A primitive, a strategy: `tests/app/panes/test_schedule_model.py`, `tests/app/test_features.py`.
 def test_what_two_engines_died_of_is_switched_off(
     qtbot: QtBot, deadly: MainWindow, tmp_path: Path
 ) -> None:
@@ -106,19 +107,4 @@ def test_what_two_engines_died_of_is_switched_off(
     for _ in range(2):
         deadly.commands.action("undo").trigger()
         wait_for_engine(deadly)
-    assert document.recipe == before
-
-    # A primitive of a schedule.
-    (tmp_path / "deadly").write_text("primitive 0 s1 unroll")
-    bench = Bench(deadly)
-    bench.open("te_relu")
-    loop = next(each for each in bench.record.tree if each.kind == "loop")
-    primitive = Primitive(id="", name="unroll", arguments={"loop": loop.reference})
-    bench.scheduling.editing.apply(primitive)
-    assert wait_until(lambda: "in the schedule of" in deadly.banner.message(), PATIENCE)
-    bench.wait(lambda: len(bench.record.steps) == 1)
-    assert [each.status for each in bench.record.steps] == ["off"]
-    # That it is off is no step of its own: it has never been applied.
-    deadly.commands.action("undo").trigger()
-    bench.steps(0)
     assert document.recipe == before

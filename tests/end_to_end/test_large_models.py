@@ -81,7 +81,7 @@ def test_a_cancelled_model_leaves_what_was_open_and_the_engine(
             window.status.cancel.click()
 
     document.changed.connect(stop_in_the_middle)
-    source = Source(spec=str(write_deep_mlp(tmp_path, 300)))
+    source = Source(spec=str(write_deep_mlp(tmp_path, 100)))
     document.open(Recipe(source=source, lowering="te"))
     assert wait_until(lambda: not document.is_changing)
     document.changed.disconnect(stop_in_the_middle)

@@ -31,14 +31,6 @@ def current(window: MainWindow) -> str:
     return "" if line is None else f"{line.label} {line.title}"
 
 
-def marked_lines(window: MainWindow) -> list[str]:
-    """Return the lines of the Relax script that are marked."""
-    code = window.panes.relax.script.code
-    marks = code.editor.marks
-    lines = code.editor.lines()
-    return [line.strip() for number, line in enumerate(lines) if marks.is_selected(number)]
-
-
 @pytest.fixture
 def ran(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
     """A window on a model, run, with the section Run."""
@@ -53,42 +45,6 @@ def ran(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
     assert words(window).startswith("5 calls · ")
     window.set_mode("explore")
     return window
-
-
-def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
-    steps, document = ran.panes.pipeline, ran.document
-    dots = steps.slider.dots()
-    assert [dot.tooltip.split(" · ")[0] for dot in dots[1:]] == [
-        "1 dense",
-        "2 add",
-        "3 te_relu",
-        "4 dense1",
-        "5 add1",
-    ]
-    assert dots[1].big
-
-    qtbot.mouseClick(steps.on, LEFT)
-    assert current(ran) == "1 dense"
-    assert document.selection.chosen == ("relax:main/lv",)
-    assert {"fx:linear0", "tir:dense"} <= document.selection.linked
-    lines = marked_lines(ran)
-    assert lines[0].startswith("lv = ")
-    assert "dense" in "".join(lines)
-    qtbot.waitUntil(lambda: "def dense(" in ran.panes.tensorir.script.code.text(), timeout=PATIENCE)
-
-    qtbot.keyClick(steps.slider, Qt.Key.Key_Right)
-    qtbot.keyClick(steps.slider, Qt.Key.Key_Right)
-    assert current(ran) == "3 te_relu"
-    assert document.selection.chosen == ("relax:main/lv2",)
-    qtbot.waitUntil(
-        lambda: "def te_relu(" in ran.panes.tensorir.script.code.text(), timeout=PATIENCE
-    )
-    # The module is looked at as a whole, and each call is that of a run of it.
-    assert ran.features.stepping.moment is None
-    qtbot.mouseClick(steps.slider, LEFT, pos=steps.slider.dot_centre(5).toPoint())
-    assert current(ran) == "5 add1"
-    ran.commands.action("leave-steps").trigger()
-    assert current(ran) == ""
 
 
 @pytest.mark.x

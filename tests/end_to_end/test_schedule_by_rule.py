@@ -20,35 +20,6 @@ def _begin(bench: Bench) -> None:
     bench.open("te_matmul")
 
 
-def test_a_click_writes_a_history_that_computes_the_same(bench: Bench) -> None:
-    QTest.mouseClick(bench.view.by_rule, LEFT)
-    bench.wait(lambda: bench.record.steps)
-    bench.settle()
-    assert [each.status for each in bench.record.steps] == ["done"] * len(bench.record.steps)
-    assert all(each.comment for each in bench.record.steps)
-    assert "vectorized" in bench.script
-    names = [each.variant for each in bench.window.features.variants.all]
-    assert names == ["by rule"]
-    # What the step says of itself can be read in the history.
-    key = bench.record.steps[-1].id
-    cell = bench.view.history.strip.cell(key)
-    assert cell is not None
-    assert bench.record.steps[-1].comment in cell.tooltip
-    assert bench.record.steps[-1].comment in bench.code.line.whole()
-    bench.wait(lambda: bench.view.standing.verdict.text().startswith("✓"))
-    # It is an ordinary history: a step can be switched off, and the rest is applied again.
-    bench.view.history.strip.select(key)
-    bench.window.commands.action("switch-primitive").trigger()
-    bench.wait(lambda: bench.record.steps[-1].status == "off")
-    bench.window.commands.action("undo").trigger()
-    bench.wait(lambda: bench.record.steps[-1].status == "done")
-    # Another click is another variant; what was there stays.
-    bench.window.commands.action("by-rule").trigger()
-    bench.wait(lambda: len(bench.window.features.variants.all) == 2)
-    names = [each.variant for each in bench.window.features.variants.all]
-    assert names == ["by rule", "by rule 2"]
-
-
 MODEL = """
 import torch
 

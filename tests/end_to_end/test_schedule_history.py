@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.children import hold
@@ -32,54 +31,6 @@ def split(bench: Bench, loop: str, *factors: int | None) -> None:
     bench.type_factors(*factors)
     bench.press_apply()
     bench.steps(count + 1)
-
-
-@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
-def test_steps_are_switched_edited_inserted_moved_and_taken_out(bench: Bench) -> None:
-    split(bench, "j", None, 16)
-    bench.select("j_0")
-    bench.apply("parallel")
-    steps = bench.view.history.strip
-    # A step that is off takes those along that need it.
-    place = steps.cell_rect("s1").center().toPoint()
-    bench.choose_in_menu(steps, place, "Switch off")
-    bench.settle()
-    assert bench.statuses() == ["off", "failed"]
-    assert bench.record.steps[1].error is not None
-    assert "step 1, which made" in bench.record.steps[1].error.message
-    bench.click_step(2)
-    assert bench.code.line.whole().startswith("✕ ")
-    QTest.keyClick(steps, Qt.Key.Key_Left)
-    bench.wait(lambda: bench.record.index == 1)
-    QTest.keyClick(steps, Qt.Key.Key_Space)
-    bench.settle()
-    assert bench.statuses() == ["done"] * 2
-    # Edited, it has the names of before it, and the rest is applied again.
-    QTest.keyClick(steps, Qt.Key.Key_Return)
-    bench.wait(lambda: bench.scheduling.trying.draft is not None)
-    assert bench.view.form.editors["loop"].name.text() == "j"  # type: ignore[attr-defined]
-    bench.type_factors(None, 32)
-    bench.press_apply()
-    bench.wait(lambda: "32" in bench.record.steps[0].title)
-    bench.settle()
-    assert bench.statuses() == ["done"] * 2
-    # What is applied there is inserted; it is moved and deleted by keys.
-    assert bench.record.index == 1
-    split(bench, "k", None, 4)
-    assert [each.id for each in bench.record.steps] == ["s1", "s3", "s2"]
-    assert bench.statuses() == ["done"] * 3
-    bench.click_step(2)
-    QTest.keyClick(steps, Qt.Key.Key_Right, CONTROL)
-    bench.wait(lambda: [each.id for each in bench.record.steps] == ["s1", "s2", "s3"])
-    bench.settle()
-    bench.click_step(3)
-    QTest.keyClick(steps, Qt.Key.Key_Delete)
-    bench.steps(2)
-    bench.window.commands.action("leave-steps").trigger()
-    bench.settle()
-    assert "k_0" not in bench.script
-    assert [each.extent for each in bench.record.tree if each.name == "j_1"] == ["32"]
-    assert "T.parallel(" in bench.script
 
 
 def kill(bench: Bench, act: Callable[[], object]) -> None:

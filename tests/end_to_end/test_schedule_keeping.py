@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QPushButton
+from PySide6.QtWidgets import QPushButton
 
 from lowerscope.app.kit.bar_controls import Field
-from lowerscope.app.kit.dialogs import LineQuestion
-from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.recipe import Recipe, Source, applies_schedules
 from tests.end_to_end.scheduling import LEFT, Bench
 
@@ -64,47 +62,6 @@ def keep(bench: Bench, button: QPushButton | Field, text: str) -> None:
     action = next(each for each in menu.actions() if text in each.text().replace("&", ""))
     menu.setActiveAction(action)
     bench.key(menu, Qt.Key.Key_Return)
-
-
-def name(bench: Bench, text: str) -> None:
-    """Type a name over the one that is asked about, and take it with Enter."""
-    (asked,) = [each for each in bench.view.window().findChildren(LineQuestion) if each.isVisible()]
-    QTest.keyClicks(asked.line, text)
-    QTest.keyClick(asked.line, Qt.Key.Key_Return)
-
-
-def test_a_file_brings_the_steps_back_and_a_wrong_one_says_so(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.begin(RECIPE)
-    bench.open("te_relu")
-    bench.select("i1")
-    bench.apply("vectorize")
-    path = tmp_path / "mine"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
-    keep(bench, bench.view.history.keep, "Save as JSON…")
-    # It is what the command line applies.
-    (saved,) = load_schedules(f"{path}.json")
-    assert (saved.function, len(saved.primitives)) == ("te_relu", 1)
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (f"{path}.json", ""))
-    bench.window.commands.action("unscheduled").trigger()
-    bench.steps(0)
-    keep(bench, bench.view.history.keep, "Load JSON…")
-    bench.steps(1)
-    assert bench.view.variant.text() == "Variant mine"
-    assert "T.vectorized(" in bench.script
-    bench.open_other("te_matmul")
-    # The steps of another function are tried, and those that do not fit say why.
-    keep(bench, bench.view.history.keep, "Load JSON…")
-    bench.steps(1)
-    assert bench.statuses() == ["failed"]
-    bench.window.commands.action("undo").trigger()
-    bench.steps(0)
-
-    path.with_suffix(".json").write_text("{]")
-    keep(bench, bench.view.history.keep, "Load JSON…")
-    bench.wait(lambda: "mine.json" in bench.window.banner.message())
-    assert bench.record.steps == ()
 
 
 def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_path: Path) -> None:
@@ -160,33 +117,3 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     bench.window.commands.action("undo").trigger()
     bench.steps(2)
     assert bench.view.variant.text() == "Variant first alone"
-
-
-def test_variants_are_named_renamed_and_taken_away(bench: Bench) -> None:
-    bench.begin(RECIPE)
-    bench.open("te_matmul")
-    bench.select("j")
-    bench.apply("parallel")
-    variant = bench.view.variant
-    keep(bench, variant, "New variant…")
-    name(bench, "wide")
-    bench.steps(0)
-    assert variant.text() == "Variant wide"
-    assert "T.parallel(" not in bench.script
-    bench.select("j")
-    bench.apply("vectorize")
-    keep(bench, variant, "Rename the variant…")
-    name(bench, "wider")
-    bench.wait(lambda: variant.text() == "Variant wider")
-    # Another one of that name gets a number, so that it can be told from the first.
-    keep(bench, variant, "New variant…")
-    name(bench, "wider")
-    bench.wait(lambda: variant.text() == "Variant wider 2")
-    bench.settle()
-    keep(bench, variant, "Delete the variant")
-    bench.steps(1)
-    assert variant.text() == "Variant wider"
-    keep(bench, variant, "first · 1 step")
-    bench.wait(lambda: variant.text() == "Variant first")
-    bench.settle()
-    assert "T.parallel(" in bench.script

@@ -64,7 +64,7 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
     assert any("double · first · 2 steps is not applied" in each.text() for each in problems)
 
     texts = left_over(bench, 0, "Copy as Python")
-    assert texts[:2] == ("double · first · 2 steps", "double computes something else now")
+    assert texts[:2] == ("double · first · 2 steps", "double now computes something else")
     bench.wait(lambda: "sch.vectorize(made1[1])" in QGuiApplication.clipboard().text())
 
     left_over(bench, 0, "Try on double")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 
 import pytest
 from PySide6.QtTest import QTest
 
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
-from lowerscope.core.model.queries import CheckQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.schedule import At, Primitive
 from tests.end_to_end.scheduling import LEFT, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
@@ -108,33 +104,3 @@ def test_a_function_and_each_step_of_it_have_their_numbers(bench: Bench) -> None
     bench.wait(lambda: [cell.mark for cell in strip.cells()[1:]] == ["✓ same"] * 2)
     assert all(cell.value for cell in strip.cells())
     assert strip.level is not None
-
-
-def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
-    numbers(bench)
-    measured(bench)
-    _document, found = bench.window.document, measurements(bench)
-    engine = bench.window.features.processes.engine.pid
-
-    def die() -> None:
-        if (
-            isinstance(found.doing, CheckQuery)
-            and bench.window.features.processes.worker.pid is not None
-        ):
-            found.changed.disconnect(die)
-            os.kill(bench.window.features.processes.worker.pid, signal.SIGSEGV)
-
-    found.changed.connect(die)
-    bench.scheduling.editing.apply(
-        Primitive(id="", name="vectorize", arguments={"loop": At(block="matmul", loop=1)})
-    )
-    bench.wait(lambda: bench.view.standing.verdict.text().startswith("not known"))
-    assert "SIGSEGV" in bench.view.standing.verdict.toolTip()
-    assert bench.window.features.processes.engine.pid == engine
-    # It is not tried again by itself, as it may be the function's doing; on demand it is.
-    bench.wait(lambda: found.doing is None)
-    assert found.here is not None
-    assert found.measured(found.here) is None
-    bench.window.commands.action("measure-function").trigger()
-    measured(bench)
-    assert bench.view.standing.verdict.text().startswith("✓ same")

@@ -7,7 +7,6 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 
-from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import At, Primitive
 from tests.end_to_end.scheduling import CONTROL, LEFT, Bench
@@ -29,27 +28,6 @@ def do(bench: Bench, name: str, **arguments: object) -> None:
     count = len(bench.record.steps)
     bench.scheduling.editing.apply(Primitive(id="", name=name, arguments=arguments))  # type: ignore[arg-type]
     bench.steps(count + 1)
-
-
-def choose_with_preview(bench: Bench, menu: ScheduleMenu) -> None:
-    """Try `unroll` with the mouse, look at what it would make, and apply it with a click."""
-    code = bench.code
-    bench.wait(menu.isVisible)
-    bench.settle()
-    choices = menu.page.choices
-    item = choices.item_of("unroll")
-    assert item is not None
-    bench.point(choices.list, item)
-    bench.wait(lambda: code.line.whole() == "✓ legal · unroll k")
-    assert code.current() == "preview"
-    assert "T.unroll(" in bench.script
-    assert bench.record.steps == ()
-    rect = choices.list.visualItemRect(choices.item_of("unroll"))
-    QTest.mouseClick(choices.list.viewport(), LEFT, pos=rect.center())
-    bench.steps(1)
-    assert not menu.isVisible()
-    assert code.current() == "script"
-    assert "T.unroll(" in bench.script
 
 
 @pytest.mark.x
@@ -116,31 +94,6 @@ def test_several_are_selected_by_keyboard_and_in_the_script(bench: Bench) -> Non
     editor.go_to(bench.code_line("T.unroll("))
     bench.key(editor, Qt.Key.Key_Return)
     assert tree.selected_keys() == bench.ids("k")
-
-
-def test_the_history_goes_through_the_steps(bench: Bench) -> None:
-    do(bench, "split", loop=LOOP_J, factors=(None, 16))
-    do(bench, "parallel", loop=At(block="matmul", loop=1))
-    strip = bench.view.history.strip
-    assert [cell.title for cell in strip.cells()[1:]] == [
-        "split j into 8 × 16",
-        "run j_0 in parallel",
-    ]
-    bench.click_step(1)
-    assert "j_0" in bench.script
-    assert "T.parallel(" not in bench.script
-    marks = bench.code.script.code.editor.marks
-    assert marks.is_changed(bench.code_line("T.grid("))
-    assert not marks.is_changed(bench.code_line("T.writes("))
-    for key, index in ((Qt.Key.Key_Left, 0), (Qt.Key.Key_End, 2), (Qt.Key.Key_Home, 0)):
-        bench.key(strip, key)
-        bench.wait(lambda index=index: bench.record.index == index)
-        assert ("j_0" in bench.script) == (index > 0)
-        assert ("T.parallel(" in bench.script) == (index > 1)
-    QTest.mouseClick(bench.code.end, LEFT)
-    bench.wait(lambda: bench.scheduling.index is None)
-    bench.settle()
-    assert "T.parallel(" in bench.script
 
 
 def drag(bench: Bench, number: int, behind: int) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtTest import QTest
 
-from lowerscope.core.model.recipe import Recipe, Source, applies_schedules
-from tests.end_to_end.scheduling import LEFT, Bench
+from lowerscope.core.model.recipe import Recipe, Source
+from tests.end_to_end.scheduling import Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
 
@@ -16,45 +14,6 @@ RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
 @pytest.fixture(autouse=True)
 def _begin(bench: Bench) -> None:
     bench.begin(RECIPE)
-
-
-def test_the_walk_of_the_matmul(bench: Bench) -> None:
-    bench.open("te_matmul")
-    assert [row.key for row in bench.view.tree.rows()][:4] == bench.ids("i", "j", "k", "matmul")
-    bench.select("j")
-    bench.choose("split")
-    bench.type_factors(None, 16)
-    assert "✓ 8 × 16 = 128" in bench.form_texts()
-    bench.press_apply()
-    bench.steps(1)
-    assert "for i, j_0, j_1, k in T.grid" in bench.script
-    bench.select("k", "j_1")
-    bench.apply("reorder")
-    assert "for i, j_0, k, j_1 in T.grid" in bench.script
-    bench.select("matmul")
-    bench.apply("cache_write")
-    assert "matmul_global" in bench.script
-    bench.select("j_1")
-    bench.apply("vectorize")
-    assert "T.vectorized(" in bench.script
-    bench.select("j_0")
-    bench.apply("parallel")
-    assert "for j_0 in T.parallel(" in bench.script
-    bench.select("matmul", "k")
-    bench.apply("decompose_reduction")
-    assert "matmul_init" in bench.script
-    assert bench.statuses() == ["done"] * 6
-    bench.window.commands.action("copy-schedule").trigger()
-    assert "sch.decompose_reduction(" in QGuiApplication.clipboard().text()
-
-    # Applied to the model, it is run, and still computes what torch does.
-    QTest.mouseClick(bench.view.in_model, LEFT)
-    document = bench.window.document
-    bench.wait(lambda: document.recipe is not None and applies_schedules(document.recipe))
-    bench.window.commands.action("run").trigger()
-    bench.wait(lambda: document.run_record is not None)
-    assert document.run_record is not None
-    assert document.run_record.verdict == "match"
 
 
 def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:

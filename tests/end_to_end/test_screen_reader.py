@@ -79,7 +79,8 @@ def said(widget: QWidget, line: str) -> str:
 FOLD = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 
 
-def test_everything_that_can_have_the_focus_has_a_name(window: MainWindow) -> None:
+def check_names(window: MainWindow) -> None:
+    """Check that everything that can have the focus has a name."""
     panes = window.panes
     for pane, pages in (
         (panes.fx, ("graph", "table", "code")),
@@ -90,7 +91,6 @@ def test_everything_that_can_have_the_focus_has_a_name(window: MainWindow) -> No
             pane.set_current(page)
             for each in below(seen(pane)):
                 assert not nameless(each), f"{each.role()} in {pane.title()}, {page}"
-    window.commands.action("difference").trigger()
     for each in below(seen(window)):
         if nameless(each):
             around = each.parent()
@@ -158,3 +158,4 @@ def test_lines_steps_graphs_and_differences_say_what_they_are(
     qtbot.keyClick(switch, Qt.Key.Key_Right)
     assert seen(switch).text(NAME).endswith("Unified")
     QApplication.processEvents()
+    check_names(window)

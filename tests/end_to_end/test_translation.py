@@ -125,20 +125,3 @@ def test_the_translation_of_a_node(
     window.commands.action("leave-steps").trigger()
     window.document.select(("fx:linear0",))
     wait_for_title(qtbot, page, "linear0 · TE", 2)
-
-
-def test_a_node_of_the_library_shows_torch_and_one_of_relax_what_a_pass_makes_of_it(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="library")
-    window.commands.action("translation").trigger()
-    page = window.panes.translation
-    wait_for_title(qtbot, page, "linear0 · Library", 2)
-    assert page.rule.code.text().startswith('@tvm.register_global_func("torch.linear")')
-    show_part(qtbot, page, "te")
-    assert not page.te.steps.isVisible()
-    assert page.te.code.empty.isVisible()
-    window.commands.action("high-level").trigger()
-    wait_for_title(qtbot, page, "linear0 · High-level", 2)
-    qtbot.waitUntil(lambda: page.te.choice.count() == 3, timeout=PATIENCE)
-    assert page.te.choice.itemText(1) == "lv1 = R.matmul, legalised by LegalizeOps"

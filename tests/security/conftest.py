@@ -2,6 +2,7 @@
 
 from tests.end_to_end.conftest import (
     _look,
+    _quick,
     _settled,
     children,
     lasting,
@@ -9,4 +10,4 @@ from tests.end_to_end.conftest import (
     writable,
 )
 
-__all__ = ["_look", "_settled", "children", "lasting", "open_window", "writable"]
+__all__ = ["_look", "_quick", "_settled", "children", "lasting", "open_window", "writable"]

@@ -105,4 +105,4 @@ def test_a_full_disk_ends_the_command(tmp_path: Path) -> None:
     assert done.stdout == ""
     line = problem_in(done.stderr, tmp_path)
     assert os.strerror(errno.ENOSPC) in line
-    assert "Make room on the disk" in line
+    assert "Free some disk space" in line

@@ -468,7 +468,7 @@ def test_archives_inside_of_archives_end(tmp_path: Path) -> None:
     parts = members(programs()["static"]) | {"data/weights/weight_0": inner}
     assert "archives inside of archives" in refusal(tmp_path, archive(parts)).choices
     cut = parts | {"data/weights/weight_0": b"PK\x03\x04abc"}
-    assert "an archive that cannot be read" in refusal(tmp_path, archive(cut)).choices
+    assert "an unreadable archive" in refusal(tmp_path, archive(cut)).choices
 
 
 def test_what_unpacks_to_more_than_there_is_memory_for_is_not_unpacked(

@@ -44,7 +44,7 @@ def test_without_a_sandbox_it_is_refused(
     monkeypatch.setattr(bubblewrap.shutil, "which", lambda _: None)
     assert main(["show", "sample:matmul", "--stage", "fx", "--sandbox"]) == 2
     assert capsys.readouterr().err == (
-        "lowerscope: --sandbox: there is no sandbox: bwrap is not there."
+        "lowerscope: --sandbox: there is no sandbox: bwrap is missing."
         " Install bubblewrap (bwrap), or leave --sandbox out.\n"
     )
 

@@ -295,7 +295,7 @@ def test_memory_is_limited_for_the_whole_tree_whatever_session_it_is_in(report: 
     code = HUNGRY.format(each=100 * MB)
     done = ended(enclosed(code, memory=300 * MB, calls_file=report), pass_fds=(report,))
     assert done.returncode == 2
-    assert "held more than the memory that it may have, 315 MB" in done.stderr
+    assert "used more than the memory limit, 315 MB" in done.stderr
     found = running_call.read(report)
     assert found.too_much > 300 * MB
     assert found.too_many == 0
@@ -308,7 +308,7 @@ def test_processes_and_threads_are_limited_for_the_whole_tree(
     command = enclosed(code.format(count=few + 10), calls_file=report)
     done = ended(command, pass_fds=(report,))
     assert done.returncode == 2
-    assert f"processes and threads that there may be, {few}" in done.stderr
+    assert f"processes and threads than the limit, {few}" in done.stderr
     found = running_call.read(report)
     assert found.too_many > few
     assert found.too_much == 0

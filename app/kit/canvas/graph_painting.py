@@ -61,6 +61,7 @@ from lowerscope.core.model.graph import (
     Port,
     Region,
 )
+from lowerscope.core.model.texts import _
 
 # --- Text, in sizes that stay readable at any scale ---
 
@@ -812,16 +813,22 @@ def _write_image(graph: GraphPainter, area: QRectF, path: Path) -> None:
     size = QSize(round(area.width() * scale), round(area.height() * scale))
     image = QImage(size, QImage.Format.Format_RGB32)
     if image.isNull():
-        raise OSError(f"a picture of {size.width()} × {size.height()} pixels is too large")
+        raise OSError(
+            _(
+                "a picture of {width} × {height} pixels is too large",
+                width=size.width(),
+                height=size.height(),
+            )
+        )
     _paint(graph, area, image, scale)
     if not image.save(str(path)):
-        raise OSError("Qt cannot write it")
+        raise OSError(_("Qt cannot write it"))
 
 
 def _paint(graph: GraphPainter, area: QRectF, device: QPaintDevice, scale: float) -> None:
     painter = QPainter()
     if not painter.begin(device):
-        raise OSError("Qt cannot write it")
+        raise OSError(_("Qt cannot write it"))
     painter.scale(scale, scale)
     painter.translate(-area.topLeft())
     painter.fillRect(area, QColor(current().panel))
@@ -829,7 +836,7 @@ def _paint(graph: GraphPainter, area: QRectF, device: QPaintDevice, scale: float
     # At full scale, whatever the scale of the picture: all text, and all curves.
     graph.paint(painter, area, 1.0)
     if not painter.end():
-        raise OSError("Qt cannot write it")
+        raise OSError(_("Qt cannot write it"))
 
 
 # --- Pictures of graphs for the command line: the window's painter, without a window ---

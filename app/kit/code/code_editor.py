@@ -973,9 +973,9 @@ class CodeEditor(CodeText):
         if text:
             paint_fold(painter, fold_mark(block, row, text), text, theme.current())
         elif note := self.content.note(number):
-            self._paint_note(painter, note, block, row)
+            self.paint_note(painter, note, block, row)
 
-    def _paint_note(self, painter: QPainter, note: str, block: QTextBlock, row: QRectF) -> None:
+    def paint_note(self, painter: QPainter, note: str, block: QTextBlock, row: QRectF) -> None:
         """Paint a note at the right edge, if the line leaves room for it."""
         font = code_font(_NUMBER_PIXELS)
         left = self.viewport().width() - _GAP - TextMetrics(font).horizontalAdvance(note)

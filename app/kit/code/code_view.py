@@ -114,7 +114,7 @@ class FindBar(_Bar):
     def show_wrong_pattern(self, reason: str) -> None:
         """Show that the pattern is not a valid regular expression."""
         self.set_wrong(True)
-        self.figure.setText(_("not a pattern"))
+        self.figure.setText(_("invalid pattern"))
         self.figure.setToolTip(reason)
 
     def pressed(self, event: QKeyEvent) -> bool:

@@ -1,8 +1,8 @@
 """A column of a difference: its rows, with fillers opposite the other side's lines."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -70,6 +70,9 @@ class DiffPart:
     # The last lines of ``old`` stand in other parts: their numbers there.
     foreign: Sequence[int] = ()
     note: str = ""  # Text behind the title.
+    # Notes at the right edge of the lines of either side, by number from 1.
+    old_notes: Mapping[int, str] = field(default_factory=dict)
+    new_notes: Mapping[int, str] = field(default_factory=dict)
     group: int = -1  # Group of the lines that moved into it.
 
     def old_number(self, line: int) -> int:
@@ -167,6 +170,14 @@ class DiffRows:
             return None
         part = self.parts[row.part]
         return part.old[(row.old or row.partner) - 1], part.new[(row.new or row.partner) - 1]
+
+    def edge_note(self, row: Row, side: Side) -> str:
+        """Return the note at the right edge of a row on a side, or ``""``."""
+        line = row.line(side)
+        if not line:
+            return ""
+        part = self.parts[row.part]
+        return (part.new_notes if side != "old" and row.new else part.old_notes).get(line, "")
 
     def lines(self, side: Side) -> list[str]:
         """Return the text of a side, one line for each row."""
@@ -316,6 +327,8 @@ KEYS = {
     Qt.Key.Key_Return: "toggle",
     Qt.Key.Key_Enter: "toggle",
     Qt.Key.Key_T: "unified",
+    Qt.Key.Key_Space: "play",
+    Qt.Key.Key_Slash: "filter",
 }
 """Commands of keys, besides those of the code view."""
 
@@ -464,6 +477,8 @@ class DiffEditor(CodeEditor):
 
     def paint_over(self, painter: QPainter, number: int, block: QTextBlock, row: QRectF) -> None:
         self.paint_heading(painter, self.viewport(), number, row)
+        if note := self.diff.edge_note(self.diff.row(number), self.side):
+            self.paint_note(painter, note, block, row)
 
     def paint_heading(self, painter: QPainter, widget: QWidget, number: int, row: QRectF) -> None:
         """Paint the part of a title or a fold over one widget: it spans both sides."""
@@ -663,7 +678,7 @@ def paint_group(painter: QPainter, area: QRectF, group: int) -> None:
 
 def fold_text(row: Row) -> str:
     """Return the text of a fold."""
-    return _("{length:,} equal lines", length=row.length)
+    return _("{length:,} unchanged lines", length=row.length)
 
 
 def row_text(rows: DiffRows, number: int) -> str:

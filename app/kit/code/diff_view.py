@@ -48,7 +48,7 @@ class DiffView(QWidget):
     """
 
     moved = Signal()  # Another change became current, or the changes are others.
-    unified_wanted = Signal()  # The key for one column or two was pressed.
+    key_pressed = Signal(str)  # A key of `KEYS` that the view has no command for; its command.
 
     def __init__(self, name: str, words: Words, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -227,6 +227,8 @@ class DiffView(QWidget):
     def _press(self, key: str) -> None:
         if key in self._commands:
             self._commands[key]()
+        else:
+            self.key_pressed.emit(key)
 
     def _toggle(self) -> None:
         self._active.toggle_fold(self.row())
@@ -242,7 +244,7 @@ class DiffView(QWidget):
             (_("Next Change"), "next-change", QKeySequence("N")),
             (_("Previous Change"), "previous-change", QKeySequence("P")),
             (_("Show all lines"), "unfold-all", QKeySequence()),
-            (_("Fold Equal Lines"), "fold-all", QKeySequence()),
+            (_("Fold Unchanged Lines"), "fold-all", QKeySequence()),
         ):
             action = QAction(text, menu)
             action.setShortcut(key)
@@ -278,7 +280,6 @@ class DiffView(QWidget):
             "next-change": self.next_change,
             "previous-change": self.previous_change,
             "toggle": self._toggle,
-            "unified": self.unified_wanted.emit,
             "copy": self._copy,
             "select-all": lambda: self._active.selectAll(),
             "fold": lambda: self._active.fold(),

@@ -261,6 +261,7 @@ _LAST = 100
 """Cost of a break where a line is not taken apart otherwise."""
 
 _SPACE = re.compile(r"(?<=\S) ")
+_SEPARATOR = re.compile(r"[._,:/(]+")
 
 
 def _breaks(line: str) -> Iterator[_Break]:
@@ -318,7 +319,14 @@ def _filled(
         blank = room + 1 - len(line[start : start + room + 1].lstrip())
         late = [each for each in late or fitting if each.column - start > blank]
         best = min(late, key=lambda each: (each.cost, -each.column), default=None)
-        at = start + room if best is None else best.column
+        if best is None:
+            # After a separator in a name, or beyond the edge: never within a word.
+            parts = _SEPARATOR.finditer(line, start + 1, start + room)
+            at = max((each.end() for each in parts), default=following)
+        else:
+            at = best.column
+        if at >= end:
+            break
         yield start, start + len(line[start:at].rstrip()), indent
         start, indent = at, hang
     yield start, end, indent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -25,6 +25,15 @@ from lowerscope.core.model.texts import _
 HEIGHTS = {"section": 26, "step": 36, "fold": 22}
 """Height of a row of each kind, in pixels."""
 
+ScrollHint = QAbstractItemView.ScrollHint
+KEYS = {
+    Qt.Key.Key_Space: "play",
+    Qt.Key.Key_Slash: "filter",
+    Qt.Key.Key_Home: "first",
+    Qt.Key.Key_End: "last",
+}
+"""Commands of keys."""
+
 _PAD = 10.0
 _NUMBER = 26.0
 """Right end of the numbers of steps."""
@@ -37,6 +46,8 @@ _BAR = 42.0
 
 _TIME = 58.0
 _SMALL = 11.5
+NARROW = 120
+"""Width below which rows show their numbers only."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,8 @@ class StepList(PaintedTree):
     step that is shown.
     """
 
-    switched = Signal(str)  # The box of a row was clicked, or Space was pressed on it.
+    switched = Signal(str)  # The box of a row was clicked, or Shift+Space was pressed on it.
+    key_pressed = Signal(str)  # A key of `KEYS` was pressed; the argument is its command.
     moved = Signal(int, int)  # A row was dragged: its place, and its new place.
     removed = Signal(str)  # Delete was pressed on a row.
     folded = Signal(str, bool)  # A row was folded or unfolded.
@@ -83,6 +95,7 @@ class StepList(PaintedTree):
     menu_wanted = Signal(str, QPoint)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        self._pinned: Sequence[str] = ()
         super().__init__(name, ("",), parent)
         self._marked = ""
         self._pressed: tuple[StepRow, QPoint] | None = None
@@ -96,6 +109,25 @@ class StepList(PaintedTree):
         self.setUniformRowHeights(False)
         self.setItemDelegate(_StepDelegate(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+
+    def set_pinned(self, keys: Sequence[str]) -> None:
+        """Set the sections whose headers stay at the bottom while their places are below it."""
+        self._pinned = keys
+
+    def stuck(self) -> dict[str, QRectF]:
+        """Return the keys of the headers that are at the bottom, with their areas."""
+        bottom, found = self.viewport().height(), dict[str, QRectF]()
+        for key in reversed(self._pinned):
+            if key in self._items:
+                bottom -= HEIGHTS["section"]
+                if self.row_rect(key).top() > bottom:
+                    width = self.viewport().width()
+                    found[key] = QRectF(0, bottom, width, HEIGHTS["section"])
+        return found
+
+    def reveal(self, key: str) -> None:
+        """Scroll a row to the top, as far as there are rows below it."""
+        self.scrollTo(self.indexFromItem(self._items[key]), ScrollHint.PositionAtTop)
 
     def set_rows(self, rows: Sequence[StepRow]) -> None:
         """Set the rows; the selected one stays selected, if it still exists."""
@@ -148,7 +180,7 @@ class StepList(PaintedTree):
             if key in self._items:
                 if follows:
                     self.setCurrentItem(self._items[key])
-                self.scrollToItem(self._items[key])
+                self.scrollTo(self.indexFromItem(self._items[key]))
             self.viewport().update()
 
     def marked(self) -> str:
@@ -221,7 +253,9 @@ class StepList(PaintedTree):
         self.viewport().update()
 
     def _is_on_box(self, row: StepRow, place: QPointF) -> bool:
-        return row.on is not None and self.box_rect(row.key).adjusted(-6, -8, 6, 8).contains(place)
+        if row.on is None or self.width() < NARROW:
+            return False
+        return self.box_rect(row.key).adjusted(-6, -8, 6, 8).contains(place)
 
     def _is_on_chevron(self, row: StepRow, place: QPointF) -> bool:
         if row.kind != "step" or not self.has_rows(row.key):
@@ -253,6 +287,9 @@ class StepList(PaintedTree):
             if self._is_on_box(row, event.position()):
                 self.select(row.key)
                 self.switched.emit(row.key)
+                return
+            if row.unfolded and row.key in self.stuck():
+                self.reveal(row.key)
                 return
             if row.kind != "step" or self._is_on_chevron(row, event.position()):
                 self.toggle_fold(row.key)
@@ -289,10 +326,13 @@ class StepList(PaintedTree):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         row = self.row(self.current_key())
         key = event.key()
+        shifted = bool(event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier)
         if key == Qt.Key.Key_Escape and self._target >= 0:
             self._cancel_drag()
-        elif row is not None and key == Qt.Key.Key_Space and row.on is not None:
+        elif row is not None and key == Qt.Key.Key_Space and shifted and row.on is not None:
             self.switched.emit(row.key)
+        elif key in KEYS and not shifted:
+            self.key_pressed.emit(KEYS[Qt.Key(key)])
         elif row is not None and key == Qt.Key.Key_Delete and row.place >= 0:
             self.removed.emit(row.key)
         elif row is not None and key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
@@ -310,6 +350,27 @@ class StepList(PaintedTree):
         # Rows are painted whole.
         pass
 
+    def indexAt(self, point: QPoint) -> QModelIndex:
+        for key, area in self.stuck().items():
+            if area.contains(QPointF(point)):
+                return self.indexFromItem(self._items[key])
+        return super().indexAt(point)
+
+    def scrollTo(self, index: Index, hint: ScrollHint = ScrollHint.EnsureVisible) -> None:
+        super().scrollTo(index, hint)
+        stuck = self.stuck()
+        if stuck and self.row_of(index).key not in stuck:
+            top = min(area.top() for area in stuck.values())
+            hidden = round(self.visualRect(index).bottom() + 1 - top)
+            bar = self.verticalScrollBar()
+            bar.setValue(bar.value() + max(0, hidden))
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        super().scrollContentsBy(dx, dy)
+        if self._pinned:
+            # Qt moves what is painted.
+            self.viewport().update()
+
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
@@ -317,8 +378,13 @@ class StepList(PaintedTree):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
+        painter = QPainter(self.viewport())
+        for key, area in self.stuck().items():
+            item = self._items[key]
+            self.paint_ground(painter, area, item)
+            paint_section(painter, area, item.data(0, ROW))
+            painter.fillRect(QRectF(0, area.top() - 1, area.width(), 1), theme.current().line)
         if self._target >= 0:
-            painter = QPainter(self.viewport())
             y = next(height for place, height in self._gaps() if place == self._target)
             painter.setPen(QPen(QColor(theme.current().accent), 2))
             painter.drawLine(QPointF(8, y), QPointF(self.viewport().width() - 8, y))
@@ -327,6 +393,18 @@ class StepList(PaintedTree):
 def _places(rows: Sequence[StepRow]) -> list[tuple[str, int]]:
     """Return the rows that can be moved, and their places."""
     return [(row.key, row.place) for row in rows if row.place >= 0]
+
+
+def paint_section(painter: QPainter, area: QRectF, row: StepRow) -> None:
+    """Paint the header of a section: its title, and the number of its steps; or its initial."""
+    colours, narrow = theme.current(), area.width() < NARROW
+    paint_chevron(painter, QPointF(_PAD + 4, area.center().y()), not row.unfolded)
+    bold = ui_font(weight=QFont.Weight.DemiBold)
+    room = area.adjusted(24, 0, -_PAD, 0)
+    title = row.title[:1] if narrow else row.title
+    room.setLeft(draw_line(painter, room, title, bold, colours.text) + 12)
+    if not narrow:
+        draw_line(painter, room, row.words, ui_font(12, tabular=True), colours.quiet, right=True)
 
 
 def box_of(row: QRectF) -> QRectF:
@@ -359,29 +437,25 @@ class _StepDelegate(WholeWords):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row: StepRow = self._steps.row_of(index)
         item = self._steps.itemFromIndex(index)
-        area = QRectF(option.rect)
+        # A column has a least width.
+        area = QRectF(option.rect.intersected(self._steps.viewport().rect()))
+        area.setTop(option.rect.top())
+        area.setHeight(option.rect.height())
         self._steps.paint_ground(painter, area, item)
         if row.kind == "section":
-            self._paint_section(painter, area, row)
+            paint_section(painter, area, row)
         elif row.kind == "fold":
             self._paint_fold(painter, area, row)
         else:
             self._paint_step(painter, area, row, hovered=item is self._steps.hovered())
 
-    def _paint_section(self, painter: QPainter, area: QRectF, row: StepRow) -> None:
-        colours = theme.current()
-        paint_chevron(painter, QPointF(_PAD + 4, area.center().y()), not row.unfolded)
-        bold = ui_font(weight=QFont.Weight.DemiBold)
-        room = area.adjusted(24, 0, -_PAD, 0)
-        end = draw_line(painter, room, row.title, bold, colours.text)
-        room.setLeft(end + 12)
-        draw_line(painter, room, row.words, ui_font(12, tabular=True), colours.quiet, right=True)
-
     def _paint_fold(self, painter: QPainter, area: QRectF, row: StepRow) -> None:
         colours = theme.current()
-        paint_chevron(painter, QPointF(_PAD + 4, area.center().y()), not row.unfolded)
-        words = f"{row.number}  {row.title}"
-        room = area.adjusted(24, 0, -_PAD, 0)
+        narrow = area.width() < NARROW
+        if not narrow:
+            paint_chevron(painter, QPointF(_PAD + 4, area.center().y()), not row.unfolded)
+        words = row.number if narrow else f"{row.number}  {row.title}"
+        room = area.adjusted(6, 0, 0, 0) if narrow else area.adjusted(24, 0, -_PAD, 0)
         draw_line(painter, room, words, ui_font(12, tabular=True), colours.faint)
 
     def _paint_step(self, painter: QPainter, area: QRectF, row: StepRow, *, hovered: bool) -> None:
@@ -396,6 +470,11 @@ class _StepDelegate(WholeWords):
             painter.setBrush(QColor(colours.stop))
             painter.drawEllipse(QPointF(6.5, area.top() + 11), 3, 3)
             painter.restore()
+        if area.width() < NARROW:
+            weight = QFont.Weight.DemiBold if marked else QFont.Weight.Normal
+            font, ink = ui_font(weight=weight, tabular=True), self._ink(row, marked=marked)
+            draw_line(painter, area.adjusted(0, 0, -16, 0), row.number, font, ink, right=True)
+            return
         shift = _INDENT * self._steps.depth_of(row)
         upper = QRectF(area.left() + shift, area.top() + 2, area.width() - shift, 18)
         lower = QRectF(upper.left(), area.top() + 18, upper.width(), 15)

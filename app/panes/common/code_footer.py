@@ -46,7 +46,7 @@ class CodeFooter(QWidget):
         self.wraps = QCheckBox(_("Wrap"))
         self.wraps.setToolTip(_("Continue long lines below, indented, marked ↳"))
         self.types = QCheckBox(_("Types"))
-        self.types.setToolTip(_("The types of bindings in their lines"))
+        self.types.setToolTip(_("Show the types of bindings in their lines"))
         if not with_types:
             self.types.hide()
         self.figure = ElidedLabel(role="quiet")

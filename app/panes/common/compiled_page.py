@@ -54,7 +54,7 @@ class CompiledPage(FetchedPage):
         if moment is None or moment.section == "schedule":
             super().show_text_of(name, moment)
             return
-        hint = _("Code is made at the end of the build. Leave the step (Esc) to see it.")
+        hint = _("Code is generated at the end of the build. Leave the step (Esc) to see it.")
         self.show_nothing(_("Not compiled yet at this step"), hint)
 
     def show_nothing(self, title: str = "", hint: str = "") -> None:
@@ -72,7 +72,7 @@ class CompiledPage(FetchedPage):
 
     def _show_waiting(self) -> None:
         busy = self._document.running
-        hint = _("The worker is running the model; this comes after it.") if busy else ""
+        hint = _("The worker is running the model; this follows.") if busy else ""
         self._say(_("Building…"), hint)
 
     def _note_progress(self, text: str, _fraction: float | None) -> None:

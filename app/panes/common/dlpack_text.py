@@ -35,7 +35,7 @@ def _side_text(hands: Sequence[TransferMode], one: str, more: str) -> str:
     words = {
         "in place": _("in place (zero copy)"),
         "copied": _("copied"),
-        "unseen": _("not touched by torch"),
+        "unseen": _("not used by torch"),
     }
     counts = {hand: hands.count(hand) for hand in words if hand in hands}
     if len(counts) == 1:

@@ -176,7 +176,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     deeds[menu.addAction(_("Select"))] = partial(document.select, entities)
     add = menu.addAction(_("Add to selection"))
     deeds[add] = partial(document.select, entities, extend=True)
-    deeds[menu.addAction(_("What is known of it"))] = partial(canvas.show_card, name)
+    deeds[menu.addAction(_("Inspector"))] = partial(canvas.show_card, name)
     around = canvas.frame_around(name)
     if canvas.is_group(name):
         deeds[menu.addAction(_("Expand\t+"))] = partial(page.expand, name)
@@ -227,7 +227,7 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
         deeds[action] = switch
     menu.addSeparator()
     deeds[menu.addAction(_("Save picture…"))] = partial(page.picture_wanted.emit, page, False)
-    seen = menu.addAction(_("Save picture of what is seen…"))
+    seen = menu.addAction(_("Save picture of the visible part…"))
     deeds[seen] = partial(page.picture_wanted.emit, page, True)
     menu.addSeparator()
     colours = menu.addMenu(_("Colours"))
@@ -446,7 +446,7 @@ class GraphPage(QWidget):
         if self.canvas.has_figures(colouring):
             return ""
         why = why_no_figures(self.document.run_record, colouring)
-        return why or _("Nothing that is shown here is a call of the run")
+        return why or _("Nothing shown here is a call of the run")
 
     def _mark(self, reveal: bool) -> None:
         self._is_stale = not self.isVisible()

@@ -32,7 +32,7 @@ def show_prediction(bars: Bars, record: RunRecord | None, *, legend: bool = True
     bars.set_bars(shown, sides if legend else ())
     said = {
         "softmax": _("The softmax of the output"),
-        "output": _("The output itself: it adds up to 1"),
+        "output": _("The output itself, which sums to 1"),
     }
     heading = [said[prediction.scores]] if prediction.scores else []
     bars.setToolTip("\n".join([*heading, *(_line(row, sides) for row in rows)]))

@@ -29,9 +29,9 @@ def left_out_text(line: StepLine) -> str:
     """Return ``⚠ leaves out f: why``, or the number of functions; empty for none."""
     count = len(line.left_out)
     if count < 2:
-        return "".join(_("⚠ leaves out {function}", function=each) for each in line.left_out)
+        return "".join(_("⚠ skips {function}", function=each) for each in line.left_out)
     return _(
-        "⚠ leaves out {count} functions: {functions}",
+        "⚠ skips {count} functions: {functions}",
         count=count,
         functions="; ".join(line.left_out),
     )

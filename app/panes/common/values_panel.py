@@ -107,8 +107,11 @@ def value_facts(record: ValuesRecord) -> Facts:
     facts = []
     if record.mean is not None:
         facts += [
-            ("range", f"{record.low:.6g} … {record.high:.6g}"),
-            ("mean", f"{record.mean:.6g}, std {record.deviation:.6g}"),
+            (_("range"), f"{record.low:.6g} … {record.high:.6g}"),
+            (
+                _("mean"),
+                _("{mean:.6g}, std {deviation:.6g}", mean=record.mean, deviation=record.deviation),
+            ),
         ]
     rare = _(
         "{nans:,} NaN, {infinities:,} infinite, {zeros:,} zero",

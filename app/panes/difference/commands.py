@@ -65,6 +65,13 @@ class CompareCommands(QObject):
                 enabled=document.is_open,
             ),
             Command(
+                "unified",
+                _("Side by side or &unified"),
+                self._toggle_columns,
+                enabled=document.is_open,
+                key_there="T",
+            ),
+            Command(
                 "pin-step",
                 _("&Pin this step"),
                 pins.pin_here,
@@ -82,7 +89,7 @@ class CompareCommands(QObject):
             Command("unpin", _("&Unpin"), pins.clear, enabled=pinned),
             Command(
                 "compare-before",
-                _("Compare with what Undo goes back &to"),
+                _("Compare with the state before the last chan&ge"),
                 self._compare_before,
                 enabled=lambda: document.before is not None,
             ),
@@ -116,6 +123,13 @@ class CompareCommands(QObject):
         self._show()
         difference = self._host.view(DifferenceView)
         (difference.next_change if step > 0 else difference.previous_change)()
+
+    def _toggle_columns(self) -> None:
+        """Show the difference in one column, or in two."""
+        from lowerscope.app.panes.difference.difference_view import DifferenceView
+
+        self._show()
+        self._host.view(DifferenceView).toggle_columns()
 
     def _compare_before(self) -> None:
         """Compare with the recipe that undo returns to."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -70,7 +69,6 @@ class SidesPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
-        self._filter = ""
         self._all = False
         self.split = Split(Qt.Orientation.Horizontal)
         self.split.addWidget(table)
@@ -88,12 +86,6 @@ class SidesPage(QWidget):
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.split)
-
-    def set_filter(self, text: str, everything: bool) -> None:
-        """List the entries whose name contains a text, including unchanged ones or not."""
-        if (text, everything) != (self._filter, self._all):
-            self._filter, self._all = text, everything
-            self._show_list()
 
     def _take_problem(self, problem: Problem) -> None:
         self._show_problem(problem.headline, problem.todo)
@@ -249,12 +241,15 @@ class DifferencePage(QWidget):
             title = _("No function of this kind differs") if others else ""
             self.diff.set_empty(title or _("Nothing differs"), "")
         form = self._document.code_form
-        if form.compact and record.language == LANGUAGE:
-            every = {each.name: _compact(each, form.types) for each in record.functions}
-        else:
-            every = {each.name: each for each in record.functions}
-        texts = {name: each.old.split("\n") for name, each in every.items()}
-        parts = [diff_part(every[each.name], texts, groups) for each in functions]
+        compact = form.compact and record.language == LANGUAGE
+        every = {each.name: each for each in record.functions}
+
+        @cache
+        def sides(name: str) -> tuple[Side, Side]:
+            # Only of what is shown: to shorten all of a large module takes long.
+            return _compact(every[name], form.types) if compact else _printed(every[name])
+
+        parts = [diff_part(each, sides, groups) for each in functions]
         self.diff.set_parts(parts, record.language)
         self.shown.emit()
 
@@ -266,32 +261,43 @@ class DifferencePage(QWidget):
             self.diff.show_part(found[0])
 
 
-def _compact(function: FunctionDifference, types: bool) -> FunctionDifference:
-    """Return a function with its texts in their compact form, line by line.
+class Side(NamedTuple):
+    """The text of a function on one side, with notes for the right edge of its lines, from 0."""
+
+    lines: list[str]
+    notes: dict[int, str]
+
+
+def _printed(function: FunctionDifference) -> tuple[Side, Side]:
+    """Return both sides of a function as printed."""
+    return Side(function.old.split("\n"), {}), Side(function.new.split("\n"), {})
+
+
+def _compact(function: FunctionDifference, types: bool) -> tuple[Side, Side]:
+    """Return both sides of a function in their compact form, line by line.
 
     A line that differs only in what this form leaves out is written as printed.
     """
-    olds, news = function.old.split("\n"), function.new.split("\n")
-    old = _short_lines(function.old, function.old_names, types)
-    new = _short_lines(function.new, function.new_names, types)
+    printed = _printed(function)
+    old = _short(function.old, tuple(function.old_names.items()), types)
+    new = _short(function.new, tuple(function.new_names.items()), types)
+    sides = Side([*old.lines], {**old.notes}), Side([*new.lines], {**new.notes})
     for run in function.runs:
         if run.status == "changed":
             for i in range(run.length):
-                a, b = run.old - 1 + i, run.new - 1 + i
-                if old[a] == new[b]:
-                    old[a], new[b] = olds[a], news[b]
-    return msgspec.structs.replace(function, old="\n".join(old), new="\n".join(new))
+                places = run.old - 1 + i, run.new - 1 + i
+                if sides[0].lines[places[0]] == sides[1].lines[places[1]]:
+                    for side, whole, at in zip(sides, printed, places, strict=True):
+                        side.lines[at] = whole.lines[at]
+                        side.notes.pop(at, None)
+    return sides
 
 
 @lru_cache(maxsize=512)
-def _short(text: str, names: tuple[tuple[str, str], ...], types: bool) -> tuple[str, ...]:
+def _short(text: str, names: tuple[tuple[str, str], ...], types: bool) -> Side:
     lines = text.split("\n")
     form = compact_script(text, dict(names), types=types)
-    return tuple(form.line(number, line) for number, line in enumerate(lines))
-
-
-def _short_lines(text: str, names: Mapping[str, str], types: bool) -> list[str]:
-    return list(_short(text, tuple(names.items()), types))
+    return Side([form.line(at, line) for at, line in enumerate(lines)], dict(form.notes))
 
 
 class CodePage(QWidget):
@@ -332,7 +338,7 @@ class CodePage(QWidget):
         if not name:
             self._watch.update()
             title = _("No TensorIR function changed")
-            hint = _("Code is compared of a TensorIR function that the step changed.")
+            hint = _("Code is compared for TensorIR functions that the step changed.")
             self._show_nothing(title, hint)
             return
         self._watch.update()
@@ -380,19 +386,22 @@ def function_counts(function: FunctionDifference) -> list[tuple[str, str]]:
 
 def diff_part(
     function: FunctionDifference,
-    texts: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    sides: Callable[[str], tuple[Side, Side]] | None = None,
     groups: Mapping[str, int] = MappingProxyType({}),
 ) -> DiffPart:
     """Return the difference of a function, in the viewer's format.
 
     Args:
-        texts: The old lines of all functions, for lines that moved from one into another.
+        sides: Returns the texts of a function by its name, also of one that lines moved from.
         groups: Numbers of the functions that lines moved into.
     """
-    old = function.old.split("\n") if function.status != "added" else []
-    same = function.status == "same"
-    new = (function.old if same else function.new).split("\n")
-    new = new if function.status != "removed" else []
+    before, after = sides(function.name) if sides is not None else _printed(function)
+    after = before if function.status == "same" else after
+    old = list(before.lines) if function.status != "added" else []
+    new = list(after.lines) if function.status != "removed" else []
+    old_notes, new_notes = (
+        {at + 1: note for at, note in each.notes.items()} for each in (before, after)
+    )
     runs: list[DiffRun] = []
     foreign: list[int] = []
     sources = Counter[str]()
@@ -400,10 +409,15 @@ def diff_part(
     old_lines: list[str] = []
     for run in function.runs:
         if run.status == "moved-in":
+            assert sides is not None
+            source = sides(run.other)[0]
             first = own + len(foreign) + 1
             lines = range(run.old, run.old + run.length)
             foreign += lines
-            old_lines += [texts[run.other][line - 1] for line in lines]
+            for place, line in enumerate(lines, first):
+                old_lines.append(source.lines[line - 1])
+                if note := source.notes.get(line - 1):
+                    old_notes[place] = note
             group = groups.get(function.name, -1)
             runs.append(DiffRun(run.status, first, run.new, run.length, group))
             sources[run.other] += run.length
@@ -425,6 +439,8 @@ def diff_part(
         foreign=foreign,
         note=_moved_text(function, sources),
         group=groups.get(function.name, -1) if sources else -1,
+        old_notes=old_notes,
+        new_notes=new_notes,
     )
 
 

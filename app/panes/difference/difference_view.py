@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
@@ -32,8 +33,8 @@ from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.texts import _, _n
 
-NARROW = 720
-"""Width below which the text is shown in one column."""
+NARROW = 1200
+"""Window width below which the text is shown in one column at first."""
 
 
 class DifferenceView(QWidget):
@@ -44,6 +45,8 @@ class DifferenceView(QWidget):
     """
 
     patch_wanted = Signal()  # Save the difference shown as a patch.
+    filter_wanted = Signal()  # The key that goes to the filter of the steps was pressed.
+    why_wanted = Signal(str, str)  # Explain the fusion of two functions, given by their ids.
 
     def __init__(
         self,
@@ -59,6 +62,8 @@ class DifferenceView(QWidget):
         self._pins = pins
         self._stepping = stepping
         self._view = "llvm"
+        self._columns = "two"  # As the user set them.
+        self._is_narrow = False
         self.page = DifferencePage(document, queries, pins, set_busy)
         self.graph = GraphDifferencePage(document, queries, pins, set_busy)
         self.pages = QStackedWidget()
@@ -66,7 +71,7 @@ class DifferenceView(QWidget):
         self.code = CodePage(queries, pins, set_busy)
         self.pages.addWidget(self.graph)
         self.pages.addWidget(self.code)
-        self.earlier = IconButton("up", _("Previous step (F7)"))
+        self.earlier = IconButton("up", _("Previous step (Shift+F10)"))
         self.later = IconButton("down", _("Next step (F10)"))
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")
@@ -76,19 +81,24 @@ class DifferenceView(QWidget):
                 Segment("relax", _("Relax")),
                 Segment("tensorir", _("TensorIR")),
                 Segment("graph", _("Graph"), _("The data flow of a Relax function")),
-                Segment("llvm", _("LLVM"), _("The function compiled by itself")),
-                Segment("asm", _("Assembly"), _("The function compiled by itself")),
+                Segment("llvm", _("LLVM"), _("The function, compiled by itself")),
+                Segment("asm", _("Assembly"), _("The function, compiled by itself")),
             ),
         )
         self.columns = SegmentedSwitch(
             _("Show the difference as"),
             (Segment("two", _("Side by side")), Segment("one", _("Unified"))),
         )
+        self.all_nodes = SegmentedSwitch(
+            _("List the nodes"), (Segment("changed", _("Changed")), Segment("all", _("All")))
+        )
+        self.all_nodes.hide()
+        self.all_nodes.changed.connect(self._show_nodes)
         self.compare = push_button(
             _("Compare with"), _("Pin the step, and compare it with another one")
         )
         self.sentence = SentenceBar(_("Effect of the step"))
-        self.chips = FunctionChips(_("Functions that differ"))
+        self.chips = FunctionChips(_("Changed functions"))
         self.same = push_button("", look="quiet", act=self._switch_same)
         self.figure = Label()
         self.figure.setProperty("role", "quiet")
@@ -104,7 +114,8 @@ class DifferenceView(QWidget):
         self.earlier.clicked.connect(self._step_back)
         self.later.clicked.connect(self._step_on)
         self.kinds.changed.connect(self._set_kind)
-        self.columns.changed.connect(self._set_columns)
+        self.columns.changed.connect(self._choose_columns)
+        self.sentence.link.clicked.connect(self._explain)
         self.chips.chosen.connect(self._show_function)
         self.previous.clicked.connect(self.previous_change)
         self.following.clicked.connect(self.next_change)
@@ -112,10 +123,12 @@ class DifferenceView(QWidget):
         self.page.shown.connect(self._take_record)
         self.code.shown.connect(self._show_place)
         self.code.diff.moved.connect(self._show_place)
-        self.code.diff.unified_wanted.connect(self._toggle_columns)
         self.graph.shown.connect(self._show_record)
         self.page.diff.moved.connect(self._show_place)
-        self.page.diff.unified_wanted.connect(self._toggle_columns)
+        for diff in (self.page.diff, self.code.diff):
+            diff.key_pressed.connect(self._press)
+        back = QShortcut(QKeySequence("Shift+F10"), self, self._step_back)
+        back.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         pins.changed.connect(self._show_sides)
         document.on(("snapshot",), self._show_sides)
         for signal in (stepping.moment_changed, stepping.list_changed):
@@ -176,17 +189,39 @@ class DifferenceView(QWidget):
         else:
             self.page.set_kind("tensorir" if key == "tensorir" else "relax")
             self.pages.setCurrentWidget(self.page)
-        self.columns.setEnabled(key != "graph")
+        self.columns.setVisible(key != "graph")
+        self.all_nodes.setVisible(key == "graph")
         self._show_record()
 
     def _set_columns(self, key: str) -> None:
+        self.columns.set_current(key)
         for page in (self.page, self.code):
             page.diff.set_unified(key == "one")
         self._show_labels()
 
-    def _toggle_columns(self) -> None:
-        self.columns.set_current("two" if self.columns.current() == "one" else "one")
-        self._set_columns(self.columns.current())
+    def _choose_columns(self, key: str) -> None:
+        self._columns = key
+        self._set_columns(key)
+
+    def toggle_columns(self) -> None:
+        """Show both sides in one column, or in two."""
+        self._choose_columns("two" if self.columns.current() == "one" else "one")
+
+    def _press(self, key: str) -> None:
+        if key == "unified":
+            self.toggle_columns()
+        elif key == "play":
+            self._stepping.play_or_pause()
+        else:
+            self.filter_wanted.emit()
+
+    def _explain(self) -> None:
+        record = self.page.record
+        if record is not None and record.fused:
+            self.why_wanted.emit(*record.fused)
+
+    def _show_nodes(self, key: str) -> None:
+        self.graph.set_all(key == "all")
 
     def _switch_same(self) -> None:
         self.page.set_all(not self.page.shows_all)
@@ -240,7 +275,8 @@ class DifferenceView(QWidget):
         record, page = self.page.record, self.page
         shown = "graph" if self._shows_graph else self._view if self._shows_code else page.kind
         self.kinds.set_current(shown)
-        self.sentence.set_sentence(self._sentence(), page.groups())
+        why = _("Why?") if record is not None and record.fused else ""
+        self.sentence.set_sentence(self._sentence(), page.groups(), why)
         functions = page.shown_functions()
         if shown in ("graph", "llvm", "asm"):
             functions = page.changed("relax" if shown == "graph" else "tensorir")
@@ -265,7 +301,7 @@ class DifferenceView(QWidget):
         record, line = self.page.record, self._stepping.line
         if record is None:
             return "" if line is None else line.error
-        return record.sentence or _("What differs between the two sides.")
+        return record.sentence or _("Differences between the two sides.")
 
     def _show_labels(self) -> None:
         record = self.graph.record if self._shows_graph else self.page.record
@@ -313,6 +349,7 @@ class DifferenceView(QWidget):
             self.kinds,
             STRETCH,
             self.columns,
+            self.all_nodes,
             self.compare,
             self.save,
             margins=(8, 3, 8, 3),
@@ -338,6 +375,15 @@ class DifferenceView(QWidget):
             bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         parts = (header, self.sentence, row, labels, (self.pages, 1), self.footer)
         column_of(self, *parts)
+
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.window().width() < NARROW
+        if narrow != self._is_narrow:
+            self._is_narrow = narrow
+            self._set_columns("one" if narrow else self._columns)
 
 
 def _chip(function: FunctionDifference) -> Chip:

@@ -47,7 +47,7 @@ class GraphDifferencePage(SidesPage):
             (
                 Column("", width=28, tooltip=_("Status")),
                 Column(_("binding"), width=84),
-                Column(_("value, and what it was"), stretch=True, wrap=True),
+                Column(_("value, and the old one"), stretch=True, wrap=True),
             ),
         )
         super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH, parent)
@@ -119,16 +119,14 @@ class GraphDifferencePage(SidesPage):
         self._show_selection()
         self.shown.emit()
 
+    def set_all(self, everything: bool) -> None:
+        """List unchanged nodes as well, or not."""
+        self._all = everything
+        self._show_list()
+
     def _show_list(self) -> None:
         nodes = () if self._record is None else self._record.nodes
-        wanted = self._filter.lower()
-        self.nodes.set_rows(
-            [
-                _row(node)
-                for node in nodes
-                if (self._all or node.status != "same") and wanted in _words(node).lower()
-            ]
-        )
+        self.nodes.set_rows([_row(each) for each in nodes if self._all or each.status != "same"])
 
     def _choose(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
         entities = self._boxes[key].entities if self._is_of_shown() else ()
@@ -178,10 +176,6 @@ class GraphDifferencePage(SidesPage):
         self.canvas.reveal(entity)
         self.nodes.set_selection([entity])
         self.nodes.reveal(entity)
-
-
-def _words(node: NodeDifference) -> str:
-    return f"{node.name} {node.before} {node.after}"
 
 
 def _row(node: NodeDifference) -> Row:

@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.code.diff_editor import paint_group
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 
 _PIECE = re.compile(r"`([^`]*)`|([^`]+)")
 _LINE = 19.0
+_CLOSE = 17.0
+"""Height of a line, and of one of two."""
 _PAD = 12.0
 
 
@@ -32,13 +35,33 @@ class SentenceBar(QWidget):
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFixedHeight(38)
+        self.link = push_button("", look="quiet")
+        self.link.setParent(self)
+        self.link.hide()
         theme.notifier().changed.connect(self.update)
 
-    def set_sentence(self, text: str, groups: Mapping[str, int]) -> None:
-        """Show a sentence; `groups` has the number of the group of each function, from 0."""
+    def set_sentence(self, text: str, groups: Mapping[str, int], link: str = "") -> None:
+        """Show a sentence, and a link behind it.
+
+        Args:
+            groups: The number of the group of each function, from 0.
+        """
+        if (text, groups, link) == (self._text, self._groups, self.link.text()):
+            return
         self._text, self._groups = text, groups
         self.setAccessibleDescription(self.text())
+        self.link.setText(link)
+        self.link.setVisible(bool(link))
+        self._place_link()
         self.update()
+
+    def _place_link(self) -> None:
+        self.link.adjustSize()
+        lines = self._lines()[:2]
+        pitch = _LINE if len(lines) == 1 else _CLOSE
+        left = round(_PAD + sum(width for *_piece, width in lines[-1]))
+        middle = (self.height() - 1) / 2 + pitch * (len(lines) - 1) / 2
+        self.link.move(left, round(middle - self.link.height() / 2))
 
     def text(self) -> str:
         """Return the sentence without marks."""
@@ -67,7 +90,7 @@ class SentenceBar(QWidget):
 
     def _lines(self) -> list[list[tuple[str, bool, int, float]]]:
         """Return the pieces of each line, with their widths."""
-        room = self.width() - 2 * _PAD
+        room = self.width() - 2 * _PAD - self.link.width() * bool(self.link.text())
         fonts = {True: TextMetrics(code_font()), False: TextMetrics(ui_font())}
         lines: list[list[tuple[str, bool, int, float]]] = [[]]
         left = 0.0
@@ -81,6 +104,10 @@ class SentenceBar(QWidget):
                 left += width
         return lines
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_link()
+
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()
         painter = QPainter(self)
@@ -89,7 +116,7 @@ class SentenceBar(QWidget):
         painter.fillRect(line, QColor(colours.line))
         lines = self._lines()
         shown = lines[:2]
-        pitch = _LINE if len(shown) == 1 else 17.0
+        pitch = _LINE if len(shown) == 1 else _CLOSE
         top = (self.height() - 1 - pitch * len(shown)) / 2
         for number, pieces in enumerate(shown):
             left = _PAD

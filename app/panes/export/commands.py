@@ -90,7 +90,7 @@ class ExportCommands(QObject):
             ),
             Command(
                 "save-picture-seen",
-                _("Save picture of what &is seen…"),
+                _("Save picture of the v&isible part…"),
                 self.save_seen,
                 enabled=self._document.is_open,
             ),
@@ -116,7 +116,7 @@ class ExportCommands(QObject):
         if chosen:
             self.export_named(chosen[0])
         else:
-            text = _("Select the TensorIR function that is to be exported")
+            text = _("Select the TensorIR function to export")
             self._document.notify(text, "info")
 
     def _linked(self) -> frozenset[str]:
@@ -180,8 +180,8 @@ class ExportCommands(QObject):
             names = ", ".join(problem.choices[:3])
             names = f"{names} …" if len(problem.choices) > 3 else names
             text = _n(
-                "{names} is there already. Overwrite it?",
-                "{names} are there already. Overwrite them?",
+                "{names} already exists. Overwrite it?",
+                "{names} already exist. Overwrite them?",
                 len(problem.choices),
                 names=names,
             )

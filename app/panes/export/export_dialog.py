@@ -69,7 +69,7 @@ class ExportDialog(Dialog):
         self.boxes: dict[str, QCheckBox] = {}
         self.pictures: dict[str, QCheckBox] = {}
         self.level = QComboBox()
-        self.level.setAccessibleName(_("Modules that are expanded in graphs"))
+        self.level.setAccessibleName(_("Modules expanded in graphs"))
         for key, words in (
             ("fit", _("Modules that fit a pane")),
             ("all", _("All modules expanded")),
@@ -167,10 +167,10 @@ class ExportDialog(Dialog):
         self.progress.clear()
         self.status.setText("")
         if problem.code == "cancelled":
-            self.status.setText(_("Stopped: nothing more is written"))
+            self.status.setText(_("Stopped: no more files are written"))
         elif problem.code == EXISTS:
             names = ", ".join(problem.choices[:3]) + (" …" if len(problem.choices) > 3 else "")
-            text = _("There already: {names}", names=names)
+            text = _("Already there: {names}", names=names)
             self._order = replace(self._order, replacing=problem.choices)
             self.banner.show_message(text, "wrong", [(_("Overwrite"), self._overwrite)])
         else:
@@ -253,7 +253,7 @@ class ExportDialog(Dialog):
         columns = [QVBoxLayout(), QVBoxLayout()]
         for group in dict.fromkeys(each.group for each in EXPORTS):
             # The module itself on one side; operations on it on the other.
-            side = columns[0 if group in ("Module", "Graphs", "Session") else 1]
+            side = columns[0 if group in (_("Module"), _("Graphs"), _("Session")) else 1]
             if side.count():
                 side.addSpacing(12)
             title = Label(group)

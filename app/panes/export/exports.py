@@ -163,7 +163,7 @@ class Exporting(QObject):
             if handing is not None and handing.others:
                 names = ", ".join(handing.others[:3])
                 text = _(
-                    "not taken from the sandbox, as it was not asked for: {names}", names=names
+                    "not taken from the sandbox, because it was not requested: {names}", names=names
                 )
                 self._add((), (text,))
             self._next_graph()
@@ -178,7 +178,7 @@ class Exporting(QObject):
 
     def _there_already(self, folder: str, names: tuple[str, ...]) -> Problem:
         return Problem(
-            what=_("the file is there already"),
+            what=_("the file already exists"),
             where=str(Path(folder) / names[0]),
             code=EXISTS,
             choices=names,

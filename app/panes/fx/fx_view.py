@@ -14,15 +14,15 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps
-from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import RANDOM, line_text, nothing_words
+from lowerscope.app.panes.common.entity_table import EntityTable
 from lowerscope.app.panes.common.graph_page import GraphPage
 from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.core.model.formatting import shape_text
@@ -46,7 +46,8 @@ class FxView(Pane):
         self._document = document
         self._stale = False
         self.graph = GraphPage(document, queries, run_steps, "fx", _("FX graph"), self.set_busy)
-        self.table = Table(
+        self.table = EntityTable(
+            document,
             _("FX nodes"),
             (
                 Column(_("opcode")),
@@ -56,8 +57,10 @@ class FxView(Pane):
                 Column(_("kwargs"), width=100),
                 Column(_("shape"), numeric=True),
                 Column(_("dtype")),
-                Column(_("lowered"), stretch=True, width=110),
+                Column(_("lowering"), stretch=True, width=110),
             ),
+            "fx",
+            "part",
         )
         self.add_page("graph", _("Graph"), self.graph)
         self.add_page("table", _("Table"), self.table)
@@ -72,7 +75,6 @@ class FxView(Pane):
         )
         self._split.setHandleWidth(1)
         column.addWidget(self._split)
-        self.table.row_clicked.connect(self._select)
         self.page_changed.connect(self._show_page)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("recipe", "pending"), self._show_wanted)
@@ -132,12 +134,7 @@ class FxView(Pane):
             # The other pages update by themselves.
             return
         self._fill()
-        selection = self._document.selection
-        marked = (*selection.of_kind("fx"), *selection.of_kind("part"))
-        self.table.set_selection(marked)
-        if marked:
-            chosen = [entity for entity in selection.chosen if entity in marked]
-            self.table.reveal((chosen or list(marked))[0])
+        self.table.show_selection()
 
     def _fill(self) -> None:
         """Build the rows of the table, of which there may be thousands, once it is visible."""
@@ -154,9 +151,6 @@ class FxView(Pane):
         else:
             self._show_selection()
 
-    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
-
 
 def _rows(node: FxNode) -> list[Row]:
     """Return the row of a node, with the operators that it was decomposed into as child rows."""
@@ -167,7 +161,7 @@ def _part_row(part: FxPart) -> Row:
     return Row(
         part.id,
         (
-            Cell("part", role="quiet"),
+            Cell(_("part"), role="quiet"),
             Cell(f"    ↳ {part.name}"),
             Cell(part.target, code=True, tooltip=part.target),
             Cell(part.args, code=True, tooltip=part.args),
@@ -288,7 +282,7 @@ class SourceStrip(QWidget):
             self.files.setCurrentIndex(files.index(before))
         words = (
             _("No source"),
-            _("No line of a file is known that a node of this model comes from."),
+            _("No source line is known for the nodes of this model."),
         )
         self.text.show_nothing(*(nothing_words(self._document) if snapshot is None else words))
         if files:

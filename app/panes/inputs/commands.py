@@ -49,7 +49,12 @@ class InputsForm(QObject):
         """Show the form for the inputs of a rejected recipe, and retry with them."""
         if self._dialog is None:
             file = Path(refused.source.spec).name
-            question = _("{file} does not say what its inputs are.", file=file)
+            fails = self._document.problems[0].code == "change-inputs"
+            question = (
+                _("The model fails on the inputs of {file}: give others.", file=file)
+                if fails
+                else _("{file} does not describe its inputs.", file=file)
+            )
             self._show(refused, names, "" if refused.inputs else question)
 
     def can_edit(self) -> bool:
@@ -61,7 +66,7 @@ class InputsForm(QObject):
         refused, problems = self._document.rejected, self._document.problems
         if refused is None or not problems:
             return ()
-        if problems[0].code == "give-inputs":
+        if problems[0].code in ("give-inputs", "change-inputs"):
             return problems[0].choices
         return () if problems[0].code else [each.name for each in refused.inputs if each.name]
 
@@ -93,7 +98,7 @@ class InputsForm(QObject):
             return
         if base.source != self._source:
             # The window may open another model while the form is open.
-            text = _("Another model is open by now: its inputs stay as they are.")
+            text = _("Another model is open now; its inputs are unchanged.")
             document.notify(text, "wrong")
             dialog.reject()
             return
@@ -118,7 +123,7 @@ class InputsForm(QObject):
         refused = document.rejected
         if refused != sent or not document.problems:
             dialog.accept()
-        elif document.problems[0].code in ("", "give-inputs"):
+        elif document.problems[0].code in ("", "give-inputs", "change-inputs"):
             dialog.show_problem(document.problems[0])
         else:
             # It has a remedy of its own.

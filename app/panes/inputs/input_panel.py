@@ -325,7 +325,9 @@ class InputPanel(QWidget):
             self._choose_file,
         )
         self.random = push_button(_("Random"), _("New values; the weights stay"), self._randomise)
-        self.reset = push_button(_("Example"), _("What the model's file has for it"), self._reset)
+        self.reset = push_button(
+            _("Example"), _("The example value from the model's file"), self._reset
+        )
         self.seed = QDoubleSpinBox()
         self.seed.setDecimals(0)
         self.seed.setRange(0, SEEDS - 1)

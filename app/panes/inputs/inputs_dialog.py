@@ -107,7 +107,7 @@ class DimensionsForm(QWidget):
                 _("{name} is not a number", name=name),
                 where=f"--dim {name}",
                 todo=_(
-                    "Write a number in the shape, or the range of {name} here, such as 1..64",
+                    "Enter a number in the shape, or the range of {name} here, such as 1..64",
                     name=name,
                 ),
             )
@@ -266,7 +266,7 @@ class InputsDialog(Dialog):
         shape.setPlaceholderText("1×784")
         shape.setMinimumWidth(88)
         shape.setToolTip(
-            _("Extents with commas or ×; names are for any size of a range: batch×784")
+            _("Extents separated by commas or ×; a name stands for any size in a range: batch×784")
         )
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))
@@ -433,9 +433,9 @@ def _spec_of(row: InputRow) -> InputSpec | None:
         return InputSpec(name=row.name, file=file)
     if not shape and not row.known:
         raise LowerscopeError(
-            _("it has no shape"),
+            _("the shape is missing"),
             where=row.name,
-            todo=_("Write its extents, such as 1×784, or choose a file"),
+            todo=_("Enter its extents, such as 1×784, or choose a file"),
         )
     text = f"{row.name}={shape or '()'}:{row.dtype.currentText()}"
     if row.low.text().strip() or row.high.text().strip():
@@ -446,5 +446,5 @@ def _spec_of(row: InputRow) -> InputSpec | None:
         what, todo = error.problem.what, error.problem.todo
         if "NAME=" in todo:
             # Its advice mentions the option of the command line.
-            todo = _("Write its extents, such as 1×784, and whole numbers from and up to")
+            todo = _("Enter its extents, such as 1×784, and whole numbers for the range")
         raise LowerscopeError(what, where=row.name, todo=todo) from error

@@ -51,7 +51,10 @@ class SetPanel(QWidget):
         self.folder = push_button(_("Folder…"), _("Pictures or .npy files, one a sample"))
         self.archive = push_button(
             _(".npz…"),
-            _("Arrays with samples first; with labels as y, the accuracy is told as well"),
+            _(
+                "Arrays with the samples in the first dimension; labels as y give the accuracy "
+                "as well"
+            ),
         )
         self.again = QPushButton(_("Run again"))
         self.stop = QPushButton(_("Cancel"))
@@ -66,13 +69,13 @@ class SetPanel(QWidget):
             (
                 Column(_("sample"), width=80),
                 Column(_("error"), numeric=True, width=66, tooltip=_("Max abs error")),
-                Column(_("class"), width=100, tooltip=_("What both sides say")),
+                Column(_("class"), width=100, tooltip=_("Results of both sides")),
                 Column(_("label"), width=82),
                 Column(_("status"), stretch=True, width=92),
             ),
         )
         self.worst.set_empty(
-            _("No set was run"),
+            _("No set has been run"),
             _("Choose a folder or an .npz; the worst samples are listed here."),
         )
         buttons = row_of(None, self.folder, self.archive, self.again, self.stop, STRETCH, spacing=6)
@@ -172,7 +175,7 @@ def summary_text(record: AgreementRecord) -> str:
     if record.not_finite:
         lines.append(
             _(
-                "{share} within the tolerance beside values that are not finite",
+                "{share} within the tolerance, apart from values that are not finite",
                 share=_share(record.not_finite, record.matching),
             )
         )
@@ -202,7 +205,7 @@ def summary_text(record: AgreementRecord) -> str:
         )
     lines += [_("left out: {each}", each=each) for each in record.unread[:3]]
     more = record.count - record.ran - 3
-    return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+    return "\n".join([*lines, *([_("and {count} more", count=more)] if more > 0 else [])])
 
 
 def _share(count: int, whole: int) -> str:
@@ -217,7 +220,7 @@ def _row(key: str, run: SampleRun) -> Row:
     return Row(
         key,
         (
-            Cell(run.title, bold=True, tooltip=_("Click: it becomes the input")),
+            Cell(run.title, bold=True, tooltip=_("Click to use it as the input")),
             error_text(run.max_abs_error),
             Cell(classes, role="wrong" if another else "", tooltip=classes),
             Cell(run.label, role="quiet"),
@@ -246,7 +249,7 @@ class InputsPage(QWidget):
             _("One input or a set"),
             (
                 Segment("one", _("One input"), _("Draw, drop or choose its value")),
-                Segment("set", _("A set"), _("Run many, and see how far both agree")),
+                Segment("set", _("A set"), _("Run many inputs and see how well both sides agree")),
             ),
         )
         self.name = QComboBox()

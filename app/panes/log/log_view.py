@@ -51,7 +51,7 @@ class LogView(PlainTextEdit):
         self.setMaximumBlockCount(MOST_LINES)
         self.empty = EmptyState(
             _("Nothing printed yet"),
-            _("What torch, TVM and your file print appears here."),
+            _("Output of torch, TVM and your file appears here."),
         )
         over = QVBoxLayout(self.viewport())
         over.setContentsMargins(0, 0, 0, 0)
@@ -84,7 +84,8 @@ class LogView(PlainTextEdit):
         if lines > MOST_NEW_LINES:
             rest = rest.split("\n", lines - MOST_NEW_LINES)[-1]
             left_out = _(
-                "… {lines} lines left out here, not in the whole log", lines=lines - MOST_NEW_LINES
+                "… {lines} lines left out here; the whole log has them",
+                lines=lines - MOST_NEW_LINES,
             )
             rest = f"{left_out}\n{rest}"
         return first + newline + _LONG_LINE.sub(rf"\1{_CUT}", rest)

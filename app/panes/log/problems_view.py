@@ -85,7 +85,9 @@ class ProblemsView(QWidget):
         self._column.addWidget(self._content)
 
     def _nothing(self) -> QWidget:
-        return EmptyState(_("No problems"), _("What goes wrong is listed here, with what to do."))
+        return EmptyState(
+            _("No problems"), _("Problems are listed here, with what to do about them.")
+        )
 
     def _list(self, problems: tuple[Problem, ...], notes: tuple[Note, ...]) -> QWidget:
         inside = QWidget()
@@ -159,7 +161,7 @@ class ProblemsView(QWidget):
         if problem.code == "choose-entry":
             remedies.append((_("Choose…"), self.question_wanted.emit))
         if problem.code == "give-args":
-            remedies.append((_("Give the arguments…"), self.question_wanted.emit))
+            remedies.append((_("Fill in the arguments…"), self.question_wanted.emit))
         if problem.code == "give-inputs":
             remedies.append((_("Fill in the inputs…"), self.question_wanted.emit))
         if problem.code == "missing-function":
@@ -168,7 +170,8 @@ class ProblemsView(QWidget):
             remedies.append((_("Show the step"), self.step_wanted.emit))
         remedies += self._more_remedies(problem)
         refused = self._document.rejected
-        if refused is not None and any(each.name for each in refused.inputs) and not problem.code:
+        given = refused is not None and any(each.name for each in refused.inputs)
+        if problem.code == "change-inputs" or (given and not problem.code):
             remedies.append((_("Change the inputs…"), self.inputs_wanted.emit))
         if refused is not None:
             remedies.append((_("Try again"), self.retry_wanted.emit))

@@ -14,7 +14,7 @@ from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.kit.pane_messages import EmptyState
-from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, breakable, join_markup, markup
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 from lowerscope.app.panes.common.descriptions import Facts, find_node, tensor_of
 from lowerscope.app.panes.common.values_panel import ValuesPanel
@@ -29,7 +29,7 @@ MOST = 12
 
 _LABELS = 68
 _CHIP = 130
-_TITLE = 180
+_TITLE = 112
 _PIXELS = 12.0
 
 
@@ -80,7 +80,7 @@ class DetailsView(Pane):
         column_of(self._page, (self._area, 1), self.values, buttons)
         self._empty = EmptyState(
             _("Nothing is selected"),
-            _("Click a box of the graph, a line of code, or a part in the outline."),
+            _("Click a box of the graph, a line of code, or an item of the outline."),
         )
         either = QWidget()
         column_of(either, (self._page, 1), (self._empty, 1))
@@ -233,6 +233,7 @@ class DetailsView(Pane):
     def _value(self, fact: Fact) -> QWidget:
         if fact.entities or fact.action:
             links = MarkupLabel(wraps=True)
+            links.setMinimumWidth(1)
             links.setFont(ui_font(_PIXELS))
             links.setText(_chips(fact) if fact.entities else _link(fact))
             links.linkActivated.connect(self._follow)
@@ -246,19 +247,18 @@ class DetailsView(Pane):
             value = MarkupLabel(role=fact.role, wraps=True)
             quiet = theme.current().quiet
             value.setFont(ui_font(_PIXELS))
-            value.setText(
-                markup('{0} <span style="color:{1}">{2}</span>', fact.text, quiet, fact.note)
-            )
+            value.setMinimumWidth(1)
+            pattern = '{0} <span style="color:{1}">{2}</span>'
+            value.setText(markup(pattern, breakable(fact.text), quiet, breakable(fact.note)))
             value.setToolTip(f"{fact.text} {fact.note}")
             return value
-        text: Label
         if " " in fact.text:
-            text = Label(fact.text, role=fact.role, wraps=True)
+            text = Label(breakable(fact.text), role=fact.role, wraps=True)
+            text.setMinimumWidth(1)
         else:
             # A single name is elided, and not broken.
-            elided = ElidedLabel(role=fact.role)
-            elided.set_whole(fact.text)
-            text = elided
+            text = ElidedLabel(role=fact.role)
+            text.set_whole(fact.text)
         text.setFont(ui_font(_PIXELS))
         return text
 
@@ -320,6 +320,7 @@ def _chips(fact: Fact) -> str:
 
 def _link(fact: Fact) -> str:
     style = f"color:{theme.current().accent}; text-decoration:none"
+    text = breakable(fact.text)
     if fact.action == "rule":
-        return markup('{0} · <a href="rule" style="{1}">show</a>', fact.text, style)
-    return markup('<a href="{0}" style="{1}">{2}</a>', fact.action, style, fact.text)
+        return markup('{0} · <a href="rule" style="{1}">{2}</a>', text, style, _("show"))
+    return markup('<a href="{0}" style="{1}">{2}</a>', fact.action, style, text)

@@ -160,7 +160,7 @@ class ImporterField(Field):
         self._choices.triggered.connect(self._choose)
         self.set_menu(menu)
         self.setToolTip(
-            _("TVM's own importer translates the graph, not Lowerscope's rules: as it is")
+            _("Translated by TVM's own importer, without Lowerscope's rules; shown as it is")
         )
         document.on(("recipe", "pending"), self._show_recipe)
         self._show_recipe()

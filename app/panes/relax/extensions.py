@@ -62,13 +62,13 @@ class ExtensionsDialog(Dialog):
         header.resizeSection(0, NAME_WIDTH)
         self.empty = EmptyState(
             _("No files yet"),
-            _("Add one, or let a node's menu in the FX graph write a rule for it."),
+            _("Add one, or write a rule from a node's menu in the FX graph."),
         )
         hint = Label(
             _(
-                "Rules go before the built-in ones; library files register functions that a module "
-                "calls by name; files of passes add to the catalogue. A later file wins over an "
-                "earlier one."
+                "Rules take precedence over the built-in ones; library files register "
+                "functions that a module calls by name; files of passes extend the catalogue. "
+                "A later file takes precedence over an earlier one."
             )
         )
         hint.setWordWrap(True)
@@ -309,7 +309,9 @@ class Extensions(QObject):
         node = self.selected() if not entity else self._node(entity)
         if node is None:
             return
-        title = _("Write a rule for {name}: a new file, or one to add it to", name=node.name)
+        title = _(
+            "Write a rule for {name}: a new file, or an existing one to add it to", name=node.name
+        )
         start = next((each.path for each in self._rule_files()), self._start() + "my_rules.py")
         path, _filter = QFileDialog.getSaveFileName(
             self._window,
@@ -340,10 +342,11 @@ class Extensions(QObject):
         is_text = line.file.lower().endswith(".py")
         opened = is_text and QDesktopServices.openUrl(QUrl.fromLocalFile(line.file))
         text = (
-            _("{line} is opened; the place is on the clipboard.", line=line_text(line))
+            _("Opened {line}; its location is on the clipboard.", line=line_text(line))
             if opened
             else _(
-                "{line}: no program opens it; the place is on the clipboard.", line=line_text(line)
+                "{line}: no program opens it; its location is on the clipboard.",
+                line=line_text(line),
             )
         )
         self._document.notify(text, "info")
@@ -377,7 +380,7 @@ class Extensions(QObject):
         return f"{Path(recipe.source.spec).parent}/"
 
     def _take_rule(self, node: str, line: SourceLine) -> None:
-        text = _("A rule for {node} stands at {line}.", node=node, line=line_text(line))
+        text = _("The rule for {node} is at {line}.", node=node, line=line_text(line))
         self._document.notify(text, "info")
         recipe = self._document.wanted
         if recipe is None:

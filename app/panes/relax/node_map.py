@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row
 from lowerscope.app.panes.common.descriptions import names_of
+from lowerscope.app.panes.common.entity_table import EntityTable, matching
 from lowerscope.core.model.graph import STRATEGY_LETTERS, STRATEGY_NAMES, name_of
 from lowerscope.core.model.module_steps import TranslationRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
@@ -40,7 +40,8 @@ class NodeMap(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.count = Label()
         self.count.setProperty("role", "quiet")
-        self.table = Table(
+        self.table = EntityTable(
+            document,
             _("Node map"),
             (
                 Column(_("#"), numeric=True, width=56),
@@ -51,21 +52,22 @@ class NodeMap(QWidget):
                 Column(
                     _("value"),
                     width=64,
-                    tooltip=_("What the node stands for in the module"),
+                    tooltip=_("The node's value in the module"),
                 ),
                 Column(_("type"), width=116),
                 Column(
                     _("adds"),
                     width=110,
                     stretch=True,
-                    tooltip=_("Functions that the module has from this node on"),
+                    tooltip=_("Functions that this node added to the module"),
                 ),
             ),
+            "fx",
         )
         self.table.set_sortable(True)
         self.table.set_empty(
             _("No node map"),
-            _("It lists what each FX node of a PyTorch model was translated to."),
+            _("It lists the translation of each FX node of a PyTorch model."),
         )
         strip = QHBoxLayout()
         strip.setContentsMargins(10, 4, 10, 4)
@@ -80,7 +82,6 @@ class NodeMap(QWidget):
         self.filter.textChanged.connect(self._show_rows)
         # A page that has just been shown is laid out only then.
         self.table.verticalScrollBar().rangeChanged.connect(self._reveal_step)
-        self.table.row_clicked.connect(self._select)
         self.table.row_activated.connect(self._open)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("selection", "snapshot"), self._show_selection)
@@ -115,10 +116,7 @@ class NodeMap(QWidget):
         rows = [*self._filled[:done], *self._later[done:]]
         if self._is_stepped() and done:
             rows[done - 1] = _marked(rows[done - 1])
-        words = self.filter.text().casefold().split()
-        shown = (
-            [row for row in rows if all(word in _text(row) for word in words)] if words else rows
-        )
+        shown = matching(rows, self.filter.text())
         self.table.set_rows(shown)
         self.count.setText(self._count_text(done, len(shown)))
         self._show_selection()
@@ -146,14 +144,7 @@ class NodeMap(QWidget):
     def _show_selection(self) -> None:
         if self._stale:
             return
-        marked = self._document.selection.of_kind("fx")
-        self.table.set_selection(marked)
-        chosen = [each for each in self._document.selection.chosen if each in marked]
-        if marked:
-            self.table.reveal((chosen or list(marked))[0])
-
-    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
+        self.table.show_selection()
 
     def _open(self, entity: str) -> None:
         self._document.select((entity,))
@@ -194,7 +185,11 @@ def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
                 tooltip=STRATEGY_NAMES.get(node.strategy, ""),
             ),
             Cell(node.rule, tooltip=node.rule),
-            Cell(value, code=True, tooltip=f"{value}\nbound: {bound}" if bound else value),
+            Cell(
+                value,
+                code=True,
+                tooltip=_("{value}\nbound: {name}", value=value, name=bound) if bound else value,
+            ),
             Cell(node.type, role="quiet", tooltip=node.type),
             Cell(functions, code=True, tooltip=functions),
         ),
@@ -216,8 +211,3 @@ def _marked(row: Row) -> Row:
     number = row.cell(0)
     mark = replace(number, text=f"▸ {number.text}", role="accent", bold=True)
     return Row(row.key, (mark, *row.cells[1:]))
-
-
-def _text(row: Row) -> str:
-    cells = [row.cell(place) for place in range(len(row.cells))]
-    return "\n".join(f"{cell.text}\n{cell.tooltip}" for cell in cells).casefold()

@@ -42,7 +42,7 @@ class TePanel(QWidget):
         super().__init__(parent)
         self._calls: tuple[TeRecord, ...] = ()
         self.choice = QComboBox()
-        self.choice.setAccessibleName(_("Call of emit_te that is shown"))
+        self.choice.setAccessibleName(_("Call of emit_te"))
         self.choice.setMinimumContentsLength(12)
         self.choice.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
@@ -66,7 +66,7 @@ class TePanel(QWidget):
             ),
         )
         self.table.set_empty(_("No placeholders"), _("It reads no tensor."))
-        self.code = CodeView(_("What emit_te made"))
+        self.code = CodeView(_("Results of emit_te"))
         self.pages = QStackedWidget()
         self.pages.addWidget(self.code)
         self.pages.addWidget(self.table)
@@ -144,7 +144,7 @@ def _text_of(found: TeRecord, step: str) -> tuple[str, str]:
 # --- The rules that translated a node, with their source and its location ---
 
 KINDS = {
-    "user": _("rule of yours"),
+    "user": _("your rule"),
     "built-in": _("rule"),
     "tvm": _("TVM's converter"),
     "library": _("registered as"),
@@ -163,7 +163,7 @@ class RulePanel(QWidget):
         super().__init__(parent)
         self._sources: tuple[RuleSource, ...] = ()
         self.choice = QComboBox()
-        self.choice.setAccessibleName(_("Rule or function whose source is shown"))
+        self.choice.setAccessibleName(_("Rule or function"))
         self.place = QPushButton()
         self.place.setProperty("quiet", True)
         self.remark = ElidedLabel()
@@ -246,8 +246,8 @@ class TranslationPage(QWidget):
         self.parts = SegmentedSwitch(
             _("Part of the translation"),
             (
-                Segment("rule", _("Rule"), _("The source of what lowered the node")),
-                Segment("te", _("emit_te"), _("What emit_te did, in four steps")),
+                Segment("rule", _("Rule"), _("The source of the rule that lowered the node")),
+                Segment("te", _("emit_te"), _("The four steps of emit_te")),
             ),
         )
         row = QHBoxLayout()
@@ -319,7 +319,7 @@ class TranslationPage(QWidget):
         self.title.setText("")
         self.summary.set_whole("")
         title = _("No translation")
-        hint = _("The nodes of a PyTorch model are translated by rules; they stand here.")
+        hint = _("The nodes of a PyTorch model are translated by rules, which are shown here.")
         self.rule.show_sources((), title, hint)
         self.te.show_calls((), "", "")
 

@@ -133,7 +133,7 @@ class RemoteDialog(Dialog):
         self.tracker = _line(_("Tracker"), remote.tracker if remote else "")
         self.tracker.setPlaceholderText("192.168.1.5:9190")
         self.key = _line(_("Key"), remote.key if remote else "")
-        self.key.setPlaceholderText(_("as the servers were given it"))
+        self.key.setPlaceholderText(_("the key of the servers"))
         self.seconds = QSpinBox()
         self.seconds.setRange(1, MOST_SECONDS)
         self.seconds.setValue(round(remote.timeout if remote else TIMEOUT))
@@ -145,14 +145,14 @@ class RemoteDialog(Dialog):
         self.said = Label()
         self.said.setWordWrap(True)
         self.said.hide()
-        self.adopt = QCheckBox(_("Compile for the processor that it says it has"))
+        self.adopt = QCheckBox(_("Compile for the processor that it reports"))
         self.adopt.setChecked(True)
         self.adopt.hide()
         hint = Label(
             _(
-                "A tracker of TVM's knows servers by a key. What is built here is run and timed "
-                "there, and compared with torch here. Values and times of single nodes are there "
-                "for runs on this machine only."
+                "A TVM tracker lists servers under a key. Modules built here run and are timed "
+                "there, and are compared with torch here. Values and times of single nodes are "
+                "available for runs on this machine only."
             )
         )
         hint.setProperty("role", "quiet")
@@ -228,7 +228,7 @@ class RemoteDialog(Dialog):
         self.test.setEnabled(not self._targets.trying)
         state = self._targets.state
         if self._targets.trying:
-            self._say(_("Asking {text}…", text=self.tracker.text().strip()))
+            self._say(_("Querying {text}…", text=self.tracker.text().strip()))
         elif isinstance(state, Problem):
             self._say(state.line(), wrong=True)
         elif isinstance(state, RemoteState):

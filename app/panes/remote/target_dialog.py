@@ -44,7 +44,7 @@ class TargetDialog(Dialog):
                 Column(
                     _("float32"),
                     numeric=True,
-                    tooltip=_("How many float32 values a vector register holds"),
+                    tooltip=_("Number of float32 values in a vector register"),
                 ),
                 Column(_("registers"), numeric=True),
                 Column(_("features"), stretch=True, width=180),
@@ -130,7 +130,7 @@ class TargetDialog(Dialog):
 def _said(problem: Problem) -> str:
     """Return the text of a problem, without the option and the command of the command line."""
     todo = "" if "lowerscope " in problem.todo else problem.todo
-    return Problem(what=problem.what, todo=todo or _("Choose one of the list")).line()
+    return Problem(what=problem.what, todo=todo or _("Choose one from the list")).line()
 
 
 def _row(record: TargetRecord) -> Row:

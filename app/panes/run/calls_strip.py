@@ -58,7 +58,7 @@ def _call_lines(call: CallRun, index: int, whole: float, live: Sequence[int]) ->
     if call.nodes:
         yield names_of(call.nodes)
     if index < len(live):
-        yield _("{live} of memory are taken", live=bytes_text(live[index]))
+        yield _("{live} of memory in use", live=bytes_text(live[index]))
 
 
 def groups_of(snapshot: Snapshot, record: RunRecord) -> tuple[Group, ...]:
@@ -109,7 +109,7 @@ def memory_text(memory: MemoryRecord) -> str:
     if not memory.storages:
         return ""
     return _(
-        "memory: at most {peak} in {count} storages, {tensors} if none were shared",
+        "memory: at most {peak} in {count} storages, {tensors} without sharing",
         peak=bytes_text(memory.peak),
         count=len(memory.storages),
         tensors=bytes_text(memory.tensors),
@@ -140,7 +140,7 @@ class CallsStrip(SeenPage):
         self._runs = runs
         self._with_pieces = with_pieces
         self.summary = ElidedLabel(role="quiet")
-        self.chart = RunChart(_("Calls of the run and the memory that they take"))
+        self.chart = RunChart(_("Calls of the run and their memory"))
         size = (24, 24)
         smaller = IconButton("minus", _("Zoom out (-)"), size=size)
         larger = IconButton("plus", _("Zoom in (+)"), size=size)
@@ -184,7 +184,7 @@ class CallsStrip(SeenPage):
         self.summary.set_whole(" · ".join(filter(None, words)))
         pieces = pieces_of(record.memory) if self._with_pieces else ()
         peak = record.memory.peak
-        most = _("memory alive, at most {peak}", peak=bytes_text(peak)) if peak else ""
+        most = _("memory in use, at most {peak}", peak=bytes_text(peak)) if peak else ""
         groups = groups_of(snapshot, record)
         spans = spans_of(snapshot, record)
         self.chart.set_run(spans, pieces, most, groups)

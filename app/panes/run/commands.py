@@ -188,7 +188,7 @@ def finding_differences(
         ),
         Command(
             "compare-values",
-            _("Look at the values o&f the node"),
+            _("Show the values o&f the node"),
             show_tensor,
             "Ctrl+Shift+E",
             enabled=document.is_open,
@@ -276,4 +276,4 @@ def export_report(host: Host, document: Document, runs: RunVariants) -> None:
     except LowerscopeError as error:
         document.report(error.problem)
     else:
-        document.notify(_("The report is written: {written}", written=written), "info")
+        document.notify(_("Report written: {written}", written=written), "info")

@@ -82,10 +82,10 @@ class ComparePage(QWidget):
         node = None if snapshot is None else find_node(snapshot, entity)
         if snapshot is None or node is None:
             return {}
-        rule = _("How it was translated: {rule}", rule=literal(node.rule)) if node.rule else ""
+        rule = _("Translation: {rule}", rule=literal(node.rule)) if node.rule else ""
         actions: dict[QAction, Callable[[], object]] = {
             menu.addAction(_("Show in Explore\tReturn")): self.node_wanted.emit,
-            menu.addAction(rule or _("How it was translated")): self.translation_wanted.emit,
+            menu.addAction(rule or _("Translation")): self.translation_wanted.emit,
         }
         if node.rule_line is not None:
             text = _("Open the rule: {rule_line}", rule_line=literal(line_text(node.rule_line)))

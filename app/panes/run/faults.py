@@ -57,7 +57,7 @@ class Faults(QObject):
         found: list[tuple[str, Callable[[], object]]] = []
         if problem is self._failed and self.nodes:
             select = partial(self._document.select, self.nodes)
-            found.append((_("Select what was called"), select))
+            found.append((_("Select the called function"), select))
         if problem is self._failed and self.can_go_back:
             found.append((_("Go back to what worked"), self.go_back))
         return found

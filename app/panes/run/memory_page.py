@@ -49,7 +49,7 @@ class MemoryPage(SeenPage):
         self._runs = runs
         self.calls = CallsStrip(document, runs, with_pieces=True)
         self.table = Table(
-            _("Tensors that the run allocates"),
+            _("Tensors allocated by the run"),
             (
                 Column(_("tensor"), width=110),
                 Column(_("shape"), width=140),

@@ -11,15 +11,15 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.split import strip_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.common.dlpack_text import hand_over_text
+from lowerscope.app.panes.common.entity_table import EntityTable, matching
 from lowerscope.app.panes.run.differences import is_inherited, select_next, starting, starts_here
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import SAME, ratio_cell
@@ -189,9 +189,9 @@ def _facts(run: NodeRun, inside: Sequence[str], is_first: bool) -> Iterator[str]
     if is_first:
         yield _("The first node that differs, in the order of the graph")
     if starts_here(run):
-        yield _("It differs alone, on torch's inputs, as well: the difference starts here")
+        yield _("It also differs alone, on torch's inputs: the difference starts here")
     elif is_inherited(run):
-        yield _("Alone, on torch's inputs, it matches: the difference came from above")
+        yield _("Alone, on torch's inputs, it matches: the difference is inherited")
     if run.not_finite:
         yield run.not_finite
     reason = run.reason.removeprefix(run.not_finite).removeprefix("; ")
@@ -200,7 +200,7 @@ def _facts(run: NodeRun, inside: Sequence[str], is_first: bool) -> Iterator[str]
     if inside:
         yield _("the value of a fused group, with {inside} inside", inside=names_of(tuple(inside)))
     if run.own_with:
-        yield _("alone, run with {own_with}", own_with=names_of(run.own_with))
+        yield _("alone, together with {own_with}", own_with=names_of(run.own_with))
 
 
 NUMBER, ALONE, TORCH_TIME, RATIO = 0, 4, 6, 7
@@ -225,8 +225,9 @@ class NodesTable(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.filter.setMinimumWidth(70)
         self.filter.setMaximumWidth(160)
-        self.sorts = SegmentedSwitch(_("Which nodes"))
-        self.table = Table(
+        self.sorts = SegmentedSwitch(_("Nodes to show"))
+        self.table = EntityTable(
+            document,
             _("Nodes against torch"),
             (
                 Column("#", numeric=True, width=36),
@@ -234,7 +235,7 @@ class NodesTable(QWidget):
                 Column(
                     _("operator"),
                     width=112,
-                    tooltip=_("Its colour is that of its family, as in graphs"),
+                    tooltip=_("Its colour is that of its operator family, as in graphs"),
                 ),
                 Column(
                     _("error in the run"),
@@ -242,8 +243,8 @@ class NodesTable(QWidget):
                     width=122,
                     falling=True,
                     tooltip=_(
-                        "The largest absolute error of its value, on what the run has computed; "
-                        "the mark is the absolute tolerance, the scale logarithmic"
+                        "The largest absolute error of its value in the run; the mark is the "
+                        "absolute tolerance, on a logarithmic scale"
                     ),
                 ),
                 self._figure(
@@ -252,12 +253,13 @@ class NodesTable(QWidget):
                 ),
                 self._figure(
                     _("TVM"),
-                    _("The time of its calls, median; of all that it is fused with"),
+                    _("Median time of its calls, with all that it is fused with"),
                 ),
-                self._figure(_("torch"), _("The time of the node in torch, median")),
+                self._figure(_("torch"), _("Median time of the node in torch")),
                 Column(_("ratio"), numeric=True, width=80, falling=True),
                 Column(_("status"), width=104),
             ),
+            "fx",
         )
         self.table.set_sortable(True)
         column_of(self, strip_of(self.sorts, STRETCH, (self.filter, 1)), (self.table, 1))
@@ -267,7 +269,6 @@ class NodesTable(QWidget):
             shortcut.activated.connect(partial(select_next, document, starting, step))
         self.filter.textChanged.connect(self._show_rows)
         self.sorts.changed.connect(self._show_rows)
-        self.table.row_clicked.connect(self._select)
         self.table.row_activated.connect(self._open)
         document.on(("snapshot", "run", "running"), self._show_run)
         document.on(("selection", "snapshot"), self._show_selection)
@@ -298,12 +299,12 @@ class NodesTable(QWidget):
     def _nothing(self, record: RunRecord) -> tuple[str, str]:
         """Return the hint of the empty table."""
         if self._rows:
-            return _("No such node"), _("The filter leaves none.")
+            return _("No such node"), _("No node passes the filter.")
         if record.ran_on:
             return _("It ran on {ran_on}", ran_on=record.ran_on), NOT_THERE
         title = _("No nodes to compare")
         if record.quick and not record.nodes:
-            hint = _("The run was a quick one, of a slow model. Run (F5) compares its nodes.")
+            hint = _("This was a quick run of a slow model. Run (F5) compares its nodes.")
         elif not record.nodes:
             hint = _("This source has no torch side: its outputs are in the summary.")
         else:
@@ -342,7 +343,7 @@ class NodesTable(QWidget):
             (
                 "starts",
                 _("✕ Starts here"),
-                _("Nodes that are out of tolerance alone, on torch's inputs, as well"),
+                _("Nodes that are out of tolerance on torch's inputs as well"),
             ),
             ("differs", _("Differs"), _("Nodes whose value is out of tolerance in the run")),
             ("slower", _("Slower"), _("Nodes whose calls take longer than the node in torch")),
@@ -357,27 +358,15 @@ class NodesTable(QWidget):
         return Column(title, numeric=True, width=60, falling=True, tooltip=tooltip)
 
     def _show_rows(self) -> None:
-        words = self.filter.text().casefold().split()
         belongs = KINDS.get(self.sorts.current(), KINDS["all"])
-        shown = [
-            row
-            for row in self._rows
-            if belongs(self._runs[row.key]) and all(word in _text(row) for word in words)
-        ]
-        self.table.set_rows(shown)
+        rows = [row for row in self._rows if belongs(self._runs[row.key])]
+        self.table.set_rows(matching(rows, self.filter.text()))
         self._show_selection()
 
     def _show_selection(self) -> None:
         if self._stale or not self.isVisible():
             return
-        marked = self._document.selection.of_kind("fx")
-        self.table.set_selection(marked)
-        chosen = [each for each in self._document.selection.chosen if each in marked]
-        if marked:
-            self.table.reveal((chosen or list(marked))[0])
-
-    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
+        self.table.show_selection()
 
     def _open(self, entity: str) -> None:
         self._document.select((entity,))
@@ -395,8 +384,3 @@ class NodesTable(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._show_columns()
-
-
-def _text(row: Row) -> str:
-    cells = (row.cell(place) for place in range(len(row.cells)))
-    return "\n".join(f"{each.text}\n{each.tooltip}" for each in cells).casefold()

@@ -78,7 +78,7 @@ class Quiet(QObject):
     def follow(self, text: str) -> None:
         """Update the phase of the run from its progress message."""
         self._add()
-        self._measuring = text.startswith(MEASURING)
+        self._measuring = MEASURING in text
 
     def end(self, record: RunRecord) -> RunRecord:
         """Return the record of the finished run, with the extent of the disturbance."""

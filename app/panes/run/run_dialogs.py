@@ -15,8 +15,8 @@ from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.run.runs import Runs
-from lowerscope.core.model.machines import MACHINE
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.run_records import LEAST, MOST, REPEATS, Measuring
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import DTYPES, EPSILONS, Tolerance, Tolerances, parse_number
@@ -47,7 +47,7 @@ class TolerancesDialog(Dialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
-        for column, title in enumerate((_("dtype"), "rtol", "atol", _("so that"))):
+        for column, title in enumerate((_("dtype"), "rtol", "atol", _("in effect"))):
             label = Label(title, role="quiet")
             grid.addWidget(label, 0, column)
         for dtype in DTYPES:
@@ -140,7 +140,7 @@ class TolerancesDialog(Dialog):
         epsilon = EPSILONS[dtype]
         if 0 < tolerance.rtol + tolerance.atol < epsilon:
             return _(
-                "closer than {dtype} can tell: its steps are {epsilon} at 1",
+                "finer than the resolution of {dtype}, which is {epsilon} at 1",
                 dtype=dtype,
                 epsilon=_rounded(epsilon),
             )
@@ -191,7 +191,7 @@ class MeasuringDialog(Dialog):
         self.threads = number_field(
             _("Threads"), 0, most, threads, width=width, at_least=all_of_them
         )
-        enough = _("as a second allows, {least} to {repeats}", least=LEAST, repeats=REPEATS)
+        enough = _("as many as fit a second, {least} to {repeats}", least=LEAST, repeats=REPEATS)
         self.repeats = number_field(
             _("Repeats"), 0, MOST, measuring.repeats, width=width, at_least=enough
         )
@@ -206,8 +206,8 @@ class MeasuringDialog(Dialog):
         form.setVerticalSpacing(8)
         for title, field, hint in (
             (_("Threads"), self.threads, _("of TVM and of torch")),
-            (_("Repeats"), self.repeats, _("calls of each side that are timed")),
-            (_("Warm-up"), self.warm_up, _("calls of each side before")),
+            (_("Repeats"), self.repeats, _("timed calls of each side")),
+            (_("Warm-up"), self.warm_up, _("calls of each side before the timed ones")),
         ):
             label = Label(title)
             label.setBuddy(field)
@@ -216,7 +216,7 @@ class MeasuringDialog(Dialog):
         note = Label(
             _(
                 "The sides take turns. Each has its median, and a spread from the lower to the "
-                "upper quarter. One is called faster where the medians differ by more than that."
+                "upper quartile. One is called faster if the medians differ by more than that."
             ),
             role="quiet",
             wraps=True,

@@ -63,7 +63,7 @@ def tensor_name(tensor: StepTensor) -> str:
 def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
     side = _("reads") if tensor.place.side == "read" else _("writes")
     title = f"{tensor_name(tensor)} · {shape_text(tensor.shape)} {tensor.dtype}"
-    more = _("{title}. Click to look at its values.", title=title)
+    more = _("{title}. Click to see its values.", title=title)
     yield Cell(side, role="quiet"), Cell(title, bold=True, tooltip=more)
     nothing = Cell("")
     statistics = tensor.statistics
@@ -76,7 +76,7 @@ def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
         first = ", ".join(tensor.first) + (", …" if len(tensor.first) < statistics.count else "")
         yield nothing, Cell(first, code=True, tooltip=first)
     else:
-        over = _("its values are not kept: over the budget")
+        over = _("its values were not kept: over the budget")
         yield nothing, Cell(over, role="quiet", tooltip=over)
 
 
@@ -112,12 +112,12 @@ class RunStepPage(QWidget):
         self.title.setFixedHeight(STRIP)
         self.unfold = push_button(
             "",
-            _("What the virtual machine has called before it, for memory, shapes and checks"),
+            _("Calls of the virtual machine before it, for memory, shapes and checks"),
             look="quiet",
         )
         self.unfold.setCheckable(True)
         self.table = Table(
-            _("What the call read and wrote"),
+            _("Tensors read and written by the call"),
             (Column("", width=70), Column("", stretch=True, wrap=True)),
         )
         self.table.horizontalHeader().hide()
@@ -148,7 +148,7 @@ class RunStepPage(QWidget):
             self._say_nothing()
         elif failed is not None:
             self.title.set_whole(call.function)
-            none = _("Of a run that came to a bad end, no values are kept")
+            none = _("No values are kept of a run that failed")
             self.table.set_empty(none, failed.what)
         else:
             self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")
@@ -165,11 +165,11 @@ class RunStepPage(QWidget):
             self.table.set_empty(_("Running…"))
         elif not self._steps.calls:
             hint = self._steps.why_none or _("Run (F5), and step through its calls.")
-            self.table.set_empty(_("No call to look at"), hint)
+            self.table.set_empty(_("No call to show"), hint)
         else:
             self.table.set_empty(
-                _("No call is looked at"),
-                _("Click a dot of the timeline, or ▸: the calls of the run."),
+                _("No call selected"),
+                _("Click a dot of the timeline, or ▸, to step through the calls of the run."),
             )
 
     def _query(self) -> RunStepQuery | None:

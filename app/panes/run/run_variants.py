@@ -251,7 +251,7 @@ class RunVariants(QObject):
 
     def _tell_measuring(self, text: str, _fraction: float | None = None) -> None:
         self._quiet.follow(text)
-        words = _("All variants by turns")
+        words = _("All variants in turn")
         self._document.say(f"{words}: {text}" if text else words, of="run")
 
     def _take_times(self, times: tuple[tuple[RunTimes, ...], ...]) -> None:

@@ -98,7 +98,7 @@ class Runs(QObject):
             return ""
         before = self._last[0]
         if self.running:
-            return _("This is the run before; the next one is in progress.")
+            return _("This is the previous run; the next one is in progress.")
         if run_of(before) == run_of(recipe):
             return _("The files have changed since this run. Run it again (F5).")
         old, new = variant_names((before, recipe))
@@ -235,7 +235,7 @@ class Runs(QObject):
                 # the model's file wrote when it was run for the first time.
                 self._outcomes.keep(recipe, msgspec.structs.replace(self.record, key=snapshot.key))
             else:
-                text = _("The file has changed since: it was opened anew.")
+                text = _("The file has changed since and was reopened.")
                 self._document.notify(text, "info")
         if before.recipe is not None and before.recipe.source != recipe.source:
             self._last = None
@@ -306,7 +306,7 @@ class Runs(QObject):
         """Return the problem of a run that hung in a call and was killed."""
         return Problem(
             what=_("The run was stopped {where}", where=problem.where),
-            todo=_("If it never ends, mend the function or its schedule"),
+            todo=_("If it never ends, correct the function or its schedule"),
             code="stopped",
             calls=problem.calls,
         )

@@ -93,7 +93,7 @@ class FirstDifference(Section):
         self.heading.setText(_("First difference"))
         self.heading.show()
         self.node.setToolTip(_("Select the node in all panes (F4)"))
-        self.translation.setText(_("Show how it was translated"))
+        self.translation.setText(_("Show its translation"))
         self._document = document
         self._runs = runs
         self._id = ""
@@ -116,7 +116,7 @@ class FirstDifference(Section):
         made = record.first_made
         found = [run.reason] if run.reason else []
         if run.own_matches:
-            found.append(_("Alone, on torch's inputs, it matches: it comes from above."))
+            found.append(_("Alone, on torch's inputs, it matches: the difference is inherited."))
         elif run.own_matches is False:
             found.append(_("Alone, on torch's inputs, it differs as well."))
         if made.rule:
@@ -163,7 +163,7 @@ class Times(Section):
         self.heading.show()
         self.bars.setAccessibleName(_("Times of the run"))
         self.again.setText(_("Measure again"))
-        self.again.setToolTip(_("By the same executable; the verdict stays"))
+        self.again.setToolTip(_("With the same executable; the verdict stays"))
         self.settings.setText(_("Settings…"))
         self.settings.setToolTip(_("Threads, repeats, warm-up, and torch.compile"))
         self.column.addLayout(row_of(None, self.again, self.settings, STRETCH, spacing=8))
@@ -265,7 +265,7 @@ class SummaryView(QScrollArea):
     def _show(self) -> None:
         record, outdated = self._runs.newest, self._runs.outdated
         if self._faults.failed is not None:
-            outdated = _("The figures are of the last run that ended well.")
+            outdated = _("The figures are from the last successful run.")
         self.notice.setText(outdated)
         self.notice.setVisible(bool(outdated))
         if record is None:

@@ -109,7 +109,7 @@ def worst_rows(record: Comparison) -> tuple[Row, ...]:
         Row(
             str(number),
             (
-                Cell(index_text(each.index), code=True, tooltip=_("A click goes to it")),
+                Cell(index_text(each.index), code=True, tooltip=_("Click to go to it")),
                 f"{each.ours:.5g}",
                 f"{each.torch:.5g}",
                 Cell(error_text(each.error), "" if record.matches else "wrong"),
@@ -179,7 +179,7 @@ def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
     )
     tolerance = tolerance_text(record.atol, record.rtol, "torch")
     if record.atol == record.rtol == 0:
-        tolerance = _("none: has to be equal")
+        tolerance = _("none: must be equal")
     yield "outside", _("outside"), Cell(text)
     yield "tolerance", _("tolerance"), Cell(tolerance)
     if record.cosine is not None:
@@ -195,7 +195,7 @@ def verdict_text(record: Comparison) -> tuple[str, str]:
 
 
 def _to_go(text: str, role: str = "accent") -> Cell:
-    return Cell(text, role=role, tooltip=_("A click goes to this element"))
+    return Cell(text, role=role, tooltip=_("Click to go to this element"))
 
 
 def statistics_text(values: TensorStatistics) -> str:
@@ -299,7 +299,7 @@ class TensorMatrix(QWidget):
         values, difference = _("Values"), _("Difference")
         self.what.set_segments(
             (
-                Segment("values", values, _("Those of both sides (D)")),
+                Segment("values", values, _("Values of both sides (D)")),
                 Segment(
                     "difference",
                     difference,
@@ -422,7 +422,7 @@ class TensorMatrix(QWidget):
 
 
 WAIT_MS = 200
-LOOKING = _("Looking at values")
+LOOKING = _("Reading values")
 LEAST = 320
 """Least width."""
 
@@ -463,8 +463,8 @@ class TensorPage(QWidget):
         self.title = ElidedLabel(role="title")
         self.items = QSpinBox()
         self.items.setPrefix(_("tensor "))
-        self.items.setAccessibleName(_("Which of its tensors"))
-        self.bases = SegmentedSwitch(_("On which inputs"))
+        self.items.setAccessibleName(_("Tensor of the node"))
+        self.bases = SegmentedSwitch(_("Inputs"))
         self.save = IconButton("save", _("Save the values as a .npy file"), size=(26, 26))
         self.verdict = ElidedLabel()
         self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
@@ -627,7 +627,7 @@ class TensorPage(QWidget):
         why_not = run.own_reason or _("It was not run alone.")
         self.bases.set_segments(
             (
-                Segment("run", _("In the run"), _("On what the run has computed")),
+                Segment("run", _("In the run"), _("On inputs that the run computed")),
                 Segment(
                     "own",
                     _("Alone"),
@@ -693,7 +693,7 @@ class TensorPage(QWidget):
         else:
             self.matrix.show_nothing()
             why = record.reason if all(record.shape) else _("The tensor has no elements.")
-            self.no_values.set_text(_("No values to look at"), why)
+            self.no_values.set_text(_("No values to show"), why)
             self.values.setCurrentWidget(self.no_values)
 
     def _show_errors(self, record: Comparison) -> None:
@@ -744,13 +744,13 @@ class TensorPage(QWidget):
         self.bases.set_segments(())
         if record is None:
             title = _("Not run yet")
-            hint = _("Run (F5) keeps the values of the nodes; they can be looked at then.")
+            hint = _("Run (F5) keeps the values of the nodes and shows them here.")
         elif not self._entity:
             title = _("No node selected")
-            hint = _("Select one, in the table or in a graph, to look at its values.")
+            hint = _("Select one in the table or a graph to see its values.")
         else:
             title = _("No value of {name}", name=name_of(self._entity))
-            hint = _("The run has computed none.")
+            hint = _("The run computed none.")
         self.empty.set_text(title, hint)
         self.stack.setCurrentWidget(self.empty)
 

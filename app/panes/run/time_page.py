@@ -202,7 +202,7 @@ class TimePage(SeenPage):
                     numeric=True,
                     width=92,
                     falling=True,
-                    tooltip=_("TVM's time beside torch's for the same nodes"),
+                    tooltip=_("TVM's time over torch's for the same nodes"),
                 ),
                 Column(_("with"), stretch=True, width=110),
             ),

@@ -103,7 +103,7 @@ def _how(times: RunTimes) -> Iterator[str]:
             "torch.compile does not work: {compile_problem}", compile_problem=times.compile_problem
         )
     ours = times.sides[0]
-    spread = _("quarters") if ours.repeats >= FEW else _("extremes")
+    spread = _("quartiles") if ours.repeats >= FEW else _("extremes")
     calls = _n("1 call", "{count} calls", ours.repeats)
     yield _(
         "median and {spread} of {calls} after {warm_up}",

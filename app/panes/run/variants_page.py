@@ -60,14 +60,14 @@ ROLES = {"same": "quiet", "changed": "", "added": "added", "removed": "removed"}
 def variant_columns() -> tuple[Column, ...]:
     """Return the columns of the table of variants."""
     return (
-        Column("", width=46, tooltip=_("● the one that is shown, ★ the fastest")),
+        Column("", width=46, tooltip=_("● shown, ★ the fastest")),
         Column(_("variant"), width=148, stretch=True, editable=True),
         Column(_("TVM"), numeric=True, width=84),
         Column(_("verdict"), width=104),
-        Column(_("spread"), numeric=True, width=110, tooltip=_("Quarters of TVM's times")),
+        Column(_("spread"), numeric=True, width=110, tooltip=_("Quartiles of TVM's times")),
         Column(_("torch"), numeric=True, width=84),
-        Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time in that of torch")),
-        Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute one")),
+        Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time over torch's")),
+        Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute error")),
         Column(_("functions"), numeric=True, width=76),
         Column(_("built in"), numeric=True, width=84),
     )
@@ -77,10 +77,10 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
     """Return the row of a variant."""
     record = run.record
     facts = [
-        *([_("● it is what is shown")] if shown else []),
-        *([_("★ the fastest that does not differ, as far as it can be told")] if best else []),
+        *([_("● shown now")] if shown else []),
+        *([_("★ the fastest that does not differ, beyond measurement noise")] if best else []),
         *([_("The files have changed since it was run")] if run.outdated else []),
-        _("Return or a double click goes back to it, F2 gives it a name, Del deletes it"),
+        _("Return or a double click restores it, F2 renames it, Del deletes it"),
     ]
     marks = ("●" if shown else "") + ("★" if best else "")
     spoken = [*([_("shown")] if shown else []), *([_("fastest")] if best else [])]
@@ -141,7 +141,7 @@ def function_columns() -> tuple[Column, ...]:
         Column("A", numeric=True, width=73, tooltip=_("The time of its calls in the first")),
         Column("B", numeric=True, width=73, tooltip=_("The time of its calls in the second")),
         Column(_("difference"), numeric=True, width=78, falling=True),
-        Column(_("text"), width=76, tooltip=_("How its script has changed from A to B")),
+        Column(_("text"), width=76, tooltip=_("Change of its script from A to B")),
         Column(_("calls"), numeric=True, width=56),
         Column(_("nodes"), stretch=True),
     )
@@ -177,7 +177,7 @@ def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) 
 def _failed(problem: Problem, before: RunRecord | None) -> Cell:
     facts = [problem.line()]
     if before is not None:
-        facts.append(_("The figures are of the run before"))
+        facts.append(_("The figures are from the previous run"))
     return Cell(_("✕ failed: {what}", what=problem.what), "wrong", tooltip="\n".join(facts))
 
 
@@ -189,7 +189,7 @@ def _verdict(record: RunRecord, outdated: bool) -> Cell:
     if first:
         more.append(_("The first node that differs is {first}", first=first))
     if outdated:
-        text = _("{text}, as it was", text=text)
+        text = _("{text}, earlier version", text=text)
     return Cell(text, role, tooltip="\n".join(more))
 
 
@@ -208,7 +208,7 @@ def _ratio(record: RunRecord) -> Cell:
         return Cell("–", "quiet")
     if told:
         return Cell(ratio_text(ratio), value=ratio)
-    why = unreliable_text(record.times) or _("The times scatter more than they differ")
+    why = unreliable_text(record.times) or _("Within measurement noise")
     return Cell(ratio_text(ratio, about=True), "quiet", tooltip=why, value=ratio)
 
 
@@ -273,7 +273,7 @@ class VariantFunctions(QWidget):
         assert before is not None
         assert after is not None
         quicker, slower = sorted((before.tvm_ms, after.tvm_ms))
-        said = _("no difference in time can be told")
+        said = _("the times differ within measurement noise")
         if not (is_reliable(before.times) and is_reliable(after.times)):
             said = UNRELIABLE
         if can_be_told(old, new):
@@ -352,22 +352,22 @@ class VariantsPage(SeenPage):
         self._variants = runs.variants
         self.run_all = push_button(
             _("Run variants"),
-            _("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)"),
+            _("Run high-level and TE, unfused and fused, and the current recipe (Ctrl+F5)"),
         )
         self.go_back = push_button(
-            _("Go back to it"), _("Have its recipe, as one step of undo (Return)")
+            _("Go back to it"), _("Restore its recipe; one step to undo (Return)")
         )
-        self.rename = push_button(_("Rename"), _("Give it a name of your own (F2)"))
-        self.delete = push_button(_("Delete"), _("Keep it no more (Del)"))
+        self.rename = push_button(_("Rename"), _("Give it a name (F2)"))
+        self.delete = push_button(_("Delete"), _("Delete it (Del)"))
         self.difference = push_button(
-            _("Difference"), _("How the scripts of both differ, line by line")
+            _("Difference"), _("Difference of both scripts, line by line")
         )
         self.state = ElidedLabel(role="quiet")
         self.table = Table(_("Variants"), variant_columns())
         self.table.set_sortable(True)
         self.table.set_empty(
             _("No run yet"),
-            _("Each run (F5) of this source becomes a row; Run variants makes four."),
+            _("Each run (F5) of this source adds a row; Run variants adds four."),
         )
         self.bars = Bars(_("Times of the variants"))
         self.functions = VariantFunctions(queries, set_busy)

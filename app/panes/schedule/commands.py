@@ -127,7 +127,7 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "switch-primitive",
-                _("S&witch the step off or on"),
+                _("S&witch the step on or off"),
                 partial(self._on_history, "switch_step"),
                 enabled=has_steps,
                 key_there="Space",
@@ -148,7 +148,7 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "primitive-down",
-                _("Move the step &on"),
+                _("Move the step f&orward"),
                 partial(self._on_history, "move_step", 1),
                 enabled=has_steps,
                 key_there="Ctrl+Right",
@@ -387,7 +387,7 @@ class NumberCommands:
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu."""
         return (
-            Command("numbers", _("Numbers"), self.show, "Ctrl+Shift+N"),
+            Command("numbers", _("Metrics"), self.show, "Ctrl+Shift+N"),
             Command(
                 "measure-function",
                 _("Apply and &measure"),

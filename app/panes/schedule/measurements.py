@@ -348,7 +348,7 @@ class Measurements(QObject):
         if problem.code != "cancelled":
             self._problems[job] = problem
         elif too_long:
-            text = _("It took longer than {measure_ms} s to measure", measure_ms=MEASURE_MS // 1000)
+            text = _("Measuring took longer than {measure_ms} s", measure_ms=MEASURE_MS // 1000)
             self._problems[job] = Problem(what=text)
         self._go_on()
 

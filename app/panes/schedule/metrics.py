@@ -45,7 +45,7 @@ Verdict = tuple[str, str, str, str]
 def verdict_of(measurements: Measurements, of: Scheduled) -> Verdict:
     """Return the verdict on whether a scheduled function computes the same."""
     if not of.primitives:
-        return "neutral", _("unscheduled"), "", _("What steps are compared with")
+        return "neutral", _("unscheduled"), "", _("The baseline of the steps")
     checked = measurements.checked(of)
     if checked is not None:
         return _verdict(checked)
@@ -61,15 +61,15 @@ def verdict_of(measurements: Measurements, of: Scheduled) -> Verdict:
 
 def _verdict(checked: Checked) -> Verdict:
     error, tolerance = checked.max_abs_error, checked.tolerance
-    allowed = _("exact values have to be equal")
+    allowed = _("exact values must be equal")
     if tolerance is not None:
         allowed = _(
-            "off by {error} at most, {tolerance} is allowed for sums of this length",
+            "off by {error} at most; {tolerance} is allowed for sums of this length",
             error=error_text(error),
             tolerance=error_text(tolerance),
         )
     if checked.at:
-        allowed += "\n" + _("with {at}, the size that the model is traced at", at=checked.at)
+        allowed += "\n" + _("with {at}, the size at which the model was traced", at=checked.at)
     if checked.verdict == "same":
         figure = _("exactly") if not error else _("to {error}", error=error_text(error))
         more = f"{checked.reason}\n{allowed}" if checked.reason else allowed
@@ -123,7 +123,7 @@ def work_rows(work: Work) -> Iterator[Row]:
     flops = _("not known") if work.flops is None else operations_text(work.flops)
     in_model = _("In one run of the model")
     if work.at:
-        traced = _("The size that the model is traced at; the function takes others as well")
+        traced = _("The size at which the model was traced; the function takes others as well")
         yield _row("at", _("at the size"), work.at, tooltip=traced)
     yield _row("calls", _("calls"), f"{work.calls:,}", tooltip=in_model)
     yield _row("flops", _("operations"), flops)
@@ -138,7 +138,7 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
     nodes = ", ".join(measured.torch_nodes)
     of_torch = Cell("–")
     if torch is not None and measured.torch_does_more:
-        more = _("The function is a part of {nodes} only; torch computes all of it", nodes=nodes)
+        more = _("The function is only a part of {nodes}; torch computes all of it", nodes=nodes)
         of_torch = Cell(f"({duration_text(torch)})", "quiet", tooltip=more)
     elif torch is not None:
         of_torch = Cell(duration_text(torch), bold=True, tooltip=nodes)
@@ -152,7 +152,7 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
     if measured.repeats == 1:
         spread = _("one call")
     share = NONE if measured.share is None else share_text(measured.share)
-    roof = _("Of what this machine allows for so many operations and bytes")
+    roof = _("Share of this machine's limit for these operations and bytes")
     yield Row("time", (Cell(_("time"), "quiet"), time, of_torch))
     yield _row("spread", _("spread"), spread, tooltip=half)
     yield _row("gflops", "GFLOP/s", figure_text(measured.gflops), _rate(flops, alone))
@@ -200,14 +200,14 @@ class Figures(SeenPage):
         self.state.setContentsMargins(10, 0, 10, 0)
         self.state.setFixedHeight(STATE_HEIGHT)
         self.table = Table(
-            _("Numbers of the function"),
+            _("Metrics of the function"),
             (
                 Column("", stretch=True),
                 Column(_("here"), numeric=True),
                 Column(_("torch"), numeric=True),
             ),
         )
-        self.title = Label(_("Numbers"), role="title")
+        self.title = Label(_("Metrics"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
         column_of(self, self.head, (self.table, 1), self.state)
         self.measure.clicked.connect(measurements.measure)
@@ -241,7 +241,7 @@ class Figures(SeenPage):
             peaks = _("Measuring the peak rates of this machine")
             return peaks if isinstance(doing, PeaksQuery) else _("Measuring")
         if self._document.running:
-            return _("Waits until the model has run")
+            return _("Waits for the run of the model to end")
         if measurements.waits:
             return _("Waits until the tuning is paused or over")
         problem = measurements.problem(here.measure)
@@ -275,8 +275,8 @@ class VariantTable(SeenPage):
         self.everywhere = check_box(
             "",
             _(
-                "Ticked: all functions of the same structure share the schedule.\n"
-                "Unticked: this one has a schedule of its own, and the others keep theirs."
+                "Checked: all functions of the same structure share the schedule.\nUnchecked: "
+                "this one has its own schedule, and the others keep theirs."
             ),
         )
         self.table = Table(
@@ -418,7 +418,7 @@ class VariantTable(SeenPage):
         if not on:
             facts.append(_("Return or a double click enables it"))
         if on:
-            facts.append(_("● the enabled one"))
+            facts.append(_("● enabled"))
         if is_best:
             facts.append(_("★ the fastest so far"))
         return Row(
@@ -466,7 +466,7 @@ class RooflineView(SeenPage):
         if here is None or work is None:
             self.plot.set_plot(Roofs(), ())
         elif not work.intensity:
-            words = _("It does no arithmetic: the bytes that it moves count")
+            words = _("It does no arithmetic: the bytes it moves are the limit")
             if work.intensity is None:
                 words = _("Its number of operations is not known")
             self.plot.set_plot(Roofs(), (), words)

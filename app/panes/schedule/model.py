@@ -157,8 +157,8 @@ class Trying(QObject):
             name = self.preview.primitive.name
             self._deadly.add(_plain(self.preview.primitive))
             text = _(
-                "The engine crashed while it tried {name}. It is restarted, and the history is"
-                " unchanged.",
+                "The engine crashed while trying {name}. It was restarted, and the history is "
+                "unchanged.",
                 name=name,
             )
             self._document.notify(text, "wrong")

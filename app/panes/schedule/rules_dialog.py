@@ -38,7 +38,7 @@ class RulesDialog(Dialog):
         self.setWindowTitle(_("The whole model by rules"))
         self.in_model = check_box(
             _("Apply to the model"),
-            _("Have the step ApplyRules at the end of the pipeline, so that Run runs it"),
+            _("Add the step ApplyRules at the end of the pipeline, so that Run uses it"),
         )
         self.summary = Label(wraps=True)
         self.table = Table(
@@ -53,8 +53,8 @@ class RulesDialog(Dialog):
         )
         note = Label(
             _(
-                "Each schedule can be read step by step: double-click a function, then By rule at "
-                "the workbench. A schedule of your own goes before a rule's."
+                "Each schedule can be read step by step: double-click a function, then choose "
+                "By rule in Schedule. Your own schedules take precedence over rules."
             ),
             role="quiet",
             wraps=True,
@@ -93,7 +93,7 @@ class RulesDialog(Dialog):
         else:
             self.table.set_empty(
                 _("No TensorIR function"),
-                _("The rules schedule functions: have LegalizeOps in the pipeline."),
+                _("Rules schedule functions: add LegalizeOps to the pipeline."),
             )
         self.summary.setText(summary(rules.functions))
         self.summary.setVisible(bool(rules.functions))
@@ -142,7 +142,10 @@ def _row(record: RuledFunction) -> Row:
         name += f"  +{len(record.twins)}"
     tooltip = "\n".join((record.function, *record.twins))
     if record.by_hand:
-        rule, why = Cell(_("○ your schedule"), role="quiet"), _("a schedule goes before a rule")
+        rule, why = (
+            Cell(_("○ your schedule"), role="quiet"),
+            _("a schedule takes precedence over a rule"),
+        )
     elif record.rule:
         rule, why = Cell(f"✓ {record.rule}", role="right"), ""
     else:

@@ -55,11 +55,11 @@ class ScheduleCode(Pane):
         self._scheduling = scheduling
         self._shown: ScheduleRecord | None = None
         self._previewing = False
-        self.difference = DiffView(_("Difference that the primitive makes"), changed_words)
+        self.difference = DiffView(_("Effect of the primitive"), changed_words)
         self.difference.set_unified(True)
         self.difference.set_empty(
-            _("No primitive is being set up"),
-            _("Point at one of the list, and its effect on the function is shown here."),
+            _("No primitive selected"),
+            _("Point at one in the list to see its effect on the function here."),
         )
         self.rejected = CodeView(_("Lines that prevent the primitive"))
         self.preview = QStackedWidget()
@@ -249,7 +249,7 @@ class ScheduleCode(Pane):
         if error is not None:
             self.force.setToolTip(
                 _(
-                    "Apply it although: {message}. Check the values afterwards.",
+                    "Apply it in spite of this: {message}. Check the values afterwards.",
                     message=error.message,
                 )
             )

@@ -54,8 +54,8 @@ class FactorsField(QWidget):
         self._extent = extent
         self.fields: list[QLineEdit] = []
         self._row = row_of(None, spacing=4)
-        self.more = self._button("+", _("One factor more"))
-        self.fewer = self._button("−", _("One factor fewer"))
+        self.more = self._button("+", _("Add a factor"))
+        self.fewer = self._button("−", _("Remove a factor"))
         self.more.clicked.connect(self._add)
         self.fewer.clicked.connect(self._remove)
         self.check = Label(wraps=True)
@@ -217,7 +217,7 @@ class _Picked(Editor):
         self._several = field.kind == "loops"
         self.take = push_button(
             _("Use the selection"),
-            _("Take what is selected in the tree or in the script"),
+            _("Take the selection of the tree or the script"),
             self._take,
         )
         self.names = OrderList(field.label)
@@ -468,8 +468,8 @@ _READERS: dict[str, Callable[[str], Argument]] = {
 _WORDS = {
     "integer": _("a whole number up to {largest}", largest=_LARGEST),
     "number": _("a number"),
-    "integers": _("whole numbers with commas between"),
-    "numbers": _("numbers with commas between"),
+    "integers": _("whole numbers separated by commas"),
+    "numbers": _("numbers separated by commas"),
 }
 
 

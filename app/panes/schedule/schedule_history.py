@@ -21,10 +21,14 @@ from lowerscope.core.model.schedule_records import ScheduleStep, Verdict
 from lowerscope.core.model.texts import _, _n
 
 SAME: dict[Verdict, tuple[str, str, str]] = {
-    "same": (_("✓ same"), "right", _("checked: it computes the same after this step")),
-    "differs": (_("✕ differs"), "wrong", _("checked: it computes something else after this step")),
-    "inconclusive": (_("? unsure"), "unsure", _("checked: there was nothing finite to compare")),
-    "unknown": (_("? not known"), "", _("the check found out nothing after this step")),
+    "same": (_("✓ same"), "right", _("checked: the result is the same after this step")),
+    "differs": (_("✕ differs"), "wrong", _("checked: the result differs after this step")),
+    "inconclusive": (
+        _("? inconclusive"),
+        "unsure",
+        _("checked: there was no finite value to compare"),
+    ),
+    "unknown": (_("? not known"), "", _("the check after this step had no result")),
 }
 """Mark, role and text for a step, by the verdict on the function after it."""
 
@@ -48,13 +52,13 @@ class ScheduleHistory(QWidget):
         self.context = PartsLabel()
         self.context.set_role("quiet")
         self.automatic = check_box(
-            _("Measure after each step"), _("Check and measure each step by itself")
+            _("Measure after each step"), _("Check and measure each step automatically")
         )
         self.all = push_button(
             _("Measure all"),
             _("Check and measure the function after each step that was not measured yet"),
         )
-        self.undo = push_button(_("Undo"), _("Take the last change back (Ctrl+Z)"))
+        self.undo = push_button(_("Undo"), _("Undo the last change (Ctrl+Z)"))
         self.keep = push_button(_("Save"), _("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
         self.strip = StepStrip(_("Steps of the schedule"))

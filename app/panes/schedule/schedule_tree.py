@@ -49,17 +49,22 @@ def _node_row(node: LoopNode, tree: Sequence[LoopNode]) -> TreeRow:
         role = "quiet" if node.loop_kind == "serial" else "accent"
         kind = Cell(" · ".join(_some(node.loop_kind, annotations)), role=role)
         cells = (Cell(node.name), Cell(node.extent), kind)
-        said = f"loop {node.name}, {node.extent}, {node.loop_kind}"
+        said = _(
+            "loop {name}, {extent}, {kind}",
+            name=node.name,
+            extent=node.extent,
+            kind=node.loop_kind,
+        )
         return TreeRow(node.id, cells, parent, tooltip=" · ".join(_some(said, annotations)))
     axes = "".join(kind for _other, kind, _other in node.axes)
-    kind = Cell(" · ".join(_some("block", axes, annotations)), role="quiet")
+    kind = Cell(" · ".join(_some(_("block"), axes, annotations)), role="quiet")
     cells = (Cell(node.name, bold=True), Cell(""), kind)
     facts = [f"{name} {kind} {extent}" for name, kind, extent in node.axes]
     tooltip = "\n".join(
         _some(
-            f"block {node.name}: {', '.join(facts)}",
-            f"reads {', '.join(node.reads)}" if node.reads else "",
-            f"writes {', '.join(node.writes)}" if node.writes else "",
+            _("block {name}: {axes}", name=node.name, axes=", ".join(facts)),
+            _("reads {names}", names=", ".join(node.reads)) if node.reads else "",
+            _("writes {names}", names=", ".join(node.writes)) if node.writes else "",
             annotations,
         )
     )
@@ -99,7 +104,7 @@ def move_choices(moves: Sequence[Move], asking: Sequence[str]) -> list[Choice]:
 
 def _choice(move: Move, asks: bool) -> Choice:
     note = move.title if move.legal else move.reason
-    mark = "⚠ unsafe" if move.unsafe else "…" if asks and move.legal else ""
+    mark = _("⚠ unsafe") if move.unsafe else "…" if asks and move.legal else ""
     example = f"{move.before}\n→\n{move.after}" if move.before or move.after else ""
     tooltip = "\n\n".join(_some(move.help, move.reason, example))
     return Choice(move.name, move.name, note, usable=move.legal, mark=mark, tooltip=tooltip)
@@ -122,9 +127,7 @@ class ScheduleTree(TreeTable):
         )
         self._document = document
         self._scheduling = scheduling
-        self.setToolTip(
-            _("Return goes to the primitives; S, R, P, V and U choose one by its letter")
-        )
+        self.setToolTip(_("Return goes to the primitives; S, R, P, V and U choose one"))
         self.rows_selected.connect(self._select)
         scheduling.changed.connect(self._show)
         document.on(("selection", "snapshot"), self._show_selection)

@@ -55,12 +55,12 @@ class LeftOver(QObject):
     def _words(self) -> str:
         names = ", ".join(dict.fromkeys(each.function for each in self.all))
         text = _n(
-            "{count} schedule fits no function any more: that of {names}.",
-            "{count} schedules fit no function any more: those of {names}.",
+            "{count} schedule no longer fits a function: {names}.",
+            "{count} schedules no longer fit a function: {names}.",
             len(self.all),
             names=names,
         )
-        where = _("See Orphaned schedules in the mode Schedule.")
+        where = _("See Orphaned schedules in Schedule.")
         return f"{text} {where}"
 
     def title(self, schedule: Schedule) -> str:
@@ -79,13 +79,15 @@ class LeftOver(QObject):
         snapshot = self._document.snapshot
         there = snapshot is not None and schedule.function in snapshot.structures
         if there:
-            return _("{function} computes something else now", function=schedule.function)
-        return _("There is no {function}, and nothing of its structure", function=schedule.function)
+            return _("{function} now computes something else", function=schedule.function)
+        return _(
+            "There is no {function}, and no function of its structure", function=schedule.function
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """A note on each, for the user, in one line."""
-        todo = _("see Orphaned schedules in the mode Schedule")
+        todo = _("see Orphaned schedules in Schedule")
         return tuple(
             _(
                 "The schedule {title} is not applied. {reason}; {todo}",
@@ -164,7 +166,7 @@ class SchedulingByRule(QObject):
         count = len(ruled.primitives)
         steps = _n("1 step", "{count} steps", count)
         text = _(
-            "The rule {rule} has written {steps}; the comments say why.",
+            "The rule {rule} wrote {steps}; the comments give the reasons.",
             rule=ruled.rule,
             steps=steps,
         )

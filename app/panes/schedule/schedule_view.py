@@ -86,10 +86,10 @@ class ScheduleView(Pane):
         self.variant.set_menu(self.variant_menu)
         self.by_rule = push_button(
             _("Auto-schedule"),
-            _("Have a rule schedule the function: a variant whose steps say why"),
+            _("Schedule the function by a rule: a variant whose steps give their reasons"),
         )
         self.tune = push_button(
-            _("Tune…"), _("Try many schedules on this machine, and keep the fastest")
+            _("Tune…"), _("Try many schedules on this machine and keep the fastest")
         )
         self.left_over = QPushButton()
         self.left_over.setMenu(QMenu(self))
@@ -138,10 +138,10 @@ class ScheduleView(Pane):
         )
         # In a narrow window, the figures and the roofline share the place of the variants.
         self.facts = SegmentedSwitch(
-            _("Facts on the function"),
+            _("Properties of the function"),
             (
                 Segment("variants", _("Variants")),
-                Segment("figures", _("Numbers")),
+                Segment("figures", _("Metrics")),
                 Segment("roofline", _("Roofline")),
             ),
         )

@@ -123,9 +123,8 @@ class UnpackDialog(Dialog):
         self._name = archive.path.stem
         self.setWindowTitle(_("Unpack a session"))
         text = _(
-            "{name} has a session and the files that it needs. Unpacking runs none of them: "
-            "before a"
-            " file of code runs, you are asked.",
+            "{name} holds a session and the files it needs. Unpacking runs none of them; you "
+            "are asked before a code file runs.",
             name=archive.path.name,
         )
         words = Label(text)
@@ -188,7 +187,7 @@ class UnpackDialog(Dialog):
 
     def _browse(self) -> None:
         path = QFileDialog.getExistingDirectory(
-            self, _("Folder to unpack in"), str(Path(self.folder.text()).parent)
+            self, _("Folder for unpacking"), str(Path(self.folder.text()).parent)
         )
         if path:
             self.folder.setText(str(Path(path) / self._name))

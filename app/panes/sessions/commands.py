@@ -36,12 +36,12 @@ def keeping_sessions(
         ),
         Command(
             "reopen",
-            _("Reopen where &I was"),
+            _("Reopen the last sess&ion"),
             partial(reopen, document, sessions, open_session),
         ),
         Command(
             "watch",
-            _("Read files again when they are &saved"),
+            _("Reload files when they are &saved"),
             watch.switch,
             checked=lambda: watch.on,
         ),
@@ -62,9 +62,8 @@ def save_as(host: Host, document: Document, sessions: Sessions) -> None:
         recipe = document.recipe
         if recipe is not None and is_in_memory(recipe):
             text = _(
-                "{title} lives in the memory of the Python process that made it: the session "
-                "has all"
-                " choices, but cannot be opened again.",
+                "{title} exists only in the memory of the Python process that made it: the "
+                "session records all choices, but cannot be opened again.",
                 title=snapshot.model.title,
             )
             document.notify(text, "info")

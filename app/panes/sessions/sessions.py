@@ -262,11 +262,11 @@ class Sessions(QObject):
                 _("Another window has {name} open: nothing is saved here.", name=name)
                 if place.hindrance == "window"
                 else _(
-                    "{name} is in a folder that cannot be written: nothing is saved here.",
+                    "{name} is in a read-only folder: nothing is saved here.",
                     name=name,
                 )
             )
-            todo = _("File → Save session as… keeps it in a file of its own.")
+            todo = _("File → Save session as… saves it to another file.")
             self._document.notify(f"{text} {todo}", "wrong")
         self.changed.emit()
 
@@ -327,10 +327,19 @@ class Sessions(QObject):
 
     def say_how_to_start(self, manager: QSessionManager) -> None:
         """Set the command with which the system reopens it at the next log-in."""
+        manager.setRestartCommand(self.start_command())
+
+    def start_command(self) -> list[str]:
+        """Return the command that opens the window again, with what is saved."""
         recipe, place = self._document.recipe, self._place
-        saved = place is not None and recipe is not None and not is_in_memory(recipe)
+        saved = place is not None and recipe is not None and self.can_reopen()
         opened = [str(place.path)] if place is not None and saved else []
-        manager.setRestartCommand([sys.executable, "-P", "-m", "lowerscope.app", *opened])
+        return [sys.executable, "-P", "-m", "lowerscope.app", *opened]
+
+    def can_reopen(self) -> bool:
+        """Return whether another process can open what is open here."""
+        recipe = self._document.recipe
+        return recipe is None or not is_in_memory(recipe)
 
     def finish(self) -> None:
         """Save pending changes and release the file: the window is being closed."""
@@ -407,7 +416,7 @@ class Sessions(QObject):
                 text = _("The session is saved again, in {name}.", name=name)
                 self._document.notify(text, "info")
             elif self._is_gone:
-                text = _("{name} was gone: it has been saved anew.", name=name)
+                text = _("{name} was deleted and has been saved again.", name=name)
                 self._document.notify(text, "info")
         self.saved.emit()
 

@@ -94,7 +94,7 @@ class SourceWatch(QObject):
         )
         if saved:
             names = ", ".join(Path(path).name for path in saved)
-            text = _("{names} was saved: it is read again, with all choices kept.", names=names)
+            text = _("{names} was saved: reloading it, with all choices kept.", names=names)
             self._document.notify(text, "info")
             self.saved.emit(saved)
             running = self._document.running
@@ -107,8 +107,8 @@ class SourceWatch(QObject):
         self._gone = frozenset(gone)
         if names:
             text = _(
-                "{names} is gone: the window shows what it had, and reads it again when it is "
-                "back.",
+                "{names} is missing: the window shows its last content, and reloads it when it "
+                "is back.",
                 names=names,
             )
             self._document.notify(text, "wrong")

@@ -247,7 +247,7 @@ class RunCodeDialog(Dialog):
         self.shown: dict[str, str] = {}
         far: list[str] = []
         self.files = QTabWidget()
-        self.files.setAccessibleName(_("What stands in it"))
+        self.files.setAccessibleName(_("Contents"))
         self.files.setDocumentMode(True)
         for path in paths:
             view = CodeView(Path(path).name)
@@ -282,7 +282,7 @@ class RunCodeDialog(Dialog):
         """Return a warning about text to the right of the visible part."""
         numbers = ", ".join(map(str, lines[:MOST_LINES]))
         return _(
-            "Scroll to the right in {name}, where lines are long: {lines}.",
+            "Scroll right in {name}, which has long lines: {lines}.",
             name=Path(path).name,
             lines=numbers if len(lines) <= MOST_LINES else f"{numbers}, …",
         )
@@ -297,7 +297,7 @@ class RunCodeDialog(Dialog):
         text = readable_source(content)
         if len(text) > MOST:
             # A truncated file must not look complete.
-            more = _("What follows is too long to be shown: look at it in an editor")
+            more = _("The rest is too long to be shown: read it in an editor")
             text = f"# {more}\n\n{text[:MOST]}"
         return text
 

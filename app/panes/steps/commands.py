@@ -83,6 +83,11 @@ class PipelineEditing(QObject):
         self._commands.fill(menu, *COMPARING)
         return menu
 
+    def focus_filter(self) -> None:
+        """Go to the filter of the list."""
+        self._host.bring("pipeline")
+        self.view.focus_filter()
+
     def hide_unchanged(self) -> None:
         """Toggle hiding of steps that changed nothing."""
         chosen = self._stepping.filter
@@ -125,7 +130,9 @@ class PipelineEditing(QObject):
         except LowerscopeError as error:
             self._document.report(error.problem)
         else:
-            self._document.notify(_("Saved; --pipeline {path} takes it, too.", path=path), "info")
+            self._document.notify(
+                _("Saved; --pipeline {path} uses it on the command line.", path=path), "info"
+            )
 
     def load(self) -> None:
         """Select a file in a dialog, and load its pipeline."""
@@ -222,11 +229,31 @@ def passes(
             partial(stepping.step, -1),
             "F7",
             enabled=has_steps,
+            key_there="Shift+F10",
         ),
-        Command("first-step", _("&First step"), stepping.first, "Alt+Home", enabled=has_steps),
-        Command("last-step", _("&Last step"), stepping.last, "Alt+End", enabled=has_steps),
         Command(
-            "play", _("Play or pause"), stepping.play_or_pause, "Ctrl+Space", enabled=has_steps
+            "first-step",
+            _("&First step"),
+            stepping.first,
+            "Alt+Home",
+            enabled=has_steps,
+            key_there="Home",
+        ),
+        Command(
+            "last-step",
+            _("&Last step"),
+            stepping.last,
+            "Alt+End",
+            enabled=has_steps,
+            key_there="End",
+        ),
+        Command(
+            "play",
+            _("Play or pause"),
+            stepping.play_or_pause,
+            "Ctrl+Space",
+            enabled=has_steps,
+            key_there="Space",
         ),
         Command(
             "play-until",
@@ -241,6 +268,13 @@ def passes(
             stepping.leave,
             "Escape",
             enabled=lambda: stepping.here is not None,
+        ),
+        Command(
+            "filter-steps",
+            _("Filter the steps"),
+            pipeline.focus_filter,
+            enabled=document.is_open,
+            key_there="/",
         ),
         Command(
             "hide-unchanged",
@@ -261,7 +295,7 @@ def passes(
         ),
         edit("add-pass", _("&Add a pass…"), "add_pass", shortcut="Ctrl+P", line=True),
         edit("step-options", _("&Options of the step…"), "edit_options", shortcut="Ctrl+Shift+O"),
-        edit("switch-step", _("S&witch the step off or on"), "switch"),
+        edit("switch-step", _("S&witch the step on or off"), "switch"),
         edit("duplicate-step", _("Duplicate the step"), "duplicate", shortcut="Ctrl+Shift+U"),
         edit("break-pass", _("Stop at this pass when playing"), "toggle_break"),
         edit("delete-step", _("&Delete the step"), "remove"),

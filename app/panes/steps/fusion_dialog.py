@@ -95,7 +95,7 @@ class FusionDialog(Dialog):
                 self._hint()
 
     def _hint(self) -> None:
-        self._say("", _("Select two nodes before, or type their names."))
+        self._say("", _("Select two nodes first, or type their names."))
 
     def _say(self, head: str, text: str, cites: str = "", role: str = "title") -> None:
         self.head.setText(head)
@@ -113,7 +113,7 @@ class FusionDialog(Dialog):
     def _show(self, answer: FusionAnswer) -> None:
         self._answer = answer
         head = _("Fused") if answer.fused else _("Not fused")
-        self._say(head, f"{answer.text}.", _("From: {cites}", cites=" · ".join(answer.cites)))
+        self._say(head, f"{answer.text}.", _("Based on: {cites}", cites=" · ".join(answer.cites)))
         if answer.change is not None:
             self.apply.setText(answer.change.text)
             self.apply.show()

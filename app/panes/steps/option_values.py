@@ -17,8 +17,8 @@ WORDS = {
     "int": _("a whole number, such as 2"),
     "float": _("a number, such as 0.5"),
     "text": "a text",
-    "names": _("names with commas between them, such as main, other"),
-    "pairs": _("pairs with commas between them, such as n=4, m=8"),
+    "names": _("names separated by commas, such as main, other"),
+    "pairs": _("pairs separated by commas, such as n=4, m=8"),
 }
 """Description of a value of each kind, for the user."""
 
@@ -36,11 +36,11 @@ def option_value(option: PassOption, text: str) -> OptionValue:
     if value is None or (option.choices and text not in option.choices):
         wanted = _(" or ").join(option.choices) if option.choices else WORDS[option.kind]
         raise LowerscopeError(
-            _("“{text}” is no value of {name}", text=text, name=option.name),
+            _("“{text}” is not a valid value of {name}", text=text, name=option.name),
             where=option.name,
-            todo=_("Give {value}, or null", value=wanted)
+            todo=_("Enter {value}, or null", value=wanted)
             if option.nullable
-            else _("Give {value}", value=wanted),
+            else _("Enter {value}", value=wanted),
         )
     return value
 

@@ -107,7 +107,7 @@ class PassForm(QWidget):
                     raise LowerscopeError(
                         _("a value of {name} is missing", name=option.name),
                         where=option.name,
-                        todo=_("Give {value}", value=WORDS[option.kind]),
+                        todo=_("Enter {value}", value=WORDS[option.kind]),
                     )
                 continue
             value = option_value(option, text)
@@ -183,13 +183,13 @@ class PassDialog(Dialog):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
-        none = _("Names and summaries are searched; each word has to be in one.")
+        none = _("Names and summaries are searched for each of the words.")
         self._found = QStackedWidget()
         self._found.addWidget(self.list)
         self._found.addWidget(EmptyState(_("No such pass"), none))
         self.list.currentItemChanged.connect(self._show_current)
         self.list.itemActivated.connect(self.accept)
-        self.count = Label(_("asking the engine…"))
+        self.count = Label(_("querying the engine…"))
         self.count.setProperty("role", "quiet")
         self.wrong = Label()
         self.wrong.setProperty("role", "wrong")
@@ -203,7 +203,7 @@ class PassDialog(Dialog):
         self.buttons.rejected.connect(self.reject)
         self._lay_out(adds)
         self._check()
-        offer_help(self, "pipeline")
+        offer_help(self, "timeline#edit-the-pipeline")
 
     def _lay_out(self, adds: bool) -> None:
         row = QHBoxLayout()

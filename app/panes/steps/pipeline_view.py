@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
@@ -21,11 +22,17 @@ from lowerscope.app.kit.dialogs import filter_field
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.step_slider import Dot, StepSlider
-from lowerscope.app.kit.tables.step_list import StepList, StepRow
+from lowerscope.app.kit.tables.step_list import NARROW, StepList, StepRow
 from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.app.panes.common.step_texts import step_text
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
-from lowerscope.app.panes.steps.step_rows import SectionRows, moment_of, section_of, with_pin
+from lowerscope.app.panes.steps.step_rows import (
+    SectionRows,
+    moment_of,
+    section_key,
+    section_of,
+    with_pin,
+)
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import Problem
@@ -61,7 +68,10 @@ class PipelineView(Pane):
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
+        self._pinned = pins.first
+        self._revealed: Section | None = None  # Section to scroll to once it has rows.
         self.list = StepList(_("Steps"))
+        self.list.set_pinned([section_key(each) for each in ("build", "run")])
         self.add = push_button(
             _("Add pass"), _("Add a pass from the catalogue, after the selected step")
         )
@@ -71,15 +81,18 @@ class PipelineView(Pane):
         self.step.menu().aboutToShow.connect(self._fill_step_menu)
         self.filter = filter_field(
             _("Filter by pass or function"),
-            _("Filter by the name of a pass, or of a function that it changed"),
+            _("Filter by the name of a pass, or of a function that it changed (/)"),
         )
         self.filter.textChanged.connect(self._filter)
-        self.back = IconButton("left", _("Previous step (F7)"))
+        self.back = IconButton("left", _("Previous step (Shift+F10)"))
         self.on = IconButton("right", _("Next step (F10)"))
-        self.play = push_button(_("Play"))
+        self.play = push_button(_("Play"), _("Play or pause (Space)"))
         self.slider = StepSlider(_("Step"))
         self._lay_out()
         self.add.clicked.connect(self.add_pass)
+        self.list.key_pressed.connect(self._press)
+        back = QShortcut(QKeySequence("Shift+F10"), self, self._step_back)
+        back.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.back.clicked.connect(self._step_back)
         self.on.clicked.connect(self._step_on)
         self.play.clicked.connect(stepping.play_or_pause)
@@ -97,7 +110,7 @@ class PipelineView(Pane):
         document.on(("recipe", "pending"), self._show_rows)
         document.on(("run", "running"), self._show_rows)
         build.changed.connect(self._show_rows)
-        pins.changed.connect(self._show_rows)
+        pins.changed.connect(self._show_pin)
         stepping.list_changed.connect(self._show_rows)
         for signal in (stepping.moment_changed, stepping.run_moved, stepping.schedule_moved):
             signal.connect(self._show_moment)
@@ -108,6 +121,7 @@ class PipelineView(Pane):
 
     def _lay_out(self) -> None:
         page, strip, foot = QWidget(), QWidget(), QWidget()
+        self._wide = (strip, self.slider, self.play, self.add, self.step, self.header.title)
         row_of(strip, (self.filter, 1), margins=(10, 6, 10, 6))
         row_of(foot, self.back, (self.slider, 1), self.on, self.play, margins=(6, 3, 10, 3))
         foot.setFixedHeight(40)
@@ -243,9 +257,24 @@ class PipelineView(Pane):
                 rows = with_pin(rows, pinned.moment)
             self.list.set_rows(rows)
             self._show_context()
+            self._reveal()
         self._show_dots()
         self._show_moment()
         self._note_selected()
+
+    def _reveal(self) -> None:
+        """Scroll to the section that was unfolded, once it has steps."""
+        section = self._revealed
+        if section is not None and self._stepping.lines(section):
+            self._revealed = None
+            if section_key(section) in self.list.stuck():
+                self.list.reveal(section_key(section))
+
+    def _show_pin(self) -> None:
+        # The sides change with the step; the rows, with what is pinned.
+        if self._pinned != self._pins.first:
+            self._pinned = self._pins.first
+            self._show_rows()
 
     def _section(self, section: Section) -> list[StepRow]:
         stepping, wanted, shown = self._stepping, self._document.wanted, self._document.recipe
@@ -317,7 +346,8 @@ class PipelineView(Pane):
     def _show_context(self) -> None:
         recipe = self._document.wanted
         count = 0 if recipe is None else len(recipe.steps)
-        self.set_context(_n("1 pass", "{count} passes", count))
+        text = _n("1 pass", "{count} passes", count)
+        self.set_context("" if self.width() < NARROW else text)
 
     def _show_dots(self) -> None:
         stepping = self._stepping
@@ -348,8 +378,7 @@ class PipelineView(Pane):
         at = None if here is None or line is None else (here.section, line.number)
         rows = self.list.rows()
         key = next((row.key for row in rows if at is not None and moment_of(row) == at), "")
-        if at is not None and key and self._is_folded(key):
-            # Its run of unchanged steps is shown while it is the current one.
+        if self._runs_differ(key):
             self._show_rows()
             return
         # The same step may have another place in a changed pipeline: what is selected stays.
@@ -359,15 +388,34 @@ class PipelineView(Pane):
         self.slider.set_current(number)
         self._note_selected()
 
-    def _is_folded(self, key: str) -> bool:
+    def _runs_differ(self, key: str) -> bool:
+        """Return whether other runs of unchanged steps are to be unfolded, for a current step."""
         row = self.list.row(key)
-        above = None if row is None else self.list.row(row.parent)
-        return above is not None and above.kind == "fold" and not above.unfolded
+        parent = "" if row is None else row.parent
+        return any(
+            each.unfolded != (each.key in self._opened or each.key == parent)
+            for each in self.list.rows()
+            if each.key.startswith("fold:")
+        )
 
     def _show_playing(self) -> None:
         playing = self._stepping.playing
         self.play.setText(_("Pause") if playing else _("Play"))
         self.play.setIcon(icon("play"))
+
+    def _press(self, key: str) -> None:
+        acts = {
+            "play": self._stepping.play_or_pause,
+            "filter": self.focus_filter,
+            "first": self._stepping.first,
+            "last": self._stepping.last,
+        }
+        acts[key]()
+
+    def focus_filter(self) -> None:
+        """Give the filter the keyboard focus."""
+        self.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.filter.selectAll()
 
     def _step_back(self) -> None:
         self._stepping.pause()
@@ -421,6 +469,7 @@ class PipelineView(Pane):
         at = None if row is None else moment_of(row)
         if section is not None:
             (self._shown.add if unfolded else self._shown.discard)(section)
+            self._revealed = section if unfolded else None
             if section == "build":
                 self._build.look(unfolded)
         elif key.startswith("fold:"):
@@ -510,3 +559,12 @@ class PipelineView(Pane):
         to = place + 1 if place >= 0 else len(steps)
         self.change_steps(inserted(steps, to, dialog.chosen))
         self.select_place(to)
+
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.width() < NARROW
+        for widget in self._wide:
+            widget.setHidden(narrow)
+        self._show_context()

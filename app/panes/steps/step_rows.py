@@ -205,7 +205,7 @@ class SectionRows:
         has_here = any(row.value == self.here for row in run) and bool(self.here)
         unfolded = key in self.opened or has_here
         number = numbers[0] if len(outer) == 1 else "–".join(numbers)
-        title = f"{len(outer)} unchanged"
+        title = _("{count} unchanged", count=len(outer))
         names = ", ".join(row.title for row in outer[:12]) + (" …" if len(outer) > 12 else "")
         yield StepRow(key, number, title, "fold", parent=parent, unfolded=unfolded, tooltip=names)
         for row in run:
@@ -221,11 +221,11 @@ def with_pin(rows: Sequence[StepRow], moment: Moment | None) -> list[StepRow]:
 def step_facts(line: StepLine) -> tuple[tuple[str, str], ...]:
     """Return the outcome of a step as texts with their roles: ``8 functions``, ``+7``, ``~1``."""
     if line.status == "failed":
-        return (("✕ failed", "wrong"), (line.error, ""))
+        return ((_("✕ failed"), "wrong"), (line.error, ""))
     if line.status != "done" or line.note or not line.changed:
         return ((changed_text(line), ""),)
     count = len(line.changed)
-    words = line.changed[0] if count == 1 else f"{count} functions"
+    words = line.changed[0] if count == 1 else _("{count} functions", count=count)
     rest = count - line.added - line.removed
     counts = ((f"+{line.added}", "right", line.added), (f"−{line.removed}", "wrong", line.removed))
     numbers = [(text, role) for text, role, number in counts if number]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row
 from lowerscope.app.panes.common.descriptions import line_text, names_of, nothing_words, origin_text
+from lowerscope.app.panes.common.entity_table import EntityTable
 from lowerscope.core.model.snapshot import LibraryRecord
 from lowerscope.core.model.texts import _
 
@@ -19,7 +18,8 @@ class LibraryPage(QWidget):
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self.table = Table(
+        self.table = EntityTable(
+            document,
             _("Library functions"),
             (
                 Column(_("function"), width=150),
@@ -27,14 +27,14 @@ class LibraryPage(QWidget):
                 Column(_("called by"), width=110),
                 Column(_("nodes"), stretch=True, width=110),
             ),
+            "ext",
         )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.table)
-        self.table.row_clicked.connect(self._select)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("recipe", "pending"), self._show_wanted)
-        document.on(("selection", "snapshot"), self._show_selection)
+        document.on(("selection", "snapshot"), self.table.show_selection)
         self._show_snapshot()
 
     def _show_wanted(self) -> None:
@@ -50,16 +50,7 @@ class LibraryPage(QWidget):
         self.table.set_empty(*(nothing_words(self._document) if snapshot is None else words))
         records = () if snapshot is None else snapshot.library
         self.table.set_rows([_row(each) for each in records])
-        self._show_selection()
-
-    def _show_selection(self) -> None:
-        marked = self._document.selection.of_kind("ext")
-        self.table.set_selection(marked)
-        if marked:
-            self.table.reveal(marked[0])
-
-    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
+        self.table.show_selection()
 
 
 def _row(each: LibraryRecord) -> Row:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
@@ -13,9 +14,8 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.code.code_editor import Heading
-from lowerscope.app.kit.layouts import STRETCH, row_of
+from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.code_footer import CodeFooter
@@ -31,7 +31,7 @@ from lowerscope.core.model.snapshot import FunctionRecord, View
 from lowerscope.core.model.texts import _
 
 OFFERED = 5
-"""Maximum number of functions that are open by themselves, or in the strip above compiled code."""
+"""Maximum number of functions that are open by themselves."""
 
 COMPILED = ("llvm", "asm")
 """Pages that show one function."""
@@ -67,8 +67,12 @@ class TensorIRView(Pane):
         # Those of the selection, which come first, and those that are open, by name.
         self._first: tuple[str, ...] = ()
         self._open: frozenset[str] = frozenset()
-        self.siblings = SegmentedSwitch(_("Functions of the selection"))
-        self.siblings.changed.connect(self._show_compiled)
+        self.compiled_function = QComboBox()
+        self.compiled_function.setAccessibleName(_("Function to show the code of"))
+        self.compiled_function.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.compiled_function.activated.connect(self._show_compiled)
         names: dict[View, str] = {
             "script": _("TensorIR script"),
             "numpy": _("NumPy loops"),
@@ -111,7 +115,7 @@ class TensorIRView(Pane):
         self.library = LibraryPage(document)
         self.add_page("library", _("Library"), self.library)
         self._strip = QWidget()
-        row_of(self._strip, self.siblings, STRETCH, margins=(8, 6, 8, 6))
+        row_of(self._strip, (self.compiled_function, 1), margins=(8, 4, 8, 4))
         self.compiled["llvm"].column.insertWidget(0, self._strip)
         self.follows = QCheckBox(_("Follow"))
         self.follows.setToolTip(_("Open the functions of the selection, and close others"))
@@ -134,7 +138,7 @@ class TensorIRView(Pane):
         """Return the page with the table of all functions, and the commands on all."""
         self.by_rules = QPushButton(_("All by rules"))
         self.by_rules.setToolTip(
-            _("Schedule the whole model by rules, and show which function has which")
+            _("Schedule the whole model by rules, and list the rule of each function")
         )
         self.by_rules.clicked.connect(self.rules_wanted)
         row = QHBoxLayout()
@@ -150,7 +154,7 @@ class TensorIRView(Pane):
         return page
 
     def _show_page(self, page: str) -> None:
-        """Move the switch between functions above the visible text, and show the footer."""
+        """Move the choice of a function above the visible text, and show the footer."""
         if page in self.compiled:
             self.compiled[page].column.insertWidget(0, self._strip)
         self.footer.setVisible(page in self.texts and self._document.snapshot is not None)
@@ -253,7 +257,6 @@ class TensorIRView(Pane):
                 self._open = frozenset(each.name for each in (*most, *chosen))
             stays = self._function in names and not chosen
             self._function = self._function if stays else max(chosen or shown, key=_work).name
-            self._offer(shown)
             self._show_texts()
         elif self._stepping.moment is not None:
             self._show_none_yet()
@@ -292,6 +295,7 @@ class TensorIRView(Pane):
                     bool(selection.chosen) and self._is_linked(function),
                 )
             )
+        self._offer(first, [name for name in functions if name not in first])
         for page in self.texts.values():
             page.show_functions(headings, self._stepping.moment)
         for compiled in self.compiled.values():
@@ -315,25 +319,25 @@ class TensorIRView(Pane):
     def _schedule(self, name: str) -> None:
         self.schedule_wanted.emit(f"tir:{name}")
 
-    def _offer(self, functions: list[FunctionRecord]) -> None:
-        """Show the functions of the selection in the strip: if many, those with the most work."""
-        most = sorted(functions, key=_work)[-OFFERED:]
-        offered = [each.name for each in functions if each in most]
-        if self._function not in offered:
-            offered[-1] = self._function
-        self.siblings.set_segments([Segment(name, name) for name in offered])
-        self.siblings.set_current(self._function)
-        self._strip.setVisible(len(functions) > 1)
+    def _offer(self, first: Sequence[str], others: Sequence[str]) -> None:
+        """Offer the compiled code of the functions of the selection, and of all others."""
+        choice = self.compiled_function
+        choice.clear()
+        choice.addItems(first)
+        if first and others:
+            choice.insertSeparator(choice.count())
+        choice.addItems(others)
+        choice.setCurrentIndex(choice.findText(self._function))
 
-    def _show_compiled(self, name: str) -> None:
-        """Show the compiled code of another function of the selection."""
-        self._function = name
+    def _show_compiled(self, place: int) -> None:
+        """Show the compiled code of another function."""
+        self._function = self.compiled_function.itemText(place)
         self._show_texts()
 
     def _say(self, title: str, hint: str) -> None:
         """Show no function, and a reason."""
         self._first, self._open = (), frozenset()
-        self._strip.hide()
+        self.compiled_function.clear()
         self.footer.figure.set_whole("")
         for page in self.texts.values():
             page.show_nothing(title, hint)
@@ -392,7 +396,7 @@ class TensorIRView(Pane):
         if not lost or not selection.chosen:
             return ""
         return _(
-            "which lines are of {name} is not known: {name2} {untied}",
+            "The lines of {name} are not known: {name2} {untied}",
             name=name_of(selection.chosen[0]),
             name2=lost[0].name,
             untied=lost[0].untied,

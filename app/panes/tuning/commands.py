@@ -75,7 +75,7 @@ class TuneCommands(QObject):
             ),
             Command(
                 "tune-more",
-                _("Tune on: as man&y trials more"),
+                _("Continue tuning: as man&y trials again"),
                 self.go_on,
                 enabled=lambda: tuning.can_go_on,
             ),

@@ -107,7 +107,7 @@ class TunedLanding(QObject):
             self._document.change(after)
         text = self._words(better, worse)
         if better and not applies_schedules(after):
-            text += _(" Tick “Apply to the model” to run it.")
+            text += _(" Check “Apply to the model” to run it.")
         self.landed.emit(text, "wrong" if self._gone else "info")
 
     def _before(self, recipe: Recipe, schedule: Schedule, found: TunedFunction) -> float | None:
@@ -126,27 +126,27 @@ class TunedLanding(QObject):
         function, times = next(iter(better.items()), ("", None))
         if len(better) == 1 and times is not None:
             text = _(
-                "{function} is {times} as fast as it was: the schedule is in its history, undo "
-                "takes it back.",
+                "{function} is {times} as fast as before: the schedule is in its history, and "
+                "Undo restores the old one.",
                 function=function,
                 times=ratio_text(times),
             )
             parts.append(text)
         elif better:
             text = _(
-                "What was found is in the history of {functions}: undo takes it back.",
+                "The results are in the history of {functions}; Undo restores the old ones.",
                 functions=_names(list(better)),
             )
             parts.append(text)
         if worse:
-            parts.append(_("What {worse} had stays: it is as fast.", worse=_names(worse)))
+            parts.append(_("{worse} keeps its schedule, which is as fast.", worse=_names(worse)))
         if self._gone:
             text = _(
-                "{gone} is not in the model any more: what was found is kept in the database.",
+                "{gone} is no longer in the model: its results are in the database.",
                 gone=_names(self._gone),
             )
             parts.append(text)
-        return " ".join(parts) or _("Nothing better was found: all stays as it was.")
+        return " ".join(parts) or _("Nothing better was found: nothing has changed.")
 
 
 def _is_better(found: TunedFunction, before: float | None) -> bool:
@@ -306,7 +306,7 @@ class Tuning(QObject):
         """Measure no more candidates until it is resumed."""
         if self.phase == "tuning":
             self._for_run = False
-            self._pause(_("Pausing: the candidate that is measured comes to its end."))
+            self._pause(_("Pausing after the candidate that is being measured."))
 
     def resume(self) -> None:
         if self.phase in ("paused", "pausing"):
@@ -317,9 +317,9 @@ class Tuning(QObject):
     def stop(self) -> None:
         """Stop tuning; its results are kept."""
         if self.phase == "waiting":
-            self._end(_("Not begun."))
+            self._end(_("Not started."))
         elif self.phase == "collecting":
-            self._end(_("Stopped. What was measured is in the database."))
+            self._end(_("Stopped. The measurements are in the database."))
         elif self.phase in ("tuning", "pausing", "paused") and self._tuner is not None:
             self._set_phase("stopping", _("Stopping…"))
             # It is killed with its subprocesses if it does not stop by itself.
@@ -364,7 +364,7 @@ class Tuning(QObject):
             return
         query = TuneQuery(recipe=self._of, options=self._options)
         self._tuner.ask(query, self._take, self._take_problem, self._take_progress)
-        self._set_phase("tuning", _("Starts a process that tunes"))
+        self._set_phase("tuning", _("Starting the tuning process"))
         self._ask_soon.start()
 
     def _take_progress(self, text: str, _fraction: float | None) -> None:
@@ -401,7 +401,7 @@ class Tuning(QObject):
 
     def _paused_words(self) -> str:
         if self._for_run:
-            return _("Paused for the run; it goes on by itself.")
+            return _("Paused for the run; continues automatically.")
         return _("Paused.")
 
     def _take(self, tuned: Tuned) -> None:
@@ -415,7 +415,7 @@ class Tuning(QObject):
     def _take_problem(self, problem: Problem) -> None:
         stopped = problem.code == "cancelled"
         if problem.code == "crashed":
-            kept = _("what was measured is kept, and Go on continues from there.")
+            kept = _("the measurements are kept, and Resume continues from there.")
             self._collect(f"{problem.what}; {kept}", wrong=True)
             self._document.notify(self.said.text, "wrong")
         elif stopped and self.phase == "stopping":
@@ -486,7 +486,7 @@ class Tuning(QObject):
             elif self.phase == "tuning":
                 self._for_run = True
                 self._document.say(_("The run waits until the tuning pauses"), of="run")
-                self._pause(_("Pausing for the run; it goes on by itself."))
+                self._pause(_("Pausing for the run; continues automatically."))
         elif self._for_run:
             self.resume()
         else:
@@ -497,7 +497,7 @@ class Tuning(QObject):
         if self._tuner is not None and self._tuner.is_busy:
             self._ask_soon.stop()
             self._tuner.supersede()
-            self._set_phase("waiting", _("Waits until the model has run."))
+            self._set_phase("waiting", _("Waits for the run of the model to end."))
             self.made_way.emit()
 
     def _follow(self) -> None:
@@ -506,7 +506,7 @@ class Tuning(QObject):
         if self._of is None or recipe is None or recipe.source == self._of.source:
             return
         if self.under_way:
-            self._end(_("Stopped: another model is open. What was measured is kept."))
+            self._end(_("Stopped: another model is open. The measurements are kept."))
         self._of, self.state = None, None
         self.changed.emit()
 

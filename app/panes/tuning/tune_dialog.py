@@ -47,11 +47,11 @@ class TuneDialog(Dialog):
         self.one = QRadioButton(_("This function: {name}", name=name))
         self.one.setEnabled(bool(self._function))
         self.slowest = QRadioButton(_("The slowest functions:"))
-        self.slowest.setToolTip(_("Those that take the largest share of a run, measured"))
+        self.slowest.setToolTip(_("Those with the largest share of a run, measured"))
         self.whole = QRadioButton(_("The whole model, trials by share of the time"))
-        self.count = _number(_("How many of the slowest"), 1, 100, SLOWEST)
+        self.count = _number(_("Number of the slowest functions"), 1, 100, SLOWEST)
         self.trials = _number(_("Trials"), 1, MOST_TRIALS, self._tuning.trials)
-        self.fresh = QCheckBox(_("Measure anew what the database has already"))
+        self.fresh = QCheckBox(_("Measure candidates again that are in the database"))
         self.estimate = Label()
         self.estimate.setWordWrap(True)
         self.empty = Label()
@@ -87,7 +87,7 @@ class TuneDialog(Dialog):
         trials.setSpacing(8)
         label = Label(_("Trials"))
         label.setBuddy(self.trials)
-        hint = Label(_("candidates that are measured, with those in the database"))
+        hint = Label(_("measured candidates, including those in the database"))
         hint.setProperty("role", "quiet")
         for part in (label, self.trials, hint):
             trials.addWidget(part)
@@ -144,16 +144,16 @@ class TuneDialog(Dialog):
         why = ""
         if there == 0:
             why = _(
-                "There is no TensorIR function to tune. Legalise the operators of the model: the "
-                "pipeline Legalise or Fuse has LegalizeOps."
+                "There is no TensorIR function to tune. Legalize the operators of the model: "
+                "the pipelines Legalise and Fuse have LegalizeOps."
             )
         self.empty.setText(why)
         self.empty.setVisible(bool(why))
         self.begin.setEnabled(not why and not self._tuning.under_way)
         notes = [
             _(
-                "It measures on all threads of the recipe. The window goes on answering; a run "
-                "pauses the tuning, and the workbench's own measurements wait until it is over."
+                "It measures on all threads of the recipe. The window stays responsive; a run "
+                "pauses the tuning, and measurements in Schedule wait until it is over."
             )
         ]
         if recipe is not None and recipe.remote is not None:
@@ -161,8 +161,8 @@ class TuneDialog(Dialog):
         if recipe is not None and recipe.target == "llvm":
             notes.append(
                 _(
-                    "The target is llvm, for any processor: with Run, Target: this machine, "
-                    "wider vector instructions can be used."
+                    "The target is llvm, for any processor: with Target: this machine, wider "
+                    "vector instructions can be used."
                 )
             )
         self.note.setText("\n".join(notes))

@@ -15,7 +15,7 @@ from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import UNRELIABLE, disturbed_times, ratio_text, seconds_text
 from lowerscope.core.model.recipe import applies_schedules
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.tuning_records import TunedFunction, TunedState, TuneState
 
 # --- Texts of a tuning: rows, a function's curve, times, and the remaining work ---
@@ -23,9 +23,9 @@ from lowerscope.core.model.tuning_records import TunedFunction, TunedState, Tune
 STATES: dict[TunedState, tuple[str, str]] = {
     "waiting": ("○ waits", "quiet"),
     "tuning": ("▸ tuning", "accent"),
-    "done": ("✓ done", "right"),
+    "done": (_("✓ done"), "right"),
     "stopped": ("■ stopped", "quiet"),
-    "failed": ("✕ failed", "wrong"),
+    "failed": (_("✕ failed"), "wrong"),
 }
 
 START_SECONDS = 12.0
@@ -34,7 +34,7 @@ START_SECONDS = 12.0
 FUNCTION_SECONDS = 3.0
 """Time per function before its first candidate."""
 
-MEASURE_ANEW = _("tune again with “Measure anew what the database has already”")
+MEASURE_ANEW = _("tune again with “Measure candidates again that are in the database”")
 
 TRIAL_SECONDS = 0.8
 """Time per candidate if none was measured yet; most of it is compilation."""
@@ -51,11 +51,11 @@ def tuned_row(function: TunedFunction) -> Row:
     """Return the row of a function: its state, its trials and its best time."""
     mark, role = STATES[function.state]
     if function.state == "done" and function.from_database:
-        mark = "✓ known"
+        mark = _("✓ known")
     name = function.name + (f"  +{len(function.twins)}" if function.twins else "")
     note = function.note
     if function.from_database and not note:
-        note = _("the best stood in the database")
+        note = _("the best was in the database")
     planned = max(function.planned, function.trials)
     unsure = disturbed_times(function, "best", "torch")
     ratio, slower = "", False
@@ -95,7 +95,7 @@ def points_of(function: TunedFunction) -> list[CurvePoint]:
     before = function.unscheduled
     points = []
     if not function.points and function.best is not None:
-        known = _("from the database") if function.from_database else _("as it was")
+        known = _("from the database") if function.from_database else _("unchanged")
         points.append(CurvePoint(0, function.best, known))
     for each in function.points:
         parts = [seconds_text(each.seconds_spent)]
@@ -112,16 +112,22 @@ def summary(tuning: Tuning) -> str:
     state = tuning.state
     if state is None:
         return ""
-    noun = "trial" if state.trials_total == 1 else "trials"
-    parts = [f"{state.trials_done:,} of {state.trials_total:,} {noun}"]
+    parts = [
+        _n(
+            "{done:,} of {count:,} trial",
+            "{done:,} of {count:,} trials",
+            state.trials_total,
+            done=state.trials_done,
+        )
+    ]
     if tuning.phase in ("tuning", "pausing", "paused") and state.seconds_left is not None:
         parts.append(
             _("about {seconds_left} left", seconds_left=seconds_text(round(state.seconds_left)))
         )
-    parts.append(f"{seconds_text(round(state.seconds_spent))} spent")
+    parts.append(_("{time} spent", time=seconds_text(round(state.seconds_spent))))
     failed = sum(each.failed for each in state.functions)
     if failed:
-        parts.append(f"{failed:,} failed")
+        parts.append(_("{count:,} failed", count=failed))
     return " · ".join(parts)
 
 
@@ -147,15 +153,15 @@ class TunePage(QWidget):
         self.tune = QPushButton(_("Tune…"))
         self.tune.setToolTip(_("Choose the functions and the number of trials"))
         self.pause = QPushButton(_("Pause"))
-        self.pause.setToolTip(_("Measure no more candidates until it is resumed"))
+        self.pause.setToolTip(_("Stop measuring candidates until you resume"))
         self.stop = QPushButton(_("Stop"))
-        self.stop.setToolTip(_("End it; what was found is kept"))
+        self.stop.setToolTip(_("End the tuning; the results are kept"))
         self.more = QPushButton(_("Go on"))
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "quiet")
         self.in_model = QCheckBox(_("Apply to the model"))
         self.in_model.setToolTip(
-            _("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+            _("Add the step ApplySchedules at the end of the pipeline, so that Run uses it")
         )
         self.progress = ProgressLine()
         self.table = Table(
@@ -168,16 +174,16 @@ class TunePage(QWidget):
                     _("failed"),
                     numeric=True,
                     width=50,
-                    tooltip=_("Refused, crashed, too slow, or computed something else"),
+                    tooltip=_("Rejected, crashed, too slow, or computed something else"),
                 ),
                 Column(
                     _("best"),
                     numeric=True,
                     width=68,
-                    tooltip=_("One call of the best that was found"),
+                    tooltip=_("One call with the best schedule found"),
                 ),
                 Column(
-                    _("by torch"),
+                    _("vs. torch"),
                     numeric=True,
                     width=64,
                     tooltip=_("The best by torch's time: below 1, TVM is faster"),
@@ -290,12 +296,12 @@ class TunePage(QWidget):
     def _nothing(self) -> tuple[str, str]:
         """Return the hint of the empty table."""
         if self._tuning.under_way:
-            return _("Tuning…"), _("The functions come first; Stop ends it.")
+            return _("Tuning…"), _("The functions are read first; Stop ends it.")
         return (
             _("Nothing tuned yet"),
             _(
-                "Tune… tries many schedules of a function on this machine, and keeps the fastest "
-                "that computes the same. It takes a minute or more."
+                "Tune… tries many schedules of a function on this machine and keeps the "
+                "fastest that computes the same. It takes a minute or more."
             ),
         )
 

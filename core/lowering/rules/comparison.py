@@ -112,7 +112,7 @@ def isin(
     invert: bool = False,
 ) -> Value:
     if not is_tensor(elements) or not is_tensor(test_elements):
-        raise Refused(_("it is given a number"))
+        raise Refused(_("an argument is a number"))
     first, second = to_common_dtype(b, elements, test_elements)
     column = b.emit(op.expand_dims(first, rank_of(first)))
     same = b.emit(op.equal(column, b.emit(op.reshape(second, (-1,)))))
@@ -265,7 +265,7 @@ def searchsorted(
     sorter: Value = None,
 ) -> Value:
     if not is_tensor(input) or sorter is not None:
-        raise Refused(_("it is given a number, or an order to read the sequence in"))
+        raise Refused(_("an argument is a number, or an order in which to read the sequence"))
     sequence, values = to_common_dtype(b, sorted_sequence, input)
     if rank_of(sequence) > 1:
         sequence = b.emit(op.expand_dims(sequence, rank_of(sequence) - 1))

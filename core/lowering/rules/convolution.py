@@ -214,7 +214,7 @@ def conv_transpose_module(
     b: NodeBuilder, module: Any, input: Value, output_size: Any = None
 ) -> Value:
     if output_size is not None:
-        raise Refused(_("it is given an output_size"))
+        raise Refused(_("it has an output_size"))
     return conv_transpose(
         b,
         input,

@@ -105,7 +105,7 @@ def arange(
 def _of_numbers(function: Callable[..., torch.Tensor]) -> Callable[..., Value]:
     def constant(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
         if any(is_tensor(each) for each in (*args, *kwargs.values())):
-            raise Refused(_("it is given a tensor"))
+            raise Refused(_("an argument is a tensor"))
         return b.constant(function(*args, **kwargs))
 
     return constant
@@ -168,7 +168,7 @@ def to(
 @exact("type")
 def type_(b: NodeBuilder, input: Value, dtype: Any = None, non_blocking: bool = False) -> Value:
     if not isinstance(dtype, torch.dtype):
-        raise Refused(_("it is not given a torch.dtype"))
+        raise Refused(_("its argument is not a torch.dtype"))
     return convert(b, input, dtype)
 
 

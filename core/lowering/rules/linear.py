@@ -148,7 +148,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Value:
     if dropout_p:
-        raise Refused(_("it drops out"))
+        raise Refused(_("it applies dropout"))
     if enable_gqa:
         groups = shape_of(query)[-3] // shape_of(key)[-3]
         axis = rank_of(key) - 3

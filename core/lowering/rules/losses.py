@@ -275,4 +275,4 @@ def _reduced(b: NodeBuilder, loss: Value, reduction: Any) -> Value:
 
 def _refuse_old(size_average: Any, reduce: Any) -> None:
     if size_average is not None or reduce is not None:
-        raise Refused(_("it uses size_average or reduce, which torch has given up"))
+        raise Refused(_("it uses size_average or reduce, which torch has deprecated"))

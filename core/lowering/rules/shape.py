@@ -306,7 +306,7 @@ def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
         case "data" | "real":
             return input
         case _:
-            raise Refused(_("a tensor's attribute {name} is not covered", name=name))
+            raise Refused(_("the tensor attribute {name} is not supported", name=name))
 
 
 @exact(

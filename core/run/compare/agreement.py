@@ -84,7 +84,7 @@ class InputSet:
             raise LowerscopeError(
                 _("no input is in this folder"),
                 where=str(self._path),
-                todo=_("Put pictures, .npy or .npz files into it, one a sample"),
+                todo=_("Put pictures, .npy or .npz files into it, one for each sample"),
             )
         found.sort(
             key=lambda each: [
@@ -120,7 +120,7 @@ class InputSet:
             raise LowerscopeError(
                 _("its arrays have no samples, or not as many of each input: {said}", said=said),
                 where=str(self._path),
-                todo=_("Give arrays with one sample after the other"),
+                todo=_("Give arrays with the samples in the first dimension"),
             )
         # Report a misfit once, not for each sample.
         for each, spec in zip(self._given, self._specs(self._path, 0), strict=True):
@@ -211,7 +211,7 @@ def agreement(query: AgreementQuery, pipeline: Pipeline, progress: Progress) -> 
     recipe = query.recipe
     use_threads(recipe.threads)
     stages = pipeline.stages(recipe, progress)
-    stages.check_runs_here(_("a set of inputs is run"))
+    stages.check_runs_here(_("a set of inputs is being run"))
     loaded = stages.loaded
     samples = open_set(query.path, loaded.inputs, loaded.classes)
     check_callable(stages)

@@ -107,8 +107,8 @@ class Part:
 
 
 _GIVEN = {
-    "placeholder": _("an input: it is given"),
-    "get_attr": _("a part of the model: it is given"),
+    "placeholder": _("an input: its value is given"),
+    "get_attr": _("a part of the model: its value is given"),
     "output": _("compared as the output of the model"),
 }
 """Reasons for not comparing a node, by opcode."""

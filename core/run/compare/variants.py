@@ -54,7 +54,7 @@ def run_variants(
         except LowerscopeError as error:
             outcomes.append(error.problem)
     ran = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, RunRecord)]
-    told = _Within(progress, _("All variants by turns"))
+    told = _Within(progress, _("All variants in turn"))
     times = measure_variants(pipeline, [recipes[place] for place in ran], told)
     for place, found in zip(ran, times, strict=True):
         outcome = outcomes[place]

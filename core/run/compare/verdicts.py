@@ -129,7 +129,7 @@ class NotFinite:
         """The counts in words: ``"3 NaN, 1 infinity"``; empty for none."""
         parts = (
             _count_text(self.ours),
-            _and_where(_count_text(self.theirs), _("in the reference alone")),
+            _and_where(_count_text(self.theirs), _("in the reference only")),
             _and_where(_count_text(self.both), _("on both sides")),
         )
         return "; ".join(each for each in parts if each)
@@ -463,7 +463,12 @@ def beside_float64(
             as_far * measured(theirs), grown * least
         )
     errors = ExactErrors(tvm=largest[0], torch=largest[1], is_rounding=is_rounding)
-    reason = f"{found.reason}{', by rounding' if is_rounding else ''}: {exact_text(errors)}"
+    if is_rounding:
+        reason = _(
+            "{reason}, by rounding: {errors}", reason=found.reason, errors=exact_text(errors)
+        )
+    else:
+        reason = f"{found.reason}: {exact_text(errors)}"
     return replace(found, exact=errors, reason=reason)
 
 

@@ -141,7 +141,7 @@ class _Reading:
         sch = self.writing.sch
         reference = references(sch, {}).get(stmt_of(sch, own))
         if reference is None:
-            raise StepFailed(_("a loop or block of the trace is not there any more"))
+            raise StepFailed(_("a loop or block of the trace no longer exists"))
         return reference
 
     def argument(self, each: Any) -> Any:

@@ -126,7 +126,7 @@ class Database:
                 raise LowerscopeError(
                     _("these are no traces of TVM's search: the file is no text"),
                     where=str(file),
-                    todo=_("Remove it, or all that tuning has found: lowerscope cache --clear"),
+                    todo=_("Remove it, or all results of tuning: lowerscope cache --clear"),
                 )
             _without_torn_line(file)
         _without_other_lines(workloads, records)

@@ -186,7 +186,7 @@ class LocalMeasurer:
         except UNREADABLE as error:
             self._restart()
             return Outcome(
-                reason=_("it has spoiled the process that measures it: {error}", error=error)
+                reason=_("it corrupted the process that measures it: {error}", error=error)
             )
         except EOFError:
             code = self._process.wait()

@@ -198,7 +198,9 @@ class Task:
             self._seconds = []
         if not self._waiting:
             self.ended = True
-            self._show(state="done", note=f"all candidates were measured. {search.reason}".strip())
+            self._show(
+                state="done", note=f"{_('all candidates were measured.')} {search.reason}".strip()
+            )
             return
         proposal, *self._waiting = self._waiting
         self._seconds.append(self._try(proposal, clock))
@@ -474,7 +476,7 @@ class _Run:
         self.tasks = list(self._chosen())
         if self.options.trials:
             for task in self.tasks:
-                self._say(_("Measuring {name} as it is", name=task.record.name))
+                self._say(_("Measuring {name} unscheduled", name=task.record.name))
                 task.begin(self._clock)
         self.tasks.sort(key=lambda each: -each.weight)
         if self.options.slowest:
@@ -488,7 +490,7 @@ class _Run:
                 self._take_turn(task)
         for task in self.tasks:
             self._wait_while_paused()
-            self._say(_("Comparing {name} with what rules make of it", name=task.record.name))
+            self._say(_("Comparing {name} with its schedules by rule", name=task.record.name))
             task.settle()
 
     def end(self) -> None:
@@ -539,7 +541,7 @@ class _Run:
             kept = None if options.fresh else self.setting.database.kept(function)
             if kept is None and not options.trials:
                 continue
-            self._say(_("Looking at {name}", name=name))
+            self._say(_("Analysing {name}", name=name))
             use = ProcessorUse()
             record = TunedFunction(
                 name=name,
@@ -556,7 +558,7 @@ class _Run:
             raise LowerscopeError(
                 _("there is no function to tune"),
                 where="tune",
-                todo=_("Legalise the operators of the model, so that there are some"),
+                todo=_("Legalize the operators of the model to get some"),
             )
 
     def _torch(self, name: str) -> float | None:

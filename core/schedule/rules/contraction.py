@@ -213,7 +213,7 @@ def leave_out_copies(writing: ScheduleRecorder) -> None:
     found = blocks_of(writing)
     for place in itertools.takewhile(lambda each: is_spatial(each.stmt), found[:-1]):
         if _is_copy(place):
-            writing.inline(place.name, _("it copies what can be read where it is"))
+            writing.inline(place.name, _("it copies values that can be read in place"))
 
 
 def _is_copy(place: Place) -> bool:
@@ -238,7 +238,7 @@ def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Cont
     writing.do(
         "pad_einsum",
         _(
-            "{spatial} are no whole number of tiles: zeros fill the last one",
+            "{spatial} is no whole number of tiles: zeros fill the last one",
             spatial=found.spatial[tile.vector],
         ),
         block=At(found.block),
@@ -269,7 +269,7 @@ def pack(
     if not filled:
         (copy,) = writing.do(
             "cache_read",
-            _("what registers are filled with is read from a copy of its own layout"),
+            _("registers are loaded from a copy with a layout of its own"),
             block=At(found.block),
             read_buffer_index=read,
             storage_scope="global",
@@ -280,8 +280,7 @@ def pack(
     writing.do(
         "transform_layout",
         _(
-            "{width} of them side by side are {registers}, and the next product finds its own "
-            "behind them",
+            "{width} of them side by side are {registers}, followed by those of the next product",
             width=tile.width,
             registers=registers(tile.vectors),
         ),
@@ -292,7 +291,7 @@ def pack(
     if free:
         writing.do(
             "annotate",
-            _("of constants, that is done once, when the model is built"),
+            _("for constants, this is done once, when the model is built"),
             block_or_loop=copy,
             ann_key=LAYOUT_REWRITE,
             ann_val=True,
@@ -309,7 +308,7 @@ def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> N
     outer = [f"{each} // {tile.width}" if each == left else each for each in axes]
     writing.do(
         "transform_layout",
-        _("so are the sums, or each of them would be stored by itself"),
+        _("so are the sums; otherwise each would be stored separately"),
         block=At(found.block),
         buffer=str(writing.block(At(found.block)).writes[0].source.name),
         index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
@@ -335,21 +334,21 @@ def any_size(writing: ScheduleRecorder, machine: Machine) -> bool:
     rows = [loop for loop in spatial[:-1] if loop is not None]
     writing.reorder(
         (*rows, *summed, row),
-        _("each factor is multiplied by a whole row: what lies side by side can be vectors"),
+        _("each factor is multiplied by a whole row: adjacent values can be vectors"),
     )
     for name in after[:-1]:
-        writing.inline(name, _("what is done with a sum is done at once"))
+        writing.inline(name, _("the sum is processed at once"))
     if rows and after:
         writing.do(
             "reverse_compute_at",
-            _("what is done with a row is done as soon as its sums are complete"),
+            _("a row is processed as soon as its sums are complete"),
             block=At(after[-1]),
             loop=At(block, loop=len(rows) - 1),
         )
     outer = len(rows)
     if machine.threads > 1 and _is_worth_threads(writing, writing.loops(block)):
         outer -= max(0, parallelise(writing, writing.loops(block)[:outer], machine) - 1)
-    writing.begin(block, outer, _("sums begin with zero, once before the first product"))
+    writing.begin(block, outer, _("sums start at zero, set once before the first product"))
     return True
 
 
@@ -390,7 +389,7 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
         outer - 1,
         _("the sums of a tile are computed just before the tile is finished"),
     )
-    writing.keep_local(found.block, _("they are a few registers, and no memory"))
+    writing.keep_local(found.block, _("they take a few registers and no memory"))
     _order(writing, found, tile, outer)
     _store(writing, last, found, tile, outer)
     before = tuple(block for block in found.before if block != filled)
@@ -418,7 +417,7 @@ def _cut(writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile) -
     order = _ordered(writing, _("order of the tiles"), usual)
     why = _("tile by tile")
     if order == usual != sorted(order):
-        why += _(": what registers are filled with is too large for a cache, and used up first")
+        why += _(": the data loaded into registers exceeds a cache, and is used up first")
     # Axes that are contiguous in the output come last.
     writing.reorder((*(outer[axis] for axis in order), *inner), why)
     return len(outer)
@@ -439,9 +438,7 @@ def _why_cut(axis: int, found: Contraction, tile: Tile) -> str:
         )
     count = tile.cuts[axis]
     rest = found.spatial[axis] % count
-    why = _(
-        "{count} of these beside each other: each vector that is read is used for all", count=count
-    )
+    why = _("{count} of these side by side: each vector that is read serves all", count=count)
     return _("{why}; the last tile has {rest} of them", why=why, rest=rest) if rest else why
 
 
@@ -464,7 +461,7 @@ def _order(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int
 
     count = len(found.spatial)
     reduced = range(count, count + len(found.reduced))
-    summed = _ordered(writing, _("order of what is summed"), list(reduced))
+    summed = _ordered(writing, _("order of the summed terms"), list(reduced))
     lanes: list[Reference] = [*loops([tile.vector])]
     if tile.vectors > 1:
         why = _("one register each")
@@ -472,7 +469,7 @@ def _order(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int
     inside = sorted(tile.cuts)
     writing.reorder(
         (*loops(summed), *loops(inside), *lanes),
-        _("all sums of the tile are added to before the next product"),
+        _("all sums of the tile are updated before the next product"),
     )
     if tile.vectors == 1:
         lanes = [*loops([tile.vector])]
@@ -480,7 +477,7 @@ def _order(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int
         "vectorize", _("{lanes} values are one vector register", lanes=tile.lanes), loop=lanes[-1]
     )
     for loop in (*loops(inside), *lanes[:-1]):
-        writing.do("unroll", _("registers have names, and no places that are counted"), loop=loop)
+        writing.do("unroll", _("registers have names and cannot be indexed"), loop=loop)
 
 
 def _store(
@@ -498,7 +495,7 @@ def _store(
             loop = writing.split(loop, tile.lanes, why)[1]
         writing.do("vectorize", _("a register is stored at once"), loop=loop)
     elif tile.cuts.get(final, 1) > 2:
-        why = _("the sums of neighbours are brought together, and stored at once")
+        why = _("adjacent sums are gathered and stored at once")
         writing.do("vectorize", why, loop=loop)
 
 
@@ -514,7 +511,7 @@ def _share(
     worth = int(found.work >= WORTH_THREADS)
     if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
         outer -= max(0, parallelise(writing, writing.loops(last)[:outer], machine) - 1)
-    writing.begin(found.block, outer, _("sums begin with zero, once before the first product"))
+    writing.begin(found.block, outer, _("sums start at zero, set once before the first product"))
     if machine.threads > 1:
         for block in before:
             parallelise(writing, writing.loops(block)[:-1], machine)

@@ -181,7 +181,7 @@ def inline_producers(writing: ScheduleRecorder, *, to_one: bool = False) -> bool
         ]
         costly = any(_is_costly(each.stmt, reader) for reader in readers)
         if readers and not costly and writing.can_inline(each.name):
-            why = _("nothing in between is stored")
+            why = _("no intermediate value is stored")
             writing.inline(each.name, why)
         elif to_one:
             return False
@@ -231,7 +231,7 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
     if axes > 1:
         writing.do(
             "fuse",
-            _("side by side in all that is read and written: one long row"),
+            _("adjacent in all reads and writes: one long row"),
             loops=loops[len(loops) - axes :],
         )
     inner: At | Made | None = None
@@ -297,7 +297,7 @@ def _pad(writing: ScheduleRecorder, block: str, machine: Machine) -> bool:
     fill_apart(writing, block, around)
     filled = writing.loops(f"{block}_pad_const")[around:]
     if len(filled) > 1:
-        writing.do("fuse", _("what is filled lies side by side"), loops=filled)
+        writing.do("fuse", _("the filled parts are adjacent"), loops=filled)
     copy_rows(writing, block, lanes)
     return True
 
@@ -329,7 +329,7 @@ def _partition(
     _share(writing, writing.loops(block)[:-1], block, machine)
     writing.do(
         "loop_partition",
-        _("each part of a row by itself: no element is asked where it comes from"),
+        _("each part of a row separately: no element has to test its origin"),
         loop=writing.loops(block)[-1],
         factors=(*parts[:-1], None),
     )
@@ -368,7 +368,7 @@ def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machin
     why = _("{columns} values that are stored side by side", columns=columns)
     writing.split(loops[last], columns, why)
     why = _(
-        "{rows} that are read side by side: each line of the cache is used while it is there",
+        "{rows} that are read side by side: each cache line is used while it is cached",
         rows=rows,
     )
     writing.split(loops[axis], rows, why)

@@ -16,7 +16,7 @@ from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, Schedule
 
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
-from lowerscope.core.model.machines import MACHINE
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
 from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.applying import apply
@@ -373,7 +373,10 @@ class ScheduleRecorder:
         block = arguments.get("block") if name == "compute_inline" else None
         if isinstance(block, At) and not self.can_inline(block.block):
             raise StepFailed(
-                _("what reads {block} cannot have its value in place of a load", block=block.block)
+                _(
+                    "the reader of {block} cannot take its value in place of a load",
+                    block=block.block,
+                )
             )
         step = f"s{len(self.primitives) + 1}"
         primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
@@ -497,14 +500,14 @@ def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
     if not after:
         writing.do(
             "cache_write",
-            _("what is reduced is kept apart until it is complete"),
+            _("partial results are kept apart until they are complete"),
             block=At(block),
             write_buffer_index=0,
             storage_scope="local",
         )
         return writing.blocks()[-1]
     for each in after[:-1]:
-        writing.inline(each, _("what is done with a sum is done at once"))
+        writing.inline(each, _("the sum is processed at once"))
     return after[-1]
 
 
@@ -552,6 +555,6 @@ def parallelise(writing: ScheduleRecorder, loops: tuple[At, ...], machine: Machi
         return 0
     shared: At | Made = loops[0]
     if count > 1:
-        shared = writing.do("fuse", _("parts that threads can share out"), loops=loops[:count])[0]
+        shared = writing.do("fuse", _("parts that threads can share"), loops=loops[:count])[0]
     writing.do("parallel", _("each thread has parts of its own"), loop=shared)
     return count

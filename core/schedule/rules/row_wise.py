@@ -150,9 +150,7 @@ def inline_cheap(writing: ScheduleRecorder) -> None:
         once = len(readers) == 1 and len(readers[0].stmt.iter_vars) <= len(block.iter_vars)
         worth = once or whole == {1} or operations(block.body) <= CHEAP
         if readers and worth and writing.can_inline(name):
-            why = (
-                _("it is read at once") if once else _("it costs less than to store and to read it")
-            )
+            why = _("it is read at once") if once else _("it costs less than a store and a load")
             writing.inline(name, why)
 
 
@@ -286,7 +284,7 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         and stage.near == len(stage.extents) - 1
     ):
         loops = writing.loops(stage.name)[stage.spatial :]
-        loop = writing.do("fuse", _("what is reduced is one long row"), loops=loops)[0]
+        loop = writing.do("fuse", _("one long row is reduced"), loops=loops)[0]
         sizes = stage.extents[stage.spatial :]
         extent = None if None in sizes else math.prod(each for each in sizes if each is not None)
     lanes = _lanes(extent, most)
@@ -299,7 +297,7 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
     _other, lane = writing.split(loop, lanes, why)
     made = writing.do(
         "rfactor",
-        _("each lane has a result of its own, and these are reduced at last"),
+        _("each lane has its own result, and these are reduced last"),
         # With an unknown number of values, there may be fewer than lanes: see below.
         forced=extent is None,
         loop=lane,
@@ -312,9 +310,7 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
         writing.reorder(order, _("the lanes innermost"))
     if stage.counts:
-        why = _(
-            "TVM makes no vectors of a search: the parts are independent of each other at least"
-        )
+        why = _("TVM does not vectorize a search: at least the parts are independent")
         writing.do("unroll", why, loop=writing.loops(parts)[-1])
     else:
         _vectorize(writing, parts, extent, lanes, stage.spatial)
@@ -330,7 +326,7 @@ def _begin(writing: ScheduleRecorder, parts: str) -> None:
     kinds = [int(axis.iter_type) for axis in block.iter_vars]
     reduced = [axis for axis, kind in enumerate(kinds) if kind == REDUCTION]
     first = min(depth for axis in reduced for depth in writing.bound(parts, axis))
-    writing.begin(parts, first, _("the parts begin before the first value"))
+    writing.begin(parts, first, _("the parts are initialized before the first value"))
 
 
 def _vectorize(
@@ -341,7 +337,7 @@ def _vectorize(
     if extent is None and len(loops) - 2 >= first:
         writing.do(
             "annotate",
-            _("the last values, which fill no register, are done apart"),
+            _("the last values, which fill no register, are handled separately"),
             block_or_loop=loops[-2],
             ann_key=PARTITION,
             ann_val=1,
@@ -362,7 +358,7 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
     loop = At(stage.name, loop=near)
     if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
         why = _(
-            "{columns} vector registers of results: whole lines of the cache are read",
+            "{columns} vector registers of results: whole cache lines are read",
             columns=_COLUMNS,
         )
         _other, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
@@ -445,5 +441,5 @@ def _share_loops(
         return
     shared: Reference = loops[0]
     if len(loops) > 1:
-        shared = writing.do("fuse", _("rows that threads can share out"), loops=loops)[0]
+        shared = writing.do("fuse", _("rows that threads can share"), loops=loops)[0]
     writing.do("parallel", _("each thread has rows of its own"), loop=shared)

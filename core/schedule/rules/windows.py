@@ -149,7 +149,7 @@ def write_rows(writing: ScheduleRecorder, found: Window, machine: Machine) -> bo
     """Schedule vectors along the rows of the output, several rows at once."""
     last = gather(writing, found.block, found.after)
     for block in found.before:
-        writing.inline(block, _("what is only copied is read where it is"))
+        writing.inline(block, _("copies are read in place"))
     lanes = machine.lanes(found.dtype)
     width = _width(writing, found, lanes)
     filters = _filters(writing, found) if width else 1
@@ -167,14 +167,14 @@ def write_rows(writing: ScheduleRecorder, found: Window, machine: Machine) -> bo
         if width
         else _("each element is reduced just before it is finished"),
     )
-    writing.keep_local(found.block, _("what is reduced stays in registers until then"))
+    writing.keep_local(found.block, _("the partial result stays in registers until then"))
     plane = _pad_at(writing, found, last, depth)
     _order(writing, found, width, depth, filters)
     _store(writing, last, width, depth)
     fused = _share(writing, found, last, min(plane, max(1, len(found.spatial) - 1)), machine)
     depth -= fused
     if len(writing.loops(found.block)) > depth:
-        writing.begin(found.block, depth, _("the first value is set once, before the window"))
+        writing.begin(found.block, depth, _("the initial value is set once, before the window"))
     for block in found.pads:
         _fill(writing, block, plane - fused, lanes)
     return True
@@ -271,7 +271,8 @@ def _cut_planes(writing: ScheduleRecorder, last: str, found: Window) -> None:
             At(last, loop=len(found.spatial) - 3),
             planes,
             _(
-                "{planes} planes are padded, and then read: what is just stored is slow to read",
+                "{planes} planes are padded, and then read: data that was just stored is slow "
+                "to read",
                 planes=planes,
             ),
         )
@@ -298,7 +299,7 @@ def _cut_rows(writing: ScheduleRecorder, last: str, at: int, rows: int, cut: boo
     writing.split(
         At(last, loop=at),
         rows,
-        _("{rows} rows: what is read for one is read for the next one as well", rows=rows),
+        _("{rows} rows: data read for one serves the next as well", rows=rows),
     )
     if cut:
         loops = tuple(At(last, loop=at + each) for each in (0, 2, 1, 3))
@@ -314,7 +315,7 @@ def _cut_filters(
         At(last, loop=at),
         filters,
         _(
-            "{filters} filters of a group: what is read for one is read for the others",
+            "{filters} filters of a group: data read for one serves the others",
             filters=filters,
         ),
     )
@@ -339,7 +340,7 @@ def _pad_at(writing: ScheduleRecorder, found: Window, last: str, depth: int) -> 
             around - 1,
             _("a plane is padded just before it is read, and stays in the cache")
             if around < depth
-            else _("what a tile reads is padded just before"),
+            else _("the input of a tile is padded just before it is read"),
         )
     return around
 
@@ -354,11 +355,11 @@ def _order(writing: ScheduleRecorder, found: Window, width: int, depth: int, fil
         writing.reorder((*window, *tile), _("for each place in the window, all rows of the tile"))
     places = [At(block, loop=depth + each) for each in range(len(window) + len(tile))]
     if width:
-        writing.do("vectorize", _("the values of a row lie side by side"), loop=places[-1])
+        writing.do("vectorize", _("the values of a row are adjacent"), loop=places[-1])
         tiled = places[len(window) : -1]
     else:
         tiled = []
-    most = writing.choose(_("steps that are written out"), _BODIES, _BODY)
+    most = writing.choose(_("unrolled steps"), _BODIES, _BODY)
     steps = math.prod(writing.extent(each) or 1 for each in tiled)
     written: list[Reference] = list(tiled)
     for loop in reversed(places[: len(window)]):
@@ -367,7 +368,7 @@ def _order(writing: ScheduleRecorder, found: Window, width: int, depth: int, fil
             break
         written.insert(0, loop)
     for each in written:
-        writing.do("unroll", _("registers have names, and no places that are counted"), loop=each)
+        writing.do("unroll", _("registers have names and cannot be indexed"), loop=each)
 
 
 def _store(writing: ScheduleRecorder, last: str, width: int, depth: int) -> None:
@@ -409,7 +410,7 @@ def _fill(writing: ScheduleRecorder, block: str, around: int, lanes: int) -> Non
 
 def fill_apart(writing: ScheduleRecorder, block: str, around: int) -> None:
     """Fill a padding in a block of its own, below some loops."""
-    why = _("all is filled first and the inside copied then: no element is asked where it is")
+    why = _("all is filled first and the inside copied then: no element has to test its place")
     writing.do("decompose_padding", why, block=At(block), loop=At(block, loop=around))
 
 
@@ -467,15 +468,15 @@ def _write_planes(writing: ScheduleRecorder, found: Window, machine: Machine) ->
     count = writing.choose(_("planes at once"), counts, counts[-1])
     last = gather(writing, found.block, found.after)
     for block in found.before:
-        writing.inline(block, _("what is only copied is read where it is"))
+        writing.inline(block, _("copies are read in place"))
     at = len(found.spatial) - 3
     writing.split(
         At(last, loop=at),
         count,
-        _("{count} planes at once: the sum of one would wait for itself at each step", count=count),
+        _("{count} planes at once: a single sum would wait for itself at each step", count=count),
     )
     writing.compute_at(found.block, last, at, _("they are reduced just before they are finished"))
-    writing.keep_local(found.block, _("what is reduced stays in a register until then"))
+    writing.keep_local(found.block, _("the partial result stays in a register until then"))
     rank = len(found.spatial)
     window = writing.inners(found.block, range(rank, rank + len(found.reduced)), at + 1)
     lane = writing.inner(found.block, rank - 3, at + 1)
@@ -489,5 +490,5 @@ def _write_planes(writing: ScheduleRecorder, found: Window, machine: Machine) ->
     depth = at + 1
     if uses_threads(writing, found, machine):
         depth -= max(0, parallelise(writing, writing.loops(last)[:depth], machine) - 1)
-    writing.begin(found.block, depth, _("the first value is set once, before the window"))
+    writing.begin(found.block, depth, _("the initial value is set once, before the window"))
     return True

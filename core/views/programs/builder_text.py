@@ -189,7 +189,7 @@ class SymbolText(ExpressionText):
         if operator_name(expression) == "if_then_else":
             return f"tirx.if_then_else({self.arguments(expression.args)})", ATOM
         raise LowerscopeError(
-            _("the builder program has no form for the extent {expression}", expression=expression),
+            _("the builder program cannot express the extent {expression}", expression=expression),
             todo=_("Look at the script instead"),
         )
 
@@ -209,7 +209,7 @@ class TypeText:
         text = self._type(meant)
         if text is None:
             raise LowerscopeError(
-                _("the builder program has no form for the type {meant}", meant=meant),
+                _("the builder program cannot express the type {meant}", meant=meant),
                 todo=_("Look at the script instead"),
             )
         return text
@@ -437,7 +437,7 @@ def literal(value: Any) -> str:
     if isinstance(value, Sequence):
         return f"[{', '.join(literal(each) for each in value)}]"
     raise LowerscopeError(
-        _("the builder program has no form for the attribute {value}", value=value),
+        _("the builder program cannot express the attribute {value}", value=value),
         todo=_("Look at the script instead"),
     )
 
@@ -470,7 +470,7 @@ def _without_form(meant: Any) -> LowerscopeError:
         kind = f"a call of {getattr(meant.op, 'name', meant.op)}"
     return LowerscopeError(
         _(
-            "the builder program has no form for {kind}: {splitline}",
+            "the builder program cannot express {kind}: {splitline}",
             kind=kind,
             splitline=str(meant).splitlines()[0],
         ),
@@ -632,7 +632,7 @@ class FunctionText:
         if isinstance(value, relax.Function):
             raise LowerscopeError(
                 _(
-                    "the builder program has no form for {name}, a function in a function",
+                    "the builder program cannot express {name}, a function in a function",
                     name=binding.var.name,
                 ),
                 where=self._ids[binding],
@@ -692,7 +692,7 @@ def called_first(functions: Mapping[str, Any]) -> Sequence[str]:
     if not networkx.is_directed_acyclic_graph(calls):
         name = networkx.find_cycle(calls)[0][0]
         raise LowerscopeError(
-            _("the builder program has no form for {name}, which calls itself", name=name),
+            _("the builder program cannot express {name}, which calls itself", name=name),
             where=f"relax:{name}",
             todo=_("Look at the script instead"),
         )
@@ -780,7 +780,7 @@ def _script(name: str, function: Any, title: str) -> list[str]:
     lines = with_characters(str(function.script(name=title))).rstrip("\n").split("\n")
     if any(line.startswith("# Metadata") for line in lines):
         raise LowerscopeError(
-            _("the builder program has no form for the constants inside {name}", name=name),
+            _("the builder program cannot express the constants inside {name}", name=name),
             where=f"tir:{name}",
             todo=_("Look at the script instead"),
         )
@@ -953,7 +953,7 @@ def _refuse_others(module: IRModule, functions: Mapping[str, Any]) -> None:
         if not isinstance(function, relax.Function | tirx.PrimFunc):
             raise LowerscopeError(
                 _(
-                    "the builder program has no form for {name}, a {name2}",
+                    "the builder program cannot express {name}, a {name2}",
                     name=name,
                     name2=type(function).__name__,
                 ),
@@ -962,7 +962,7 @@ def _refuse_others(module: IRModule, functions: Mapping[str, Any]) -> None:
     if len(module.global_infos):
         raise LowerscopeError(
             _(
-                "the builder program has no form for {global_infos} of the module",
+                "the builder program cannot express {global_infos} of the module",
                 global_infos=", ".join(module.global_infos),
             ),
             todo=_("Look at the script instead"),

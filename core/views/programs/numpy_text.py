@@ -125,7 +125,7 @@ class NumpyExpressions(ExpressionText):
     def refusal(self, what: str) -> LowerscopeError:
         """Return the error for an expression that has no form."""
         return LowerscopeError(
-            _("loops of NumPy have no form for {what}", what=what),
+            _("NumPy loops cannot express {what}", what=what),
             where=self._where,
             todo=_("Look at the script instead"),
         )
@@ -595,7 +595,7 @@ class _Graph(_NumpyProgram):
     def _output(self, type_: Any) -> str:
         shape = getattr(type_, "shape", None)
         if not isinstance(shape, relax.ShapeExpr):
-            raise self._expressions.refusal(_("an output whose shape is not known"))
+            raise self._expressions.refusal(_("an output of unknown shape"))
         return self._empty(shape.values, str(type_.dtype))
 
     def _value(self, value: Any) -> str:
@@ -617,11 +617,11 @@ class _Graph(_NumpyProgram):
         if operator:
             raise LowerscopeError(
                 _(
-                    "loops of NumPy have no form for {operator}, an operator of Relax",
+                    "NumPy loops cannot express {operator}, an operator of Relax",
                     operator=operator,
                 ),
                 where=self._entity,
-                todo=_("Legalise it, or lower by TE; or look at the script instead"),
+                todo=_("Legalize it, or lower by TE; or look at the script instead"),
             )
         raise self._expressions.refusal(type(value).__name__)
 

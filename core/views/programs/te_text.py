@@ -220,7 +220,7 @@ def te_text(function: Any, name: str) -> TextRecord:
             _("TVM says: {last_line}", last_line=last_line(error))
         ) from error
     if not tvm_ffi.structural_equal(names[title], function):
-        raise program.expressions.refusal(_("what TVM makes of its blocks differs from it"))
+        raise program.expressions.refusal(_("TVM rebuilds another function from its blocks"))
     return record
 
 
@@ -283,7 +283,7 @@ class _Program:
             loops.append(nest)
             nest = nest.body
         if not isinstance(nest, s_tir.SBlockRealize):
-            raise self.expressions.refusal(_("its loops share more than one block"))
+            raise self.expressions.refusal(_("its loops hold more than one block"))
         block = nest.block
         variables = [loop.loop_var for loop in loops]
         plain = all(loop.kind == tirx.ForKind.SERIAL for loop in loops)
@@ -301,7 +301,7 @@ class _Program:
         if list(store.indices) != spatial:
             raise self.expressions.refusal(
                 _(
-                    "the block {name_hint} writes elsewhere than at its own axes",
+                    "the block {name_hint} writes outside of its own axes",
                     name_hint=block.name_hint,
                 )
             )
@@ -381,7 +381,7 @@ class _Program:
         if not isinstance(so_far, ir.TensorLoad) or not so_far.source.same_as(buffer):
             raise self.expressions.refusal(
                 _(
-                    "the block {name_hint} does not reduce what it writes",
+                    "the block {name_hint} does not reduce its output",
                     name_hint=stage.block.name_hint,
                 )
             )

@@ -123,12 +123,6 @@ def test_a_step_of_the_build_is_found_again_in_the_next_build(stepping: Stepping
     assert stepping.moment == after(1)
 
 
-def test_another_source_has_nothing_stepped(stepping: Stepping) -> None:
-    stepping.go(after(3))
-    stepping.take(Source(spec="sample:conv_net"), SNAPSHOT)
-    assert stepping.moment is None
-
-
 def test_a_failed_step_shows_what_went_into_it(stepping: Stepping) -> None:
     failed = msgspec.structs.replace(PASSES[2], status="failed", error="no", changed=())
     skipped = msgspec.structs.replace(PASSES[3], status="skipped", changed=())
@@ -178,15 +172,6 @@ def test_nested_steps_are_gone_through_once_they_are_unfolded(stepping: Stepping
     assert [line.number for line in stepping.dots("passes")] == [1, 3, 4]
     stepping.set_unfolded("passes", 2, False)
     assert [line.number for line in stepping.dots("passes")] == [1, 2]
-
-
-def test_another_section_is_gone_through_from_its_end(stepping: Stepping) -> None:
-    stepping.set_section("translate")
-    assert stepping.moment is None
-    stepping.step(1)
-    assert stepping.moment == Moment(section="translate", index=1)
-    stepping.set_section("passes")
-    assert stepping.moment == after(4)
 
 
 CALLS = tuple(

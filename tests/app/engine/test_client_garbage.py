@@ -72,7 +72,7 @@ def test_a_frame_that_ends_in_the_middle_is_the_end_of_the_child(
     request = window.ask("echo", practice.Text("a"))
     window.client.start()
     window.until(lambda: bool(window.endings))
-    assert str(window.endings[0]).startswith("The engine ended by itself with exit code 3")
+    assert str(window.endings[0]).startswith("The engine exited with code 3")
     assert window.problem(request).code == "crashed"
 
 

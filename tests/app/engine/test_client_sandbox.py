@@ -42,7 +42,7 @@ def test_crashes_and_exits_are_told_by_their_names(enclosed: Window) -> None:
     problem = enclosed.problem(enclosed.ask("segfault"))
     assert problem.what == "The engine crashed with SIGSEGV while reading a string"
     problem = enclosed.problem(enclosed.ask("leave", practice.Count(3)))
-    assert problem.what == "The engine ended by itself with exit code 3 while leaving"
+    assert problem.what == "The engine exited with code 3 while leaving"
     assert enclosed.result(enclosed.ask("echo", practice.Text("back"))) == "back"
 
 

@@ -80,15 +80,6 @@ def test_selecting_text_by_mouse_is_no_click(qtbot: QtBot, make: MakeView) -> No
     assert QGuiApplication.clipboard().text() in "line 1"
 
 
-def test_enter_on_the_carets_line(qtbot: QtBot, make: MakeView) -> None:
-    view = make(lines(10), "text")
-    view.set_spans([Span("lv", 3, 3)])
-    view.go_to_line(3)
-    with qtbot.waitSignal(view.entity_clicked) as heard:
-        qtbot.keyClick(view.editor, Qt.Key.Key_Return)
-    assert heard.args[0] == "lv"
-
-
 def test_hover_says_what_is_under_the_mouse(qtbot: QtBot, make: MakeView) -> None:
     view = make(lines(10), "text")
     view.set_spans([Span("lv", 3, 3)])

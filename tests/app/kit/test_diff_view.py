@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.diff_editor import (
@@ -99,15 +99,6 @@ def test_equal_lines_are_folded_but_for_three_beside_changes(view: DiffView) -> 
     assert rows[-1] == Row("fold", 0, 19, 20, 2)
 
 
-def test_one_column_has_a_changed_line_twice() -> None:
-    rows = DiffRows([CHANGED], unified=True)
-    removed = rows.changes[0]
-    assert rows.row(removed) == Row("removed", 0, 10, 0, partner=10)
-    assert rows.row(removed + 1) == Row("added", 0, 0, 10, partner=10)
-    assert rows.pair(rows.row(removed)) == rows.pair(rows.row(removed + 1))
-    assert rows.lines("both")[removed : removed + 2] == ["line 10", "line ten"]
-
-
 @pytest.mark.parametrize("unified", [False, True])
 def test_both_sides_have_all_lines_on_as_many_rows(unified: bool) -> None:
     rows = DiffRows([CHANGED, GONE, SAME], unified)
@@ -189,13 +180,6 @@ def test_keys_select_lines_of_either_side(qtbot: QtBot, view: DiffView) -> None:
     assert view.old.selected_text() == ""
 
 
-def test_without_a_selection_the_current_line_is_copied(qtbot: QtBot, view: DiffView) -> None:
-    view.next_change()
-    view.next_change()
-    qtbot.keyClick(view.new, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
-    assert QGuiApplication.clipboard().text() == "more"
-
-
 def test_find_opens_the_fold_that_it_stands_in(qtbot: QtBot, view: DiffView) -> None:
     qtbot.keyClick(view.new, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
     qtbot.keyClicks(view.find_bar.field, "line 2")
@@ -220,14 +204,6 @@ def test_find_goes_through_both_sides(qtbot: QtBot, view: DiffView, unified: boo
     assert view.find_bar.figure.text() == "1 of 1"
     assert view.texts()[1] == "line ten"
     assert view.new.selected_text() == "line t"
-
-
-def colour(view: DiffView, editor: DiffEditor, row: Row) -> str:
-    """Return the colour of a row beside the text."""
-    image = editor.viewport().grab().toImage()
-    ratio = image.devicePixelRatio()
-    pixel = round(300 * ratio), round((top(view, editor, row) + 2) * ratio)
-    return QColor(image.pixelColor(*pixel)).name()
 
 
 def test_both_sides_scroll_as_one(qtbot: QtBot, view: DiffView) -> None:

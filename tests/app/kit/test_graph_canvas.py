@@ -1,7 +1,6 @@
 """The graph canvas as it is used: by mouse and by keyboard."""
 
 import pytest
-from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QWheelEvent
 from PySide6.QtTest import QTest
@@ -102,13 +101,6 @@ def test_shift_selects_while_it_walks_and_ctrl_moves_the_graph(
     assert heard[-1] == ("n2", NONE)
 
 
-def test_keyboard_starts_at_what_is_selected(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    canvas.set_selection({"n3"})
-    with qtbot.waitSignal(canvas.node_clicked) as heard:
-        qtbot.keyClick(canvas, Qt.Key.Key_Down)
-    assert heard.args[0] == "n4"
-
-
 def test_ctrl_wheel_zooms_where_the_mouse_is(canvas: GraphCanvas) -> None:
     at = canvas.node_rect("n1").topLeft() + QPointF(9, 12)
     wheel(canvas, at, QPoint(0, 240), CONTROL)
@@ -156,15 +148,6 @@ def test_reveal_moves_only_for_what_is_out_of_view(qtbot: QtBot, canvas: GraphCa
     assert not canvas.reveal("nothing")
 
 
-def test_keep_view_keeps_it(canvas: GraphCanvas) -> None:
-    canvas.set_zoom(1.5)
-    before = canvas.node_rect("n1")
-    canvas.set_graph(replace(canvas.graph()), keep_view=True)
-    assert canvas.node_rect("n1") == before
-    canvas.set_graph(canvas.graph())
-    assert canvas.zoom() == 1
-
-
 @pytest.mark.x
 def test_hover_and_menu(qtbot: QtBot, canvas: GraphCanvas) -> None:
     at = middle(canvas, "n1")
@@ -188,10 +171,3 @@ def test_empty_graph_says_so(canvas: GraphCanvas) -> None:
     assert canvas.empty.accessibleName() == "No graph"
     assert not canvas.zoom_control.isVisible()
     assert canvas.selection() == frozenset()
-
-
-@pytest.mark.parametrize("zoom", [0.05, 0.2, 0.5, 1.0, 3.0])
-def test_every_scale_can_be_painted(canvas: GraphCanvas, zoom: float) -> None:
-    canvas.set_selection({"n2"})
-    canvas.set_zoom(zoom)
-    assert not canvas.grab().isNull()

@@ -95,16 +95,6 @@ def test_search_counts_and_goes_round(qtbot: QtBot, canvas: GraphCanvas) -> None
     assert heard[-1] == "n28"
 
 
-def test_members_of_a_group_are_found(canvas: GraphCanvas) -> None:
-    group = Box(
-        "m", "layer1", "group", "", 24, 24, 180, 50, "Sequential", members=("fx:layer1_0_conv1",)
-    )
-    canvas.set_graph(GraphRecord((group,), (), 264, 90))
-    canvas.open_find()
-    canvas.search.bar.field.setText("0_conv")
-    assert canvas.search.found == ["m"]
-
-
 def test_the_overview_is_there_while_there_is_more_to_see(
     qtbot: QtBot, canvas: GraphCanvas
 ) -> None:
@@ -196,18 +186,6 @@ def test_the_card_by_keyboard(qtbot: QtBot, canvas: GraphCanvas) -> None:
     assert canvas.card.text().title == "card of n0"
     qtbot.keyClick(canvas, Qt.Key.Key_Escape)
     assert not canvas.card.isVisible()
-
-
-@pytest.mark.x
-def test_tab_leaves_the_graph(qtbot: QtBot, canvas: GraphCanvas, window: QWidget) -> None:
-    other = QWidget(window)
-    other.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    layout = window.layout()
-    assert layout is not None
-    layout.addWidget(other)
-    other.show()
-    qtbot.keyClick(canvas, Qt.Key.Key_Tab)
-    assert window.focusWidget() is other
 
 
 def is_complete(canvas: GraphCanvas, names: list[str]) -> bool:

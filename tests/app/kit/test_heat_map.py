@@ -161,9 +161,3 @@ def test_values_are_written_in_elements_with_room(heat_map: HeatMap) -> None:
     heat_map.set_cursor(2, 3)
     other.follow(heat_map)
     assert (other.at(), other.shown_range()) == ((2, 3), heat_map.shown_range())
-
-
-def test_values_of_any_size_have_a_colour() -> None:
-    scale = HeatScale(-1e308, 1e308, diverging=True)
-    low, middle, high = scale.colours([-1e308, 0.0, 1e308], LIGHT).tolist()
-    assert low != middle != high

@@ -10,7 +10,6 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.stepping import StepLine
-from lowerscope.app.engine.child_process import Ending
 from lowerscope.app.panes.run.variants_page import variant_row
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
@@ -19,15 +18,12 @@ from lowerscope.core.model.run_records import (
     MEASURING,
     CallRun,
     Measuring,
-    RunRecord,
     RunTimes,
     SideTimes,
     is_disturbed,
 )
-from lowerscope.core.sandbox.running_call import RunningCall
 from tests.app.plain_values import (
     CANCELLED,
-    CRASHED,
     RECIPE,
     RECORD,
     TE,
@@ -122,18 +118,6 @@ def test_what_the_engine_disturbs_is_measured_again_once(
     assert not bench.document.running
 
 
-def test_what_is_undisturbed_is_measured_once(bench: Bench) -> None:
-    bench.open(RECIPE)
-    bench.features.runs.run()
-    # The engine works while it is compiled.
-    bench.engine.be("busy")
-    bench.engine.be("ready")
-    bench.sent(RunQuery).progress(f"{MEASURING}: TVM")
-    bench.sent(RunQuery).answer(TIMED)
-    assert not bench.document.running
-    assert bench.count(RunQuery) == 1
-
-
 # Variants
 
 
@@ -155,7 +139,7 @@ def test_a_row_is_named_removed_and_outdated_with_its_files(bench: Bench) -> Non
     bench.derive(key="2")
     assert [each.outdated for each in variants.kept] == [True, True]
     row = variant_row(variants.kept[0], variants.all[0], shown=False, best=False)
-    assert row.cell(3).text.endswith("as it was")
+    assert row.cell(3).text.endswith("earlier version")
     bench.run(msgspec.structs.replace(FASTER, key="2"))
     assert [each.outdated for each in variants.kept] == [True, False]
     variants.remove([first.id])
@@ -326,24 +310,3 @@ def test_only_what_matched_is_gone_back_to(bench: Bench, verdict: str) -> None:
     bench.derive()
     assert not faults.can_go_back
     assert bench.document.run_record is RECORD
-
-
-def crash_in_run(bench: Bench) -> None:
-    """Let the worker crash in a call of a run."""
-    bench.features.runs.run()
-    lost = bench.sent(RunQuery)
-    call = RunningCall(index=1, count=2, names=("dense", "relu"))
-    bench.worker.crashed.emit(Ending(role="worker", how="signal", signal_name="SIGSEGV", call=call))
-    lost.refuse(CRASHED)
-
-
-def test_a_record_is_the_last_of_its_recipe(bench: Bench) -> None:
-    """A run that replaces another one is the one that undo comes back to."""
-    bench.open(RECIPE)
-    bench.run()
-    bench.run(FASTER)
-    bench.change(TE)
-    bench.document.undo()
-    bench.derive()
-    shown: RunRecord | None = bench.document.run_record
-    assert shown is FASTER

@@ -206,7 +206,7 @@ def test_a_full_disk_is_reported_and_the_save_repeated(
     saved.unlink()
     with qtbot.waitSignal(desk.sessions.saved):
         desk.bench.change(RECIPE)
-    assert any("mine.lowerscope was gone" in each for each in notices)
+    assert any("mine.lowerscope was deleted" in each for each in notices)
     assert content(saved) == RECIPE
 
 
@@ -260,7 +260,7 @@ def test_a_file_that_was_saved_is_read_again(qtbot: QtBot, desk: Desk, watched: 
     assert any("beside.py was saved" in each for each in desk.bench.notices)
     desk.bench.derive(key="3")
     watched.unlink()
-    qtbot.waitUntil(lambda: any("net.py is gone" in each for each in desk.bench.notices))
+    qtbot.waitUntil(lambda: any("net.py is missing" in each for each in desk.bench.notices))
     assert count() == 3
 
 

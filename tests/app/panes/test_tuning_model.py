@@ -161,7 +161,7 @@ def test_of_a_function_that_is_gone_nothing_is_applied(tuner: Tuner, qtbot: QtBo
     asked.answer(ScheduleRecord(function="dense", structure="other", index=0, script=text))
     assert schedules(tuner.document.wanted) == ()
     assert tuner.tuning.said.role == "wrong"
-    assert "not in the model any more" in tuner.tuning.said.text
+    assert "no longer in the model" in tuner.tuning.said.text
 
 
 def test_a_run_pauses_it_and_it_goes_on_by_itself(tuner: Tuner, qtbot: QtBot) -> None:

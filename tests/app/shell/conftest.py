@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,19 @@ def sent(window: MainWindow) -> Sent:
     return [each for each in engine.sent if isinstance(each.query, SnapshotQuery)][-1]
 
 
-@pytest.fixture
-def open_plain_window(
-    qtbot: QtBot, qapp: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[OpenPlainWindow]:
-    """Return a function that opens a window, on a recipe with records that a test gives."""
-    theme.start(qapp, "light")
-    monkeypatch.setattr("lowerscope.app.engine.children.EngineClient", Client)
-    settings = str(tmp_path / "settings")
-    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
+@contextmanager
+def plain_windows(application: Any, folder: Path) -> Iterator[OpenPlainWindow]:
+    """Yield a function that opens windows, with their settings in a folder, until the end."""
+    if not application.styleSheet():
+        theme.start(application, "light")
+    # What is as it was is not laid out anew.
+    theme.set_scheme("light")
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(folder))
     windows: list[MainWindow] = []
 
     def open_(recipe: Recipe | None = None, records: Snapshot | None = None) -> MainWindow:
         window = MainWindow()
         windows.append(window)
-        qtbot.addWidget(window)
         window.settings.set_asks_first(False)
         window.settings.set_sandbox(False)
         window.show()
@@ -52,6 +51,26 @@ def open_plain_window(
             sent(window).answer(records or snapshot("dense", "relu"))
         return window
 
-    yield open_
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lowerscope.app.engine.children.EngineClient", Client)
+        yield open_
     for window in windows:
         window.close()
+        # Else Python's collector would take it to pieces in any order.
+        window.deleteLater()
+
+
+@pytest.fixture
+def open_plain_window(qtbot: QtBot, qapp: Any, tmp_path: Path) -> Iterator[OpenPlainWindow]:
+    """Return a function that opens a window, on a recipe with records that a test gives."""
+    with plain_windows(qapp, tmp_path / "settings") as open_:
+        yield open_
+
+
+@pytest.fixture(scope="module")
+def open_shared_window(
+    qapp: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OpenPlainWindow]:
+    """Return a function that opens a window for all tests of a module: it takes a second."""
+    with plain_windows(qapp, tmp_path_factory.mktemp("settings")) as open_:
+        yield open_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
 
@@ -118,11 +119,25 @@ def test_the_key_of_a_disabled_command_says_why(qtbot: QtBot) -> None:
 
 
 def window_of(qtbot: QtBot) -> MainWindow:
-    window = MainWindow()
+    window = complete_window()
     qtbot.addWidget(window)
+    return window
+
+
+def complete_window() -> MainWindow:
+    window = MainWindow()
     window._complete()
     window.show()
     return window
+
+
+@pytest.fixture(scope="module")
+def window(qapp: object) -> Iterator[MainWindow]:
+    """Return a window that several tests look at."""
+    window = complete_window()
+    yield window
+    window.close()
+    window.deleteLater()
 
 
 WINDOW_SYSTEM = re.compile(
@@ -145,10 +160,10 @@ X11 = ("Ctrl+E", "Ctrl+U")
 """Those of them that are only there on X11, which the tests are not. Ctrl+K is the palette's."""
 
 
-def test_no_shortcut_is_one_of_the_window_system(qtbot: QtBot) -> None:
+def test_no_shortcut_is_one_of_the_window_system(window: MainWindow) -> None:
     for taken in ("Alt+F4", "Ctrl+Alt+T", "Alt+Tab", "Meta+D", "Ctrl+F1", "Ctrl+Alt+Left"):
         assert WINDOW_SYSTEM.search(taken), taken
-    for _, action in window_of(qtbot).commands:
+    for _, action in window.commands:
         keys = action.shortcut().toString()
         assert not WINDOW_SYSTEM.search(keys), keys
 
@@ -183,8 +198,7 @@ def test_a_text_field_keeps_its_keys(qtbot: QtBot) -> None:
     assert ran == ["undo"]
 
 
-def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(qtbot: QtBot) -> None:
-    window = window_of(qtbot)
+def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(window: MainWindow) -> None:
     bar = window.menuBar().actions()
     for title in bar:
         shown = title.menu().actions()
@@ -201,8 +215,7 @@ def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(qtbot: QtBot
 MNEMONIC = re.compile(r"&(\w)")
 
 
-def test_no_shortcut_is_given_twice(qtbot: QtBot) -> None:
-    window = window_of(qtbot)
+def test_no_shortcut_is_given_twice(window: MainWindow) -> None:
     sequences = [each for _, action in window.commands for each in action.shortcuts()]
     assert len(sequences) > 60
     for one, other in permutations(sequences, 2):
@@ -230,8 +243,7 @@ def test_a_menu_opens_by_its_letter_and_runs_a_command_by_its_own(qtbot: QtBot) 
     window.commands.action("system").trigger()
 
 
-def test_the_palette_finds_and_runs(qtbot: QtBot) -> None:
-    window = window_of(qtbot)
+def test_the_palette_finds_and_runs(qtbot: QtBot, window: MainWindow) -> None:
     palette = Palette(window.palette_entries(), window.features.queries, window)
     qtbot.addWidget(palette)
     palette.show()
@@ -261,8 +273,7 @@ def test_the_palette_opens_samples_and_recent_files(qtbot: QtBot) -> None:
     assert window.document.wanted.source.spec == "sample:transformer_block"
 
 
-def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
-    window = window_of(qtbot)
+def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot, window: MainWindow) -> None:
     palette = Palette(window.palette_entries(), window.features.queries, window)
     qtbot.addWidget(palette)
     palette.show()
@@ -277,8 +288,7 @@ def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
         assert any(title in entry.title for entry in palette.shown()), typed
 
 
-def test_the_page_has_all_keys(qtbot: QtBot) -> None:
-    window = window_of(qtbot)
+def test_the_page_has_all_keys(qtbot: QtBot, window: MainWindow) -> None:
     page = ShortcutsPage(window.commands, window)
     qtbot.addWidget(page)
     page.show()

@@ -121,13 +121,18 @@ def faults(window: QWidget) -> list[str]:
     return found
 
 
-@pytest.fixture(params=["light", "dark"])
-def window(request: pytest.FixtureRequest, open_plain_window: OpenPlainWindow) -> MainWindow:
+@pytest.fixture(scope="module", params=["light", "dark"])
+def shared(request: pytest.FixtureRequest, open_shared_window: OpenPlainWindow) -> MainWindow:
     theme.set_scheme(request.param)
-    window = open_plain_window(RECIPE, STEPPED)
+    window = open_shared_window(RECIPE, STEPPED)
     window.setMinimumSize(1, 1)
-    window.show_panes()
     return window
+
+
+@pytest.fixture
+def window(shared: MainWindow) -> MainWindow:
+    shared.show_panes()
+    return shared
 
 
 @pytest.mark.parametrize("size", SCALED_SIZES if SCALED in os.environ else SIZES)

@@ -82,11 +82,11 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
     QTest.keyClicks(window.search, "limit memory")
     head, *hits = [item.text(0) for item in opened.rows()]
     assert re.fullmatch(rf"{len(hits)} sections(, \d+ with all words)?", head)
-    assert "When a run comes to a bad end" in hits
-    for _ in range(hits.index("When a run comes to a bad end")):
+    assert "Crashes, hangs and memory limits" in hits
+    for _ in range(hits.index("Crashes, hangs and memory limits")):
         QTest.keyClick(window.search, Qt.Key.Key_Down)
     QTest.keyClick(window.search, Qt.Key.Key_Return)
-    assert opened.heading() == "When a run comes to a bad end"
+    assert opened.heading() == "Crashes, hangs and memory limits"
     marked = {each.cursor.selectedText().lower() for each in window.page.extraSelections()}
     assert marked == {"limit", "memory"}
     window.search.setText("optimise for cpu FoldBatchNorm")
@@ -96,7 +96,7 @@ def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
     assert window.page.textCursor().block().text() == "Optimise for CPU"
     assert window.page.verticalScrollBar().value() > 100
     window.search.setText("xylophone quokkas")
-    assert [item.text(0) for item in opened.rows()] == ["Nothing found: try other words"]
+    assert [item.text(0) for item in opened.rows()] == ["No results: try other words"]
     QTest.keyClick(window.search, Qt.Key.Key_Escape)
     assert window.search.text() == ""
     assert len(opened.rows()) > len(help_pages.entries())
@@ -110,17 +110,17 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     alt = Qt.KeyboardModifier.AltModifier
     assert not window.back.isEnabled()
     opened.click("steps")
-    assert opened.heading() == "Steps"
+    assert opened.heading() == "Steps and pipeline"
     window.page.verticalScrollBar().setValue(60)
     window.show_page("relax")
     opened.click("Graphs")
     assert opened.heading() == "Graphs"
-    for before in ("Relax", "Steps", "A tour of five minutes"):
+    for before in ("Relax", "Steps and pipeline", "A five-minute tour"):
         QTest.keyClick(window, Qt.Key.Key_Left, alt)
         assert opened.heading() == before
     assert not window.back.isEnabled()
     QTest.keyClick(window, Qt.Key.Key_Right, alt)
-    assert opened.heading() == "Steps"
+    assert opened.heading() == "Steps and pipeline"
     assert window.page.verticalScrollBar().value() == 60
     window.show_page("details")
     assert not window.forward.isEnabled()

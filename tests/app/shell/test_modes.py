@@ -26,13 +26,21 @@ STEPPED = msgspec.structs.replace(
 )
 
 
+@pytest.fixture(scope="module")
+def shared(open_shared_window: OpenPlainWindow) -> MainWindow:
+    return open_shared_window(RECIPE, STEPPED)
+
+
 @pytest.fixture
-def window(open_plain_window: OpenPlainWindow) -> MainWindow:
-    window = open_plain_window(RECIPE, STEPPED)
-    window.resize(1440, 900)
-    window.show_panes()
+def window(shared: MainWindow) -> MainWindow:
+    """Return the window of all these tests, in its first mode and with its first layout."""
+    shared.resize(1440, 900)
+    shared.show_panes()
+    shared.set_mode("explore")
+    shared.features.stepping.leave()
+    shared.commands.action("reset-layout").trigger()
     QApplication.processEvents()
-    return window
+    return shared
 
 
 def seen(window: MainWindow) -> list[str]:
@@ -245,10 +253,7 @@ def test_the_step_outlives_a_change_of_mode_and_is_left_by_its_chip(window: Main
     assert not window.tool_bar.step.isVisible()
 
 
-def test_a_narrow_window_has_no_outline_and_nothing_below_its_minimum(
-    open_plain_window: OpenPlainWindow,
-) -> None:
-    window = open_plain_window(RECIPE)
+def test_a_narrow_window_has_no_outline_and_nothing_below_its_minimum(window: MainWindow) -> None:
     window.resize(1000, 600)
     window.commands.action("reset-layout").trigger()
     for mode in MODES:
@@ -278,17 +283,17 @@ def test_the_layout_is_kept(open_plain_window: OpenPlainWindow) -> None:
     assert seen(again) == ["changes"]
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        WindowLayout(mode="nowhere", closed=("fx",)),
-        WindowLayout(mode="explore", closed=("fx", "relax", "pipes")),
-        WindowLayout(mode="explore", widths={"explore": {"fx": 1 << 60, "relax": -5, "x": 3}}),
-        WindowLayout(mode="explore", widths={"x": {"fx": 7}}, drawer=1 << 40),
-        WindowLayout(size=(1 << 40, 2), mode="explore"),
-        WindowLayout(size=(-1, -1), drawer=-3, mode="explore"),
-    ],
+ABSURD = (
+    WindowLayout(mode="nowhere", closed=("fx",)),
+    WindowLayout(mode="explore", closed=("fx", "relax", "pipes")),
+    WindowLayout(mode="explore", widths={"explore": {"fx": 1 << 60, "relax": -5, "x": 3}}),
+    WindowLayout(mode="explore", widths={"x": {"fx": 7}}, drawer=1 << 40),
+    WindowLayout(size=(1 << 40, 2), mode="explore"),
+    WindowLayout(size=(-1, -1), drawer=-3, mode="explore"),
 )
+
+
+@pytest.mark.parametrize("layout", ABSURD)
 def test_an_absurd_layout_of_a_session_is_left_out(
     window: MainWindow, layout: WindowLayout
 ) -> None:

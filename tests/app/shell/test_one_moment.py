@@ -87,7 +87,7 @@ def asked(query: Any) -> set[Moment | None]:
     return {query.moment} if hasattr(query, "moment") else set()
 
 
-@pytest.mark.parametrize("mode", [mode.key for mode in MODES if mode.key != "schedule"])
+@pytest.mark.parametrize("mode", [mode.key for mode in MODES])
 def test_every_pane_holds_the_current_step(window: MainWindow, mode: str) -> None:
     stepping, panes = window.features.stepping, window.panes
     panes.set_mode(mode)
@@ -129,17 +129,3 @@ def test_every_pane_holds_the_current_step(window: MainWindow, mode: str) -> Non
     assert window.document.moment is None
     assert window.tool_bar.step.isHidden()
     assert panes.pipeline.list.marked() == ""
-
-
-def test_the_step_outlives_a_change_of_mode(window: MainWindow) -> None:
-    moment = Moment(section="passes", index=2)
-    window.features.stepping.go(moment)
-    for mode in ("explore", "run", "step", "explore"):
-        window.panes.set_mode(mode)
-        assert window.document.moment == moment
-
-
-def test_escape_leaves_it(window: MainWindow) -> None:
-    window.features.stepping.go(Moment(section="build", index=1))
-    window.commands.action("leave-steps").trigger()
-    assert window.document.moment is None

@@ -93,15 +93,6 @@ def test_a_menu_shows_the_state_in_which_it_is_opened(open_plain_window: OpenPla
     menu.close()
 
 
-def test_a_source_without_torch_has_no_node_map(open_plain_window: OpenPlainWindow) -> None:
-    window = open_plain_window(RECIPE, snapshot(kind="tvm"))
-    for key in ("translation", "node-map"):
-        window.show_page(key)
-    assert window.panes.translation.rule.code.empty.isVisibleTo(window.panes.translation)
-    assert window.panes.node_map.table.empty.isVisible()
-    assert not window.commands.action("node-map").isEnabled()
-
-
 # Memory and caches
 
 
@@ -145,7 +136,7 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
 
     window.commands.action("settings").trigger()
     dialog = next(each for each in window.findChildren(SettingsDialog) if each.isVisible())
-    assert dialog.cached.text() == "3 kB on the disk"
+    assert dialog.cached.text() == "3 kB on disk"
     dialog.clear.click()
     asked = next(each for each in dialog.findChildren(Question) if each.isVisible())
     asked.act.click()

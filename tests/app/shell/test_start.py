@@ -47,6 +47,17 @@ def test_wrong_options_are_one_line(
     assert all(part in lines[0] for part in parts)
 
 
+def test_the_first_paint_waits_for_nothing_slow() -> None:
+    code = (
+        "import sys; from lowerscope.app.shell.start import make_window; made = make_window()\n"
+        "made[0].processEvents(); made[1].repaint()\n"
+        "print({'msgspec', 'pygments', 'torch', 'tvm', 'lowerscope.core.model.recipe'}"
+        " & set(sys.modules), 'Qt' in vars(sys.modules['PySide6.QtCore']))"
+    )
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout == "set() False\n"
+
+
 def test_missing_libraries_are_named_with_their_package(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from torch import nn
 
 from lowerscope.core.cli.main import main
 from tests.core.large_samples import LARGE
+from tests.core.run.test_node_runs import WRONG
 from tests.faulty_functions import CRASHES, files
 
 SAMPLES = (
@@ -208,7 +209,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "sample:fashion_mlp", "--override", "relu=fast"], ["relu=fast", "high-level"]),
         (["run", "sample:fashion_mlp", "--override", "=te"], ["--override =te"]),
         (["run", "sample:fashion_mlp", "--tolerance", "int32=1,1"], ["int32", "bfloat16"]),
-        (["run", "sample:fashion_mlp", "--tolerance", "float32=-1,0"], ["rtol", "distance"]),
+        (["run", "sample:fashion_mlp", "--tolerance", "float32=-1,0"], ["rtol", "at least 0"]),
         (["run", "sample:fashion_mlp", "--tolerance", "float32=2,0"], ["rtol", "below 1"]),
         (["run", "sample:fashion_mlp", "--tolerance", "float32=0,nan"], ["atol", "number"]),
         (["run", "sample:fashion_mlp", "--warm-up", "0"], ["--warm-up", "1 to 100000"]),
@@ -230,50 +231,16 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert not touched.exists()
 
 
-def with_forward(path: Path, body: str, setup: str = "") -> str:
-    path.write_text(
-        "import sys, warnings\nfrom traceback import extract_stack\n"
-        "import torch\nfrom torch import nn\n\n"
-        "class Net(nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.linear = nn.Linear(4, 3)\n"
-        f"        {setup or 'pass'}\n"
-        "    def forward(self, x):\n"
-        f"        {body}\n"
-        "        return self.linear(x)\n"
-    )
-    return str(path)
-
-
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 def test_an_exit_in_the_model_is_not_a_match(
     tmp_path: Path, tracer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = with_forward(tmp_path / "net.py", "sys.exit(0)")
-    assert main(["run", path, "--input", "x=1,4", "--tracer", tracer]) == 2
+    path = tmp_path / "net.py"
+    path.write_text(NET.replace("return", "raise SystemExit(0)\n        return"))
+    assert main(["run", str(path), "--input", "x=1,4", "--tracer", tracer]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
-
-
-# Tolerances on the command line, on a model in half precision
-
-
-HALF = """
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(512, 64).half()
-    def forward(self, x):
-        return self.linear(x), self.linear(x).float()
-
-def example_inputs():
-    return (torch.randn(4, 512).half(),)
-"""
 
 
 # The command ``run`` when what it runs crashes, spoils memory or never ends
@@ -319,18 +286,6 @@ def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None
 # ``run --per-node``: each node in the run, and alone on torch's inputs, with both times
 
 
-SHIFTED = """
-import torch
-from tvm import relax
-
-from lowerscope.core.rules import rule
-
-
-@rule(torch.nn.ReLU)
-def shifted(builder, node, x):
-    return relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32"))
-"""
-
 KEYS = {
     *("fx", "bindings", "functions", "strategy", "max_abs_error", "max_rel_error"),
     *("own_abs_error", "status", "own_status", "reason", "own_reason", "own_with"),
@@ -341,7 +296,7 @@ KEYS = {
 @pytest.fixture
 def shifted(tmp_path: Path) -> str:
     path = tmp_path / "shifted.py"
-    path.write_text(SHIFTED)
+    path.write_text(WRONG)
     return str(path)
 
 
@@ -371,4 +326,4 @@ def test_an_error_that_starts_at_a_node_is_told_from_one_from_above(
         assert nodes[name]["functions"]
         assert nodes[name]["bindings"]
     assert nodes["fx:x"]["torch_ms"] is None
-    assert nodes["fx:x"]["own_reason"] == "an input: it is given"
+    assert nodes["fx:x"]["own_reason"] == "an input: its value is given"

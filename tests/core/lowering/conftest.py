@@ -27,6 +27,7 @@ from lowerscope.core.run.execution import to_torch, to_tvm, virtual_machine
 from lowerscope.core.schedule.replay import Replays
 from lowerscope.core.schedule.whole_model import WholeModel
 from lowerscope.core.tracing.tracing import TracedModel, trace
+from tests.core.quick_code import quick_code
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,7 @@ def run_all_the_way(
 def built(module: tvm.IRModule) -> relax.VirtualMachine:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # Unoptimised machine code is made in a third of the time.
-        target = tvm.target.Target({"kind": "llvm", "opt-level": 0})
-        return virtual_machine(tvm.compile(module, target))
+        return virtual_machine(quick_code(module, tvm.target.Target("llvm")))
 
 
 def built_by_preset(module: tvm.IRModule, preset: str) -> relax.VirtualMachine:
@@ -95,7 +94,7 @@ def built_by_preset(module: tvm.IRModule, preset: str) -> relax.VirtualMachine:
     steps = find_pipeline(preset).steps
     transformed = transform(module, steps, target=target, rules=scheduled.apply_rules)
     transformed.check()
-    return virtual_machine(tvm.compile(transformed.module, target))
+    return virtual_machine(quick_code(transformed.module, target))
 
 
 def _outcome(

@@ -103,5 +103,5 @@ def test_sizes_that_have_names_are_not_known_before() -> None:
     pipeline = Pipeline()
     recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
     assert planned_memory(pipeline.stages(recipe).recorded) == MemoryRecord(
-        reason="sizes are known only while it runs: a dimension has a name"
+        reason="sizes are known only at run time: a dimension is symbolic"
     )

@@ -156,7 +156,7 @@ def test_the_error_of_each_node_is_that_of_the_layers_so_far(
         assert node.matches
     fused = {"conv", "linear0"} if steps != "none" else set()
     assert compared == [name for name in LAYERS[sample] if name not in fused]
-    assert nodes["x"].reason == "an input: it is given"
+    assert nodes["x"].reason == "an input: its value is given"
     assert nodes["x"].milliseconds is None
 
 

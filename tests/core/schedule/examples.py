@@ -139,14 +139,6 @@ def dots(A: T.Buffer((4,), "uint8"), B: T.Buffer((16, 4), "int8"), C: T.Buffer((
             C[vi] = C[vi] + T.Cast("int32", A[vk]) * T.Cast("int32", B[vi, vk])
 
 
-@T.prim_func(s_tir=True)
-def rooted(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("root"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] * T.float32(2)
-
-
 @dataclass(frozen=True)
 class Example:
     """A function, steps before, and the arguments of the primitive."""

@@ -8,6 +8,8 @@ import numpy as np
 import tvm
 from tvm import tirx
 
+from tests.core.quick_code import quick_code
+
 SYMBOLIC = 7
 """What symbolic extents are when a function runs."""
 
@@ -64,7 +66,7 @@ class Runner:
 
     def _run(self, func: tirx.PrimFunc, inputs: list[Any]) -> list[Any]:
         module = tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
-        built = tvm.compile(module, self._target)
+        built = quick_code(module, self._target)
         arguments = [
             tvm.runtime.tensor(each) if isinstance(each, np.ndarray) else each for each in inputs
         ]

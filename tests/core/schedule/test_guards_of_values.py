@@ -50,7 +50,7 @@ def test_a_condition_that_would_be_forgotten() -> None:
     steps.step("split", loop=loop("matmul", 2), factors=(None, 5))
     steps.step("rfactor", loop=made("s1", 1), factor_axis=2)
     failed = refused(steps, "compute_at", block=made("s2"), loop=loop("matmul", 1))
-    assert "which TVM would forget" in str(failed)
+    assert "which TVM would drop" in str(failed)
     # An axis that was split ends where it ended before.
     split, fused = Steps(add_relu), Steps(add_relu)
     split.step("split", loop=loop("add", 1), factors=(None, 5))
@@ -67,7 +67,7 @@ def test_a_copy_with_other_indices_within_a_block(name: str) -> None:
     steps = Steps(padded_conv)
     steps.step("blockize", target=loop("conv", 2))
     arguments = {"block": block("conv"), "index_map": "h, w, c, y, x -> h, w"}
-    assert "stands in the block conv_o" in str(refused(steps, name, **arguments))
+    assert "inside the block conv_o" in str(refused(steps, name, **arguments))
 
 
 def test_what_is_drawn_is_drawn_again() -> None:

@@ -120,6 +120,8 @@ def test_inputs_that_do_not_fit_are_an_error_with_the_line(
     assert words in problem.what
     assert problem.where == f"{__file__}:{line_with('y = self.body(x)')}"
     assert "--input" in problem.todo
+    # The window offers its form for them.
+    assert (problem.code, problem.choices) == ("change-inputs", ("x",))
 
 
 @pytest.mark.parametrize("tracer", ["fx", "export"])
@@ -181,9 +183,9 @@ class Raises(nn.Module):
 @pytest.mark.parametrize(
     ("model", "comment", "reason", "torchs"),
     [
-        (Zeros(), "# of its size", "a value or a size of a tensor is needed", "zeros()"),
-        (Chosen(), "# from a list", "a value or a size of a tensor is needed", "list indices"),
-        (Copied(), "# of an extent", "a value or a size of a tensor is needed", "TypeError"),
+        (Zeros(), "# of its size", "a value or a size of a tensor", "zeros()"),
+        (Chosen(), "# from a list", "a value or a size of a tensor", "list indices"),
+        (Copied(), "# of an extent", "a value or a size of a tensor", "TypeError"),
         (Assigns(), "# an element", "it assigns to elements of a tensor", "item assignment"),
         (
             Raises(),

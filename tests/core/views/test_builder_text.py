@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from tvm import relax, tirx
+from tvm import relax
 from tvm.script import from_source
 
 from lowerscope.core.ir.relax import binding_ids
+from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.stages import Pipeline
@@ -38,16 +39,8 @@ def assert_rebuilt(module: tvm.IRModule, folder: Path) -> BuilderText:
     assert tvm_ffi.structural_equal(made, module)
     shown = {span.entity for span in built.record.spans}
     assert {bound.id for bound in binding_ids(module)} <= shown
-    assert {f"tir:{name}" for name in prim_funcs(module)} <= shown
+    assert {f"tir:{name}" for name in prim_funcs_of(module)} <= shown
     return built
-
-
-def prim_funcs(module: tvm.IRModule) -> list[str]:
-    return [
-        variable.name_hint
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    ]
 
 
 def lines_of(built: BuilderText, entity: str) -> list[str]:

@@ -15,6 +15,7 @@ from tvm import relax, s_tir, te, tirx
 from tvm.script import tirx as T
 
 from lowerscope.core.views.programs.numpy_text import numpy_text
+from tests.core.quick_code import quick_code
 
 Make = Callable[..., Any]
 Shape = tuple[int, ...]
@@ -100,7 +101,7 @@ def compiled(functions: dict[str, Any]) -> Any:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return tvm.compile(module, tvm.target.Target({"kind": "llvm", "opt-level": 0}))
+        return quick_code(module, tvm.target.Target("llvm"))
 
 
 def run(function: Any, name: str, arrays: list[Any]) -> list[Any]:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import tvm
-from tvm import s_tir, tirx
+from tvm import s_tir
 
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_text, module_text, relax_text
+from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import Card, TextRecord
@@ -20,14 +21,6 @@ from lowerscope.core.stages import Pipeline, Stages
 def lines_of(record: TextRecord, entity: str) -> list[str]:
     (span,) = [span for span in record.spans if span.entity == entity]
     return record.text.split("\n")[span.first - 1 : span.last]
-
-
-def prim_funcs(module: tvm.IRModule) -> list[str]:
-    return [
-        variable.name_hint
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    ]
 
 
 @pytest.mark.parametrize("text_of", [relax_text, module_text])
@@ -46,7 +39,7 @@ def test_every_binding_has_its_line(relax_module: tvm.IRModule, text_of: object)
 
 def test_functions_span_from_decorator_to_return(relax_module: tvm.IRModule) -> None:
     record = module_text(relax_module)
-    for name in ["main", *prim_funcs(relax_module)]:
+    for name in ["main", *prim_funcs_of(relax_module)]:
         kind = "relax" if name == "main" else "tir"
         lines = lines_of(record, f"{kind}:{name}")
         assert lines[0].strip().startswith("@")
@@ -58,7 +51,7 @@ def test_functions_span_from_decorator_to_return(relax_module: tvm.IRModule) -> 
 
 def test_blocks_and_loops_have_their_lines(relax_modules: dict[str, tvm.IRModule]) -> None:
     module = relax_modules["attention legalised"]
-    for name in prim_funcs(module):
+    for name in prim_funcs_of(module):
         record = function_text(module, name)
         blocks = re.findall(r'^ *with T\.sblock\("(\w+)"\)', record.text, re.MULTILINE)
         seen = []

@@ -140,7 +140,7 @@ def test_an_interrupt_leaves_no_process_and_keeps_what_was_found(tmp_path: Path)
     tuning.send_signal(signal.SIGINT)
     out, err = tuning.communicate()
     assert tuning.returncode == 2
-    assert "stopped; what was found is kept" in err
+    assert "stopped; the results are kept" in err
     assert "Traceback" not in err
     assert "stopped" in out
     assert not any(each.is_running() for each in below)
