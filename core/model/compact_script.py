@@ -122,6 +122,9 @@ def printed_column(edits: Edits, column: int, *, end: bool = False) -> int:
 _NUMBER = re.compile(
     r'"(?:\\.|[^"\\])*+"|\\.|(?P<type>T\.(?:u?int|b?float)\d+\()(?P<number>-?[\d.]+(?:e[-+]?\d+)?)\)'
 )
+_LONG_FLOAT = re.compile(
+    r'"(?:\\.|[^"\\])*+"|\\.|(?<![\w.])(?P<number>\d\.\d{15,20}(?:e[-+]?\d{1,3})?)(?![\w.])'
+)
 _CONSTANT = re.compile(r'metadata\["[\w.]+"\](\[\d+\])')
 _DTYPE = re.compile(r'R\.Tensor\(\([^()]*\), (dtype=)"')
 _NOTHING = re.compile(r", \w+=None(?=[,)])")
@@ -138,16 +141,25 @@ def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
     if "T." in line:
         for found in _NUMBER.finditer(line):
             if found["type"]:
-                yield Edit(found.start(), found.end(), found["number"])
+                yield Edit(found.start(), found.end(), _shortest(found["number"]))
     if "dtype=" in line:
         for found in _DTYPE.finditer(line):
             yield Edit(found.start(1), found.end(1))
     if "R." in line:
         for found in _NOTHING.finditer(line):
             yield Edit(found.start(), found.end())
+    if "T." not in line:
+        for found in _LONG_FLOAT.finditer(line):
+            if found["number"]:
+                yield Edit(found.start(), found.end(), _shortest(found["number"]))
     if "metadata[" in line:
         for found in _CONSTANT.finditer(line):
             yield Edit(found.start(), found.end(), constants.get(found[0]) or f"metadata{found[1]}")
+
+
+def _shortest(number: str) -> str:
+    """Return the shortest text of the same float64: ``1e-05`` for ``1.0000000000000001e-05``."""
+    return repr(float(number)) if _LONG_FLOAT.fullmatch(number) else number
 
 
 def _types(line: str) -> Iterator[Edit]:

@@ -459,8 +459,6 @@ class CanvasDrawing(PanningArea):
         """Place the footer and the overview, outside of the viewport: they cover no node."""
         self.zoom_control.scale.setVisible(self.width() >= _LEAST_WITH_SCALE)
         zoom, overview = self.zoom_control.sizeHint(), self.minimap.sizeHint()
-        width = self.width() - zoom.width() - 3 * _GAP
-        height = LEGEND_LINE * self.legend.lines(width)
         fits = self._minimap_fits()
         there = bool(self._index.graph.boxes)
         self.minimap.setVisible(fits)
@@ -474,6 +472,8 @@ class CanvasDrawing(PanningArea):
         at = top + (_FOOTER - zoom.height()) // 2
         left = area.right() + right + 1 - zoom.width() - _GAP
         self.zoom_control.setGeometry(left, at, zoom.width(), zoom.height())
+        width = left - 2 * _GAP
+        height = LEGEND_LINE * self.legend.lines(width)
         self.legend.setGeometry(_GAP, top + (_FOOTER - height) // 2, width, height)
         self.minimap.setGeometry(
             area.right() + 1,

@@ -322,5 +322,5 @@ def _link(fact: Fact) -> str:
     style = f"color:{theme.current().accent}; text-decoration:none"
     text = breakable(fact.text)
     if fact.action == "rule":
-        return markup('{0} · <a href="rule" style="{1}">show</a>', text, style)
+        return markup('{0} · <a href="rule" style="{1}">{2}</a>', text, style, _("show"))
     return markup('<a href="{0}" style="{1}">{2}</a>', fact.action, style, text)

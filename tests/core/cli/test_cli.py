@@ -209,7 +209,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "sample:fashion_mlp", "--override", "relu=fast"], ["relu=fast", "high-level"]),
         (["run", "sample:fashion_mlp", "--override", "=te"], ["--override =te"]),
         (["run", "sample:fashion_mlp", "--tolerance", "int32=1,1"], ["int32", "bfloat16"]),
-        (["run", "sample:fashion_mlp", "--tolerance", "float32=-1,0"], ["rtol", "distance"]),
+        (["run", "sample:fashion_mlp", "--tolerance", "float32=-1,0"], ["rtol", "at least 0"]),
         (["run", "sample:fashion_mlp", "--tolerance", "float32=2,0"], ["rtol", "below 1"]),
         (["run", "sample:fashion_mlp", "--tolerance", "float32=0,nan"], ["atol", "number"]),
         (["run", "sample:fashion_mlp", "--warm-up", "0"], ["--warm-up", "1 to 100000"]),

@@ -48,7 +48,7 @@ def test_a_schedule_is_applied_shown_and_checked(
     assert "i1_1  16  vectorized" in out
     assert "✓ 1  split i1 into 8 × 16" in out
     assert "sch.parallel(l" in out
-    assert "Computes the same as the unscheduled function" in out
+    assert "Same result as the unscheduled function" in out
     assert main(["schedule", MLP, "--function", "matmul", "--apply", file, "--show"]) == 0
     script = capsys.readouterr().out
     assert script.startswith("# from tvm.script")

@@ -81,6 +81,18 @@ def test_numbers_lose_their_types_outside_of_strings() -> None:
     ]
 
 
+def test_floats_have_their_shortest_form() -> None:
+    line = (
+        'lv = R.f(x, eps=1.0000000000000001e-05, n="0.10000000000000001", v=1.00000000000000012.3)'
+    )
+    _, (shown,) = compact_script(line).lines([line])
+    assert shown == ('lv = R.f(x, eps=1e-05, n="0.10000000000000001", v=1.00000000000000012.3)')
+    line = "a = T.float64(0.70710678118654757) + T.uint64(12345678901234567890)"
+    assert compact_script(line).lines([line])[1] == [
+        "a = 0.7071067811865476 + 12345678901234567890"
+    ]
+
+
 def test_a_constant_without_a_name_is_short() -> None:
     form = compact_script(f"y = R.add(x, {CONSTANT})")
     assert form.line(0, f"y = R.add(x, {CONSTANT})") == "y = R.add(x, metadata[0])"

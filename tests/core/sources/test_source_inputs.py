@@ -102,12 +102,12 @@ def test_inputs_that_do_not_fit_the_model(
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ("def example_inputs(): return 3", "gives a int, not a tuple of tensors"),
+        ("def example_inputs(): return 3", "a int, not a tuple of tensors"),
         ("def example_inputs(n): return 3", "callable without arguments"),
         ("def example_inputs(): return {'y': torch.zeros(1)}", "gives y by keyword, which"),
         ("def example_inputs(): return (torch.ones(1),), {'x': torch.ones(1)}", "gives x twice"),
         ("def example_inputs(): return torch.zeros(1), torch.zeros(1)", "2 inputs, but"),
-        ("def example_inputs(): return ()", "nothing says what the input x is"),
+        ("def example_inputs(): return ()", "the input x is not described"),
         ("def example_inputs(): return ({1},)", "of type set, not a tensor"),
         ("def example_inputs(): return torch.zeros(1, dtype=torch.complex64)", "complex64"),
         ("def example_inputs(): return torch.zeros(2, 2).to_sparse()", "sparse"),

@@ -183,9 +183,9 @@ class Raises(nn.Module):
 @pytest.mark.parametrize(
     ("model", "comment", "reason", "torchs"),
     [
-        (Zeros(), "# of its size", "a value or a size of a tensor is needed", "zeros()"),
-        (Chosen(), "# from a list", "a value or a size of a tensor is needed", "list indices"),
-        (Copied(), "# of an extent", "a value or a size of a tensor is needed", "TypeError"),
+        (Zeros(), "# of its size", "a value or a size of a tensor", "zeros()"),
+        (Chosen(), "# from a list", "a value or a size of a tensor", "list indices"),
+        (Copied(), "# of an extent", "a value or a size of a tensor", "TypeError"),
         (Assigns(), "# an element", "it assigns to elements of a tensor", "item assignment"),
         (
             Raises(),
