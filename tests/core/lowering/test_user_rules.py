@@ -137,7 +137,7 @@ def test_a_later_file_wins_and_one_that_is_off_does_not_count(
         (
             "return relax.Var('stray', relax.TensorType((2, 3), 'float32'))",
             6,
-            "it used the variable stray, which nothing binds",
+            "it used the unbound variable stray",
         ),
         (
             "builder.emit(relax.op.abs(x)); raise ValueError('too late')",
