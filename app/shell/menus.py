@@ -447,7 +447,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "play",
         "play-until",
         "leave-steps",
-        "filter-steps",
         "",
         "difference",
         "next-change",
@@ -472,7 +471,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         "",
-        "add-pass",
         (
             _("Selected s&tep"),
             (
@@ -487,6 +485,8 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         (
             _("P&ipeline"),
             (
+                "add-pass",
+                "",
                 *(f"pipeline-{preset.name}" for preset in PRESETS),
                 "",
                 "save-pipeline",
@@ -506,6 +506,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "section-run",
                 "section-schedule",
                 "",
+                "filter-steps",
                 "hide-unchanged",
             ),
         ),
