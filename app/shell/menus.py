@@ -128,7 +128,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "node-map",
             _("&Node map"),
             partial(window.show_page, "node-map"),
-            "Ctrl+M",
+            "Ctrl+Alt+M",
             enabled=document.has_torch,
         ),
         Command(
@@ -249,7 +249,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *limiting(window.preferences, window),
         clearing(document, window),
         Command("restart", _("Restart &engine and worker"), features.restart),
-        *finding_differences(window, document, window.show_tensor),
+        *finding_differences(window, document, window.show_tensor, window.show_alone),
         *run_step_commands(document, features.stepping, features.run_steps),
         *timing_commands(document, features.runs, window),
         *window.targets.commands(),
@@ -295,7 +295,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("high-level", "te", "library", "auto", "fx", "export", "next-node", "previous-node"),
         *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
     ),
-    _("run first (F5), then select a node"): ("compare-values",),
+    _("run first (F5), then select a node"): ("compare-values", "run-alone"),
     _("no node is known to differ; compare node by node first (Ctrl+N)"): (
         *("first-difference", "next-difference", "previous-difference"),
     ),
@@ -447,7 +447,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "play",
         "play-until",
         "leave-steps",
-        "filter-steps",
         "",
         "difference",
         "next-change",
@@ -472,7 +471,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         "",
-        "add-pass",
         (
             _("Selected s&tep"),
             (
@@ -487,6 +485,8 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         (
             _("P&ipeline"),
             (
+                "add-pass",
+                "",
                 *(f"pipeline-{preset.name}" for preset in PRESETS),
                 "",
                 "save-pipeline",
@@ -506,6 +506,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "section-run",
                 "section-schedule",
                 "",
+                "filter-steps",
                 "hide-unchanged",
             ),
         ),
@@ -580,6 +581,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "",
         "compare-nodes",
         "compare-values",
+        "run-alone",
         "first-difference",
         (
             _("&Differences"),

@@ -219,6 +219,13 @@ def _verdict_line(record: RunRecord) -> str:
         at = _(" at {count} sizes", count=len(record.sizes)) if len(record.sizes) > 1 else ""
         rest = f"; {record.reason}" if record.reason else ""
         return f"Matches {record.reference}{at}: {errors}{rest}"
+    if record.verdict == "rounding":
+        return _(
+            "Differs from {reference} by rounding: {reason}; {errors}",
+            reference=record.reference,
+            reason=record.reason,
+            errors=errors,
+        )
     if record.verdict in ("not-comparable", "inconclusive"):
         word = record.verdict.replace("-", " ").capitalize()
         return _(
