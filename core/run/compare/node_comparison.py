@@ -157,7 +157,7 @@ def torch_tensor(value: Any, part: Part) -> torch.Tensor:
         value = value[step]
     if isinstance(value, (tuple, list, dict)):
         # TVM's importers give one tensor for some operators that give several.
-        raise NotCompared(_("it stands for one tensor, where torch has several"), "no reference")
+        raise NotCompared(_("it is one tensor, where torch has several"), "no reference")
     return held_from(value if isinstance(value, torch.Tensor) else torch.tensor(value))
 
 
