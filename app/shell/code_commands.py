@@ -66,7 +66,7 @@ class CodeCommands(QObject):
                     ("follow-selection", _("TensorIR follows the &selection"), "follows"),
                 )
             ),
-            Command("copy-script", _("Co&py the text as printed"), self._copy, enabled=self._has),
+            Command("copy-script", _("Co&py TVM's exact text"), self._copy, enabled=self._has),
             Command(
                 "go-to-source",
                 _("&Go to the source"),

@@ -129,7 +129,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "node-map",
             _("&Node map"),
             partial(window.show_page, "node-map"),
-            "Ctrl+M",
+            "Ctrl+Alt+M",
             enabled=document.has_torch,
         ),
         Command(
@@ -250,7 +250,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *limiting(window.preferences, window),
         clearing(document, window),
         Command("restart", _("Restart &engine and worker"), features.restart),
-        *finding_differences(window, document, window.show_tensor),
+        *finding_differences(window, document, window.show_tensor, window.show_alone),
         *run_step_commands(document, features.stepping, features.run_steps),
         *timing_commands(document, features.runs, window),
         *window.targets.commands(),
@@ -296,7 +296,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("high-level", "te", "library", "auto", "fx", "export", "next-node", "previous-node"),
         *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
     ),
-    _("run first (F5), then select a node"): ("compare-values",),
+    _("run first (F5), then select a node"): ("compare-values", "run-alone"),
     _("no node is known to differ; compare node by node first (Ctrl+N)"): (
         *("first-difference", "next-difference", "previous-difference"),
     ),
@@ -448,7 +448,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "play",
         "play-until",
         "leave-steps",
-        "filter-steps",
         "",
         "difference",
         "next-change",
@@ -473,7 +472,6 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             ),
         ),
         "",
-        "add-pass",
         (
             _("Selected s&tep"),
             (
@@ -488,6 +486,8 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         (
             _("P&ipeline"),
             (
+                "add-pass",
+                "",
                 *(f"pipeline-{preset.name}" for preset in PRESETS),
                 "",
                 "save-pipeline",
@@ -507,6 +507,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
                 "section-run",
                 "section-schedule",
                 "",
+                "filter-steps",
                 "hide-unchanged",
             ),
         ),
@@ -581,6 +582,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "",
         "compare-nodes",
         "compare-values",
+        "run-alone",
         "first-difference",
         (
             _("&Differences"),

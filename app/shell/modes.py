@@ -51,7 +51,7 @@ MODES = (
     Mode(
         "schedule",
         _("Schedule"),
-        _("Make one function fast, by hand, by rule or by tuning"),
+        _("Make one function fast, by hand, by schedule rules or by tuning"),
         (("schedule", 1440),),
     ),
     Mode(

@@ -450,6 +450,11 @@ class Panes(QWidget):
         self.compare.tensor.look_at_selection()
         self._show_values()
 
+    def show_alone(self) -> None:
+        """Run the selected node alone, and show its error."""
+        self.show_tensor()
+        self.compare.tensor.show_alone()
+
     def _show_tensor_of_call(self, place: TensorPlace, name: str) -> None:
         self.compare.tensor.look_at(place, name)
         self._show_values()

@@ -121,7 +121,7 @@ class SettingsDialog(Dialog):
         self._add_title(_("Opening files"))
         self.asks_first = self._switch(
             "asks_first",
-            _("Ask before a file of code runs for the first time"),
+            _("Confirm before a code file runs for the first time"),
             self._before.asks_first,
         )
         self.watching = self._switch(

@@ -465,6 +465,11 @@ class MainWindow(QMainWindow):
         self.show_panes()
         self.panes.show_tensor()
 
+    def show_alone(self) -> None:
+        """Run the selected node alone, and show its error."""
+        self.show_panes()
+        self.panes.show_alone()
+
     def show_palette(self) -> None:
         """Show all commands, nodes, functions, passes and lines."""
         from lowerscope.app.shell.palette import open_palette

@@ -83,7 +83,7 @@ def add_export_options(parser: OneLineParser) -> None:
         "LIST",
         _(
             "items to write, as listed below, or {all}; step:2, patch:2, function:NAME and "
-            "schedule:NAME stand for one of them (default {default}); repeatable",
+            "schedule:NAME select one of them (default {default}); repeatable",
             all=ALL,
             default=",".join(DEFAULT),
         ),

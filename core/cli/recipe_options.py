@@ -183,7 +183,7 @@ def add_recipe_options(
         ("library", _("functions registered by tvm.register_global_func")),
         ("passes", _("your own passes: @tvm.transform.module_pass")),
     ):
-        alone = _("without a file: schedule by rule. ") if scheduling and kind == "rules" else ""
+        alone = _("without a file: schedule by rules. ") if scheduling and kind == "rules" else ""
         parser.add_argument(
             f"--{kind}",
             action=_AddExtension,

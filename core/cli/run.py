@@ -165,7 +165,7 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
         ),
         *(
             [_("{from_above} that could not be compared", from_above=from_above)]
-            if found.own_status == "matches"
+            if found.own_matches
             else []
         ),
         _("  passes on it: {passes}", passes=", ".join(made.passes) or "none"),
@@ -233,6 +233,11 @@ def _set_lines(record: AgreementRecord) -> Iterator[str]:
                 max_abs_error=error_text(record.max_abs_error),
                 max_rel_error=error_text(record.max_rel_error),
             )
+        )
+    if record.rounding:
+        yield _(
+            "  beyond it by rounding only: {share}",
+            share=share_of_text(record.rounding, record.matching),
         )
     if record.not_finite:
         yield (
@@ -321,6 +326,8 @@ def _per_node(stages: Stages, record: RunRecord) -> tuple[NodeReport, ...]:
                 reason=run.reason,
                 own_reason=run.own_reason,
                 own_with=run.own_with,
+                exact=run.exact,
+                own_exact=run.own_exact,
                 tvm_ms=run.milliseconds,
                 torch_ms=run.torch_ms,
                 hand_overs=tuple(

@@ -221,6 +221,13 @@ def _verdict_line(record: RunRecord) -> str:
         rest = f"; {record.reason}" if record.reason else ""
         matches = _("Matches {reference}", reference=record.reference)
         return f"{matches}{at}: {errors}{rest}"
+    if record.verdict == "rounding":
+        return _(
+            "Differs from {reference} by rounding: {reason}; {errors}",
+            reference=record.reference,
+            reason=record.reason,
+            errors=errors,
+        )
     if record.verdict in ("not-comparable", "inconclusive"):
         inconclusive = record.verdict == "inconclusive"
         word = _("Inconclusive") if inconclusive else _("Not comparable")

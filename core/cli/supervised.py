@@ -141,7 +141,7 @@ class _Supervised:
     def _explain(self, status: int) -> None:
         """Print one line on why the process has ended before the command was done."""
         where = _source(self._arguments)
-        todo = _("Raise an error that says what is wrong instead")
+        todo = _("Raise an error that describes the fault instead")
         if self._outcome.lost:
             what = _("the code has closed or replaced standard output or standard error")
             todo = _("Close only files that the code itself opened")
@@ -174,7 +174,7 @@ _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal
 
 _ADVICE = {
     "SIGFPE": _("Check the divisors: an integer is divided by zero"),
-    "SIGTERM": _("Raise an error that says what is wrong, if the code sends it"),
+    "SIGTERM": _("Raise an error that describes the fault, if the code sends it"),
     "SIGKILL": _("The memory may have run out: make the inputs smaller, or give --memory-limit"),
     "SIGXCPU": _("Allow it more time"),
     "SIGXFSZ": _("Allow larger files"),

@@ -215,7 +215,7 @@ def _check_name(name: str) -> None:
     """Reject a function whose name would become code: TVM writes it verbatim."""
     if not is_identifier(name):
         raise LowerscopeError(
-            _("the name of the function {name!r} cannot stand in a script", name=name),
+            _("the function name {name!r} cannot be used in a script", name=name),
             where=name,
             todo=_("Give the function a name of letters, digits and _"),
         )

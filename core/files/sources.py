@@ -424,7 +424,7 @@ def _problem_of_shape(shape: tuple[int | str, ...], given: bool) -> tuple[str, s
             )
     if names and given:
         return (
-            _("the dimension {name} stands for any size, and a file has one", name=names[0]),
+            _("the dimension {name} can have any size, and a file has one", name=names[0]),
             _("Give numbers for the shape of a file, or leave the file out"),
         )
     return None

@@ -58,14 +58,15 @@ def compact_script(
     """Return the compact form of a script.
 
     Numbers are without their types, constants have the names of parameters, and arguments that are
-    None, and the lines that every script has, are hidden. The types of bindings become notes.
+    None, and the lines that every script has, are hidden. The types of bindings become notes, those
+    of a signature shapes.
     A script that is too long stays as printed.
 
     Args:
         text: The script as printed.
         constants: The names of constants, by their printed form: ``metadata["ir.GenericConst"][0]``
             to ``linear0.weight``.
-        types: Whether the types of bindings stay in their lines.
+        types: Whether the types of bindings and signatures stay in their lines.
     """
     if len(text) > MOST_CHARACTERS or text.count("\n") >= MOST_LINES:
         return CompactScript()
@@ -78,8 +79,9 @@ def compact_script(
         found = list(_short_forms(line, constants))
         if not types:
             hidden = list(_types(line))
+            replaced = hidden or list(_shapes(line))
+            found = [each for each in found if not _inside(each, replaced)] + replaced
             if hidden:
-                found = [each for each in found if not _inside(each, hidden)] + hidden
                 note = _note(line[hidden[-1].start : hidden[-1].end])
                 if note:
                     notes[number] = note
@@ -172,6 +174,20 @@ def _types(line: str) -> Iterator[Edit]:
         end = _end_of(line, begin + len(_RESULT))
         if end > begin:
             yield Edit(begin, end)
+
+
+def _shapes(line: str) -> Iterator[Edit]:
+    """Yield the types of tensors in a signature, as shapes: ``x: 1×784``."""
+    begin = line.find(_TENSOR) if line.lstrip().startswith("def ") else -1
+    while begin >= 0:
+        end = _end_of(line, begin + len(_TENSOR))
+        while end >= 0 and line[end] == ",":
+            end = _end_of(line, end + 1)
+        if end < 0:
+            return
+        if note := _note(line[begin : end + 1]):
+            yield Edit(begin, end + 1, note)
+        begin = line.find(_TENSOR, end)
 
 
 def _inside(edit: Edit, others: Edits) -> bool:

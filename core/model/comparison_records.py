@@ -76,8 +76,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     kept: bool = False
     ours: TensorStatistics | None = None
     torch: TensorStatistics | None = None
-    # ``"match"``, ``"differ"``, ``"inconclusive"`` where no element is finite on both sides, or
-    # ``"not-comparable"`` where there are none; ``None`` where a side is missing.
+    # ``"match"``, ``"rounding"``, ``"differ"``, ``"inconclusive"`` where no element is finite on
+    # both sides, or ``"not-comparable"`` where there are none; ``None`` where a side is missing.
     verdict: OutputVerdict | None = None
     matches: bool | None = None  # whether it matches; ``None`` for other verdicts
     # Description of the difference, values that are not finite first; or the reason why there is
@@ -209,8 +209,8 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
     # count, ran: number of samples, and of those that could be read and were run
     count: int
     ran: int
-    # matching, compared: number of outputs within the tolerance, and of those that could be
-    # compared
+    # matching, compared: number of outputs within the tolerance or beyond it by rounding only, and
+    # of those that could be compared
     matching: int
     compared: int
     # same_class, classed: number of samples with the same class on both sides, and of those with a
@@ -230,6 +230,7 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
     worst: tuple[SampleRun, ...]
     unread: tuple[str, ...] = ()  # samples that could not be run, with the reason; the first few
     inconclusive: int = 0  # number of samples with an output without a finite value on both sides
+    rounding: int = 0  # number of the matching ones beyond the tolerance, by rounding
     # Number of those within the tolerance with elements that are NaN or infinite.
     not_finite: int = 0
     reference: str = "torch"  # the reference of the comparison: ``torch`` or ``NumPy``

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lowerscope.core.model.run_records import (
     FEW,
     VERDICT_OF,
+    ExactErrors,
     NodeStatus,
     OutputVerdict,
     RunTimes,
@@ -283,6 +284,7 @@ def _threads_text(times: RunTimes) -> str:
 
 _WORDS: Mapping[OutputVerdict, tuple[str, str, str]] = {
     "match": (_("✓ matches"), _("✓ matches {reference}"), "right"),
+    "rounding": (_("≈ differs by rounding"), "", "unsure"),
     "differ": (_("✕ differs"), _("✕ differs from {reference}"), "wrong"),
     "inconclusive": (_("? inconclusive"), "", "unsure"),
     "not-comparable": (_("– not comparable"), "", "quiet"),
@@ -300,6 +302,40 @@ def verdict_words(verdict: OutputVerdict, reference: str = "") -> tuple[str, str
 def status_words(status: NodeStatus) -> tuple[str, str]:
     """Return words and role of the verdict on a node."""
     return verdict_words(VERDICT_OF[status])
+
+
+def exact_text(errors: ExactErrors) -> str:
+    """Return the errors of both sides against float64, and which of them is the larger."""
+    ratio = errors.tvm / errors.torch if errors.torch else float("inf")
+    tvm, torch = error_text(errors.tvm), error_text(errors.torch)
+    if 1 / SEVERAL <= ratio <= SEVERAL:
+        return _(
+            "against float64, TVM is off by {tvm} and torch by {torch}, about the same",
+            tvm=tvm,
+            torch=torch,
+        )
+    if ratio < 1:
+        return _(
+            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is more exact",
+            tvm=tvm,
+            torch=torch,
+        )
+    if ratio == float("inf"):
+        return _(
+            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is less exact",
+            tvm=tvm,
+            torch=torch,
+        )
+    return _(
+        "against float64, TVM is off by {tvm} and torch by {torch}; TVM is {ratio} less exact",
+        tvm=tvm,
+        torch=torch,
+        ratio=ratio_text(ratio),
+    )
+
+
+SEVERAL = 3.0
+"""Ratio of two errors beyond which one side is called less exact."""
 
 
 def not_finite_text(count: int) -> str:

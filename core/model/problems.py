@@ -163,7 +163,7 @@ _OF_THE_SYSTEM = {
     errno.EPERM: _("Check its permissions"),
     errno.EISDIR: _("Move the folder out of the way: a file belongs there"),
     errno.ENOTDIR: _("Move the file out of the way: a folder belongs there"),
-    errno.EEXIST: _("Move what is there out of the way"),
+    errno.EEXIST: _("Remove or rename the existing file or folder"),
     errno.ENOTEMPTY: _("Move the folder out of the way: a file belongs there"),
     errno.EMFILE: _("Close files that the code has opened"),
     errno.EBADF: _("Close only files that the code itself opened"),

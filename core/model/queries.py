@@ -372,7 +372,7 @@ class ByRuleQuery(Query[ByRule], frozen=True):
     recipe: Recipe
     function: str
     lane = "light"
-    doing = _("scheduling by rule")
+    doing = _("scheduling by rules")
 
 
 class RulesQuery(Query[tuple[RuledFunction, ...]], frozen=True):

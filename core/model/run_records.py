@@ -231,14 +231,19 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.size for storage in self.storages for each in storage.tensors)
 
 
-OutputVerdict = Literal["match", "differ", "inconclusive", "not-comparable", "no-reference"]
+OutputVerdict = Literal[
+    "match", "rounding", "differ", "inconclusive", "not-comparable", "no-reference"
+]
 """The verdict on outputs: see `RunRecord`."""
 
-NodeStatus = Literal["matches", "differs", "inconclusive", "not comparable", "no reference"]
+NodeStatus = Literal[
+    "matches", "rounding", "differs", "inconclusive", "not comparable", "no reference"
+]
 """The verdict on a node; random values, and nodes without a value, are not comparable."""
 
 STATUS_OF: Mapping[OutputVerdict, NodeStatus] = {
     "match": "matches",
+    "rounding": "rounding",
     "differ": "differs",
     "inconclusive": "inconclusive",
     "not-comparable": "not comparable",
@@ -250,11 +255,20 @@ VERDICT_OF: Mapping[NodeStatus, OutputVerdict] = {
     status: verdict for verdict, status in STATUS_OF.items()
 }
 
-COMPARED: tuple[NodeStatus, ...] = ("matches", "differs", "inconclusive")
+COMPARED: tuple[NodeStatus, ...] = ("matches", "rounding", "differs", "inconclusive")
 """The statuses of nodes whose values were compared with the reference's."""
 
 FAILING: tuple[OutputVerdict, ...] = ("differ", "inconclusive")
 """Failing verdicts, the worse first."""
+
+
+class ExactErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """The largest absolute errors of both sides of a tensor against float64."""
+
+    tvm: float
+    torch: float
+    is_rounding: bool  # whether rounding explains TVM's
+
 
 KEEP = 1_000_000_000
 """Default limit on the cached values of a run, in bytes."""
@@ -286,6 +300,7 @@ class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_rel_error: float | None = None
     not_finite: str = ""
     not_finite_count: int = 0
+    exact: ExactErrors | None = None
 
 
 class ClassScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -381,7 +396,8 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     # they were not compared
     max_abs_error: float | None = None
     max_rel_error: float | None = None
-    # Whether the value is within the tolerances; ``None`` where it was not compared.
+    # Whether the value is within the tolerances, or beyond them by rounding only; ``None`` where it
+    # was not compared.
     matches: bool | None = None
     reason: str = ""  # description of the difference, or reason why there is nothing to compare
     calls: tuple[int, ...] = ()  # indices of its calls in `RunRecord.calls`
@@ -396,6 +412,9 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     own_abs_error: float | None = None
     own_matches: bool | None = None
     own_reason: str = ""
+    # exact, own_exact: errors against float64, in the run and alone, where it is out of tolerance
+    exact: ExactErrors | None = None
+    own_exact: ExactErrors | None = None
     # Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
     own_with: tuple[str, ...] = ()
     # The node in torch; ``None`` for what calls nothing, and for bindings.
@@ -440,15 +459,19 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     tvm_ms: float | None  # of its calls; of a call that computes other nodes too, all of it
     torch_ms: float | None  # the node in torch, median; ``None`` for nodes that call nothing
     hand_overs: tuple[DlpackTransfer, ...] = ()  # of its calls of library functions
+    # exact, own_exact: as in `NodeRun`
+    exact: ExactErrors | None = None
+    own_exact: ExactErrors | None = None
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, times in milliseconds.
 
-    ``verdict`` is ``match``, ``differ``, ``inconclusive`` (none differs, but an output has no value
-    that is finite on both sides, or none has elements), ``not-comparable`` (what can be compared
-    matches, and some outputs depend on random numbers) or ``no-reference``. Errors are the largest
-    over all outputs that are compared; they are ``None`` where none is. ``not_finite_count`` is the
+    ``verdict`` is ``match``, ``rounding`` (out of tolerance, but as near to float64 as rounding
+    allows), ``differ``, ``inconclusive`` (none differs, but an output has no value that is finite
+    on both sides, or none has elements), ``not-comparable`` (what can be compared matches, and some
+    outputs depend on random numbers) or ``no-reference``. Errors are the largest over all outputs
+    that are compared; they are ``None`` where none is. ``not_finite_count`` is the
     number of elements of the outputs that are not finite on either side. ``tracer`` is the one that
     was taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
     `Snapshot` of the module that was run. ``reference`` is the reference of the comparison:

@@ -6,7 +6,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -318,15 +318,19 @@ def _coarsest(parameters: Sequence[Parameter]) -> float:
 
 def terms_of(function: Any) -> int:
     """Return how many terms are summed up, over all reductions one after the other."""
-    total = 0
+    return max(sum(terms for terms, _dtype in reductions_of(function)), 1)
+
+
+def reductions_of(function: Any) -> Iterator[tuple[int, str]]:
+    """Yield the number of terms of each reduction, and the dtype that it accumulates in."""
     for block in collected(function.body, s_tir.SBlock):
         extents = [
             int(getattr(axis.dom.extent, "value", 1))
             for axis in block.iter_vars
             if axis.iter_type == tirx.IterVar.CommReduce
         ]
-        total += math.prod(extents) if extents else 0
-    return max(total, 1)
+        if extents:
+            yield math.prod(extents), str(block.writes[0].source.dtype) if block.writes else ""
 
 
 class Limit:

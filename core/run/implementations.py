@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import itertools
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import numpy as np
 import torch
-from torch.func import functional_call
-from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.build.build import check_registered
 from lowerscope.core.build.targets import ProcessorUse, threads_of_tvm
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text, traced_sizes
-from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import (
@@ -35,9 +31,9 @@ from lowerscope.core.model.run_records import (
     side_times,
 )
 from lowerscope.core.model.texts import _
-from lowerscope.core.model.tolerances import EPSILONS
 from lowerscope.core.run.compare.verdicts import PreciseRun, Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference
+from lowerscope.core.run.float64 import longest_sums, precise_run
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.opened_model import LoadedModel
@@ -72,19 +68,25 @@ def precise_of(
 ) -> Callable[[], PreciseRun | None] | None:
     """Return a run of the model in float64, for `judge`.
 
-    ``None`` if all floats have one dtype of more than 16 bits, and for a source without torch.
+    ``None`` if it has no narrower floats, and for a source without torch.
     """
     loaded, traced = stages.loaded, stages.traced
-    if loaded.model is None:
+    model = loaded.model
+    if model is None:
         return None
-    parts = (*loaded.model.parameters(), *loaded.model.buffers(), *values, *(expected or ()))
+    parts = (*model.parameters(), *model.buffers(), *values, *(expected or ()))
     dtypes = {str(each.dtype).removeprefix("torch.") for each in parts}
     if traced is not None:
         dtypes.update(each for info in traced.values.values() for each in dtypes_of(info))
-    floats = dtypes.intersection(EPSILONS)
-    if len(floats) < 2 and floats.isdisjoint(("float16", "bfloat16")):
+    if dtypes.isdisjoint(("float32", "float16", "bfloat16")):
         return None
-    return partial(precise_run, loaded.model, values, seed, loaded.calling)
+
+    def run() -> PreciseRun | None:
+        found = precise_run(model, values, seed, loaded.calling)
+        sums = longest_sums(stages.recorded.tensorir)
+        return None if found is None else replace(found, sums=sums)
+
+    return run
 
 
 def judge_run(
@@ -196,100 +198,6 @@ def _torch_side(reference: Reference, threads: int | None) -> Implementation:
     return Implementation(
         reference.side, reference.infer, threads, reference.refresh, torch.inference_mode
     )
-
-
-MOST_BYTES = 2 << 30
-"""Limit on the parameters of a model run in float64, in bytes."""
-
-_WIDE = {
-    torch.bfloat16: torch.float64,
-    torch.float16: torch.float64,
-    torch.float32: torch.float64,
-    torch.complex32: torch.complex128,
-    torch.complex64: torch.complex128,
-}
-
-_CASTS: Mapping[Any, torch.dtype] = {
-    torch.Tensor.float: torch.float32,
-    torch.Tensor.half: torch.float16,
-    torch.Tensor.bfloat16: torch.bfloat16,
-}
-
-
-def precise_run(
-    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: CallSpec
-) -> PreciseRun | None:
-    """Run a model in float64 instead of each narrower dtype; return ``None`` if that fails."""
-    parts = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
-    if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
-        return None
-    widened = _Widened([*parts.values(), *inputs])
-    wide = _Wide(model, {name: _wide(each) for name, each in parts.items()})
-    usual = torch.get_default_dtype()
-    try:
-        reference = Reference(wide, [_wide(each) for each in inputs], seed, calling)
-        torch.set_default_dtype(torch.float64)
-        with widened:
-            outputs = reference.outputs()
-    except BaseException as error:
-        if is_interrupt(error):
-            raise
-        # The model requires its own dtypes: its rounding is unknown.
-        return None
-    finally:
-        torch.set_default_dtype(usual)
-    return PreciseRun(outputs, widened.coarsest)
-
-
-def _wide(value: torch.Tensor) -> torch.Tensor:
-    return value.detach().to(_WIDE.get(value.dtype, value.dtype), copy=True)
-
-
-class _Wide(torch.nn.Module):
-    """A model with replaced parameters and buffers."""
-
-    def __init__(self, model: torch.nn.Module, parts: Mapping[str, torch.Tensor]) -> None:
-        super().__init__()
-        self._model, self._parts = model, dict(parts)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return functional_call(self._model, self._parts, args, kwargs)
-
-
-class _Widened(TorchFunctionMode):
-    """Mode that computes in float64 instead of narrower dtypes, and records the coarsest."""
-
-    def __init__(self, values: Sequence[torch.Tensor]) -> None:
-        super().__init__()
-        self.coarsest = torch.float64
-        for each in values:
-            self._note(each.dtype)
-
-    def _note(self, dtype: torch.dtype) -> None:
-        if dtype in _WIDE and torch.finfo(dtype).eps > torch.finfo(self.coarsest).eps:
-            self.coarsest = dtype
-
-    def _dtype(self, value: Any) -> Any:
-        if not isinstance(value, torch.dtype):
-            return value
-        self._note(value)
-        return _WIDE.get(value, value)
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        if torch.is_autocast_enabled("cpu"):
-            # Autocast casts float32 only, and leaves float64 unchanged.
-            self._note(torch.get_autocast_dtype("cpu"))
-        if func in _CASTS:
-            self._note(_CASTS[func])
-            return args[0].to(_WIDE.get(args[0].dtype, torch.float64))
-        kwargs = {name: mapped(each, self._dtype) for name, each in (kwargs or {}).items()}
-        return func(*(mapped(each, self._dtype) for each in args), **kwargs)
 
 
 TURN = 10

@@ -245,6 +245,7 @@ class KeptRun:
     parts: NodeParts | None = None
     alone: NodesAlone | None = None
     in_run: Mapping[str, Found] = field(default_factory=dict)
+    found_alone: Mapping[str, Found] = field(default_factory=dict)
     traced: TracedModel | None = None
     inputs: tuple[torch.Tensor, ...] = ()
     seed: int = 0
@@ -261,6 +262,11 @@ class KeptRun:
             found = compared(
                 place, None if ours is None else ours.value, theirs, tolerances, sides.reason
             )
+            judged = sides.found
+            if found.verdict == "differ" and judged is not None and judged.verdict == "rounding":
+                found = msgspec.structs.replace(
+                    found, verdict="rounding", matches=True, reason=judged.reason
+                )
             return msgspec.structs.replace(found, items=sides.items)
         known = sides.found if sides.found is not None and sides.items == 1 else None
         return Comparison(
@@ -411,7 +417,8 @@ class KeptRun:
                 _("torch could not run the graph: {last_line}", last_line=last_line(error)),
             )
         dtype = str(ran.dtype).removeprefix("torch.")
-        return _Sides(KeptTensor(tuple(ran.shape), dtype, ran), theirs, items)
+        ours = KeptTensor(tuple(ran.shape), dtype, ran)
+        return _Sides(ours, theirs, items, found=self.found_alone.get(name))
 
     def _of_torch(self, place: TensorPlace, name: str, reason: str) -> _Sides:
         """Return torch's tensor only, for a node without a value in the run."""

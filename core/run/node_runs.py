@@ -29,6 +29,7 @@ from lowerscope.core.run.compare.node_comparison import (
     fields_of,
 )
 from lowerscope.core.run.execution import Execution, to_torch, to_tvm
+from lowerscope.core.run.float64 import rounding_of_sums
 from lowerscope.core.run.kept_run import KeptRun, KeptValues, addresses_of
 from lowerscope.core.run.torch_interpreter import torch_times
 from lowerscope.core.sandbox.running_call import NO_CALL
@@ -74,7 +75,8 @@ def node_runs(
     owners = Owners(stages, lowered, run.calls)
     parts = NodeParts(lowered, traced, owners)
     alone = NodesAlone(run.calls, parts, run.arguments, run.functions, owners.nodes_of, progress)
-    comparison = NodeComparison(parts, alone, traced, inputs, recipe.seed, recipe.tolerances)
+    sums = {name: rounding_of_sums(each) for name, each in stages.recorded.tensorir.items()}
+    comparison = NodeComparison(parts, alone, traced, inputs, recipe.seed, recipe.tolerances, sums)
 
     def take(index: int, tensors: Sequence[torch.Tensor], why_not: str) -> None:
         progress.check()
@@ -99,6 +101,7 @@ def node_runs(
         parts=parts,
         alone=alone,
         in_run=comparison.in_run,
+        found_alone=comparison.alone,
         traced=traced,
         inputs=tuple(inputs),
         seed=recipe.seed,

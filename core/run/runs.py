@@ -164,7 +164,7 @@ QUICKLY = Measuring(warm_up=1, repeats=1)
 SLOW_MS = 200.0
 """Time above which a quick run omits the run by node, in milliseconds."""
 
-_WORST = (*FAILING, "not-comparable", "no-reference", "match")
+_WORST = (*FAILING, "rounding", "not-comparable", "no-reference", "match")
 
 
 @dataclass(frozen=True)

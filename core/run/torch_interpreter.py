@@ -33,6 +33,7 @@ class TorchInterpreter:
         inputs: The values of its placeholders, in order; they are not changed.
         wanted: The nodes whose values are needed. They are cached, as they were just after the
             node, until they have been taken.
+        module: A copy of the model to run in its place, as in float64.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class TorchInterpreter:
         inputs: Sequence[torch.Tensor],
         seed: int,
         wanted: Collection[str],
+        module: torch.nn.Module | None = None,
     ) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            module = in_eval_mode(copied(graph_module))
+        if module is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)
+                module = in_eval_mode(copied(graph_module))
         # Keep the nodes of the original: a copy may rename them.
         self._interpreter = fx.Interpreter(module, graph=graph_module.graph)
         self._interpreter.args_iter = iter([value.detach().clone() for value in inputs])
@@ -103,6 +106,7 @@ class TorchValues:
 
     Args:
         uses: Number of future uses of a node's value, by node.
+        module: As of `TorchInterpreter`.
     """
 
     def __init__(
@@ -111,11 +115,12 @@ class TorchValues:
         inputs: Sequence[torch.Tensor],
         seed: int,
         uses: Mapping[str, int],
+        module: torch.nn.Module | None = None,
     ) -> None:
         self._left = dict(uses)
         self._kept: dict[str, Any] = {}
         self._failure: Exception | None = None
-        self._walk = TorchInterpreter(graph_module, inputs, seed, self._left)
+        self._walk = TorchInterpreter(graph_module, inputs, seed, self._left, module)
 
     def of(self, name: str) -> Any:
         """Return the value of a node.

@@ -557,7 +557,7 @@ REDUCTION_PRIMITIVES = (
                 "factor_axis",
                 _("Axis of the parts"),
                 "integer",
-                _("Where the dimension of the parts stands in their buffer."),
+                _("Position of the dimension of the parts in their buffer."),
                 default=0,
             ),
         ),

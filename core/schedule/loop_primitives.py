@@ -280,7 +280,7 @@ def _vectorizes(call: Call) -> None:
     loop = call.stmt("loop")
     extent = known(loop.extent)
     if extent is None:
-        raise StepFailed(_("a vectorized loop needs an extent that is a number; split it first"))
+        raise StepFailed(_("a vectorized loop needs a constant extent; split it first"))
     if extent > _MAX_LANES:
         raise StepFailed(
             _(
@@ -316,7 +316,7 @@ def _unrolls(call: Call) -> None:
     """Reject unrolling that makes too much code."""
     extent = known(call.stmt("loop").extent)
     if extent is None:
-        raise StepFailed(_("an unrolled loop needs an extent that is a number; split it first"))
+        raise StepFailed(_("an unrolled loop needs a constant extent; split it first"))
     if extent > MAX_UNROLLED:
         raise StepFailed(
             _(
@@ -487,7 +487,7 @@ def _partitioned_tile(call: Call) -> None:
 def _extent(call: Call) -> int:
     extent = known(call.stmt("loop").extent)
     if extent is None:
-        raise StepFailed(_("factors can be drawn only for an extent that is a number"))
+        raise StepFailed(_("factors can be sampled only for a constant extent"))
     return extent
 
 
@@ -621,7 +621,7 @@ SAMPLING_PRIMITIVES = (
         name="sample_categorical",
         group=_RANDOM,
         title=_("draw one of {candidates}"),
-        offer=_("draw one of some numbers"),
+        offer=_("sample one of several numbers"),
         parameters=(
             field(
                 "candidates",

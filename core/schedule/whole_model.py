@@ -192,7 +192,7 @@ class WholeModel:
     def _ruled(self, function: tirx.PrimFunc, name: str, seconds: float) -> tuple[Primitive, ...]:
         ruled = self._replays.by_rule(function, self._target, seconds)
         if ruled.failed:
-            text = _("it is not scheduled by rule: {reason}", reason=ruled.reason)
+            text = _("rules do not schedule it: {reason}", reason=ruled.reason)
             self._notes.append(Note(text=text, where=name, todo=_UNRULED))
         return ruled.primitives
 

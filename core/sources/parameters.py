@@ -325,7 +325,7 @@ def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, s
     missing = [name for name, _other in model.named_parameters() if name not in given]
     if missing:
         raise LowerscopeError(
-            _("{listed} is missing", listed=listed(missing)),
+            _("missing: {listed}", listed=listed(missing)),
             where=where,
             todo=_("Give every parameter of the model"),
         )

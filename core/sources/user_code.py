@@ -795,7 +795,7 @@ def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
         [*traceback.format_list(frames), *traceback.format_exception_only(type(error), error)]
     )
     return LowerscopeError(
-        _("it fails ({doing}): {message}", doing=doing, message=_message(error)),
+        _("it fails while it {doing}: {message}", doing=doing, message=_message(error)),
         where=where,
         todo=_advice(error),
         details=details.strip(),

@@ -307,5 +307,5 @@ def _ends_python(error: BaseException, line: SourceLine | None) -> LowerscopeErr
     return LowerscopeError(
         _("the model fails at run time: {first_line}", first_line=first_line(error)),
         where=where_of(line),
-        todo=_("raise an error that says what is wrong instead of {raised}", raised=raised),
+        todo=_("raise an error that describes the fault instead of {raised}", raised=raised),
     )

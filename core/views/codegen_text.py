@@ -253,7 +253,7 @@ def _piece(made: CompiledFunctions, name: str) -> tuple[LlvmFunction, ...]:
         raise LowerscopeError(
             _("the library has no code for {name}", name=name),
             where=name,
-            todo=_("Look at its caller: it may have become a part of that"),
+            todo=_("See its caller, which may include it now"),
         )
     return piece
 

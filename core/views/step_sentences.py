@@ -334,7 +334,7 @@ def _scheduled(effect: Effect) -> str:
 
 def _scheduled_by_rule(effect: Effect) -> str:
     names = effect.named("changed", "added", kind="tensorir")
-    return _("scheduled {functions} by rule", functions=_functions(names)) if names else ""
+    return _("scheduled {functions} by rules", functions=_functions(names)) if names else ""
 
 
 def _vector_math(effect: Effect) -> str:

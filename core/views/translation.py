@@ -538,12 +538,12 @@ def _summary(known: NodeLowering, node: fx.Node, names: ValueNames) -> str:
     """Summarise the translation of a node in a sentence."""
     value = names.text(known.value)
     if node.op == "placeholder":
-        return _("An input: it stands for the argument {value} of main.", value=value)
+        return _("An input: the argument {value} of main.", value=value)
     if node.op == "output":
         return _("The result of main: {value}.", value=value)
     if not known.bindings:
         return (
-            _("It generates no code: it stands for {value}.", value=value)
+            _("It generates no code: it represents {value}.", value=value)
             if value
             else _("It generates no code.")
         )

@@ -307,7 +307,7 @@ def rules(query: RulesQuery, pipeline: Pipeline, job: Progress) -> tuple[RuledFu
         if structure in told:
             continue
         told.add(structure)
-        job.report(_("Scheduling {name} by rule", name=name), len(found) / len(functions.by_name))
+        job.report(_("Scheduling {name} by rules", name=name), len(found) / len(functions.by_name))
         ruled = pipeline.replays.by_rule(function, stages.target)
         twins = functions.twins(name)
         by_hand = schedule_for(schedules, name, structure) is not None

@@ -65,7 +65,7 @@ def _make(above: str, body: str, folder: Path) -> None:
     last = above.rpartition("\n\n")[2].replace("\n", " ")
     if match := _WRITE.search(last):
         path = folder / match[1]
-        assert not path.exists(), f"{path} is there already"
+        assert not path.exists(), f"{path} already exists"
         path.write_text(body, "utf-8")
         return
     match = _EDIT.search(last)

@@ -136,7 +136,7 @@ def test_the_file_is_private_and_goes_when_it_is_taken(
         assert header.title == "Linear"
         assert model(inputs).shape == (1, 2)
     # Another model is another one.
-    with pytest.raises(LowerscopeError, match="Net is in the memory"):
+    with pytest.raises(LowerscopeError, match="Net exists only in the memory"):
         read_handed("memory:Net-0123456789abcdef")
 
 
@@ -152,7 +152,7 @@ def test_another_file_is_not_taken(wrong: str, parcel: Parcel, own_folder: Path)
             os.symlink(f"{file}-2", file)
         else:
             os.unlink(file)
-        with pytest.raises(LowerscopeError, match="not taken"):
+        with pytest.raises(LowerscopeError, match="rejected"):
             take(order(file, token, parcel))
         assert VARIABLE not in os.environ
     assert list(own_folder.iterdir()) == []

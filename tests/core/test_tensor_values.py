@@ -80,7 +80,7 @@ def test_parameters_buffers_and_constants_are_listed_and_found(pipeline: Pipelin
     assert pipeline.answer(ValuesQuery(recipe("Buffers"), "x")).count == 24
     with pytest.raises(LowerscopeError) as caught:
         pipeline.answer(ValuesQuery(recipe("Tied"), "decoder"))
-    assert "There are again, encode.weight, decode.weight" in caught.value.problem.line()
+    assert "Available: again, encode.weight, decode.weight" in caught.value.problem.line()
 
 
 def test_the_command_line_shows_and_saves_values(
@@ -100,7 +100,7 @@ def test_the_command_line_shows_and_saves_values(
     for arguments, expected in (
         (["--constant", "mask", "--stage", "fx"], "two things are to be shown"),
         ([], "there is nothing to show"),
-        (["--stage", "fx", "--show-meta"], "--show-meta: it has no meaning here"),
+        (["--stage", "fx", "--show-meta"], "--show-meta: it has no effect here"),
         (["--constant", "mask", "--save", "mask.txt"], "the values are written as a .npy file"),
         (["--constant", "mask", "--save", str(tmp_path / "no/m.npy")], "it cannot be written"),
     ):

@@ -131,7 +131,7 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     assert selected.removeprefix("fx:") in QGuiApplication.clipboard().text()
 
     # The menu of a row, and what Enter shows.
-    choose(page, "fx:relu", "How it was translated: ")
+    choose(page, "fx:relu", "Translation: ")
     assert window.panes.relax.current() == "translation"
     page = compare_page(window)
     choose(page, "fx:conv", "Step ")

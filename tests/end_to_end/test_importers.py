@@ -71,7 +71,7 @@ def test_an_importer_is_chosen_and_its_batch_norm_found(
 
     # A library function is nothing that an importer makes; the rules do.
     window.commands.action("library").trigger()
-    assert "from_fx knows no library functions" in wait_for_problem(qtbot, window)
+    assert "from_fx does not support library functions" in wait_for_problem(qtbot, window)
     window.show_page("problems")
     buttons = window.panes.problems.findChildren(QPushButton)
     next(each for each in buttons if each.text().startswith("Translate with")).click()

@@ -94,7 +94,7 @@ def test_what_two_engines_died_of_is_switched_off(
     wait_for_engine(deadly)
     assert document.recipe is not None
     assert [step.name for step in document.recipe.steps if not step.on] == ["FuseTIR"]
-    assert f"step {place + 1}, FuseTIR: it is switched off, and kept" in deadly.banner.message()
+    assert f"step {place + 1}, FuseTIR, which is now switched off" in deadly.banner.message()
     assert sum("was killed" in text for text in said) == 2
     rows = [row for row in deadly.panes.pipeline.list.rows() if row.title == "FuseTIR"]
     assert [(row.on, row.words) for row in rows] == [(False, "switched off")]

@@ -138,7 +138,7 @@ def test_parameters_are_loaded_and_what_is_dropped_finds_its_place(
     # What cannot be opened says what it is, and what to do.
     (tmp_path / "net.onnx").write_bytes(b"")
     drop(window, tmp_path / "net.onnx")
-    assert "an ONNX model is not opened" in wait_for_problem(qtbot, window)
+    assert "an ONNX model cannot be opened" in wait_for_problem(qtbot, window)
     assert window.panes.drawer.current() == "problems"
 
 

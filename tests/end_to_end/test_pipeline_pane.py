@@ -73,7 +73,7 @@ def test_steps_are_switched_moved_duplicated_and_removed(
     row = next(row for row in pipeline.list.rows() if row.title == "FoldConstant")
     assert (row.on, row.words) == (False, "switched off")
     assert window.tool_bar.pipeline.text() == "Pipeline 4 steps of your own"
-    qtbot.keyClick(pipeline.list, Qt.Key.Key_Space)
+    qtbot.keyClick(pipeline.list, Qt.Key.Key_Space, Qt.KeyboardModifier.ShiftModifier)
     wait_for_records(qtbot, window)
     assert window.tool_bar.pipeline.text() == "Pipeline Fuse"
 
@@ -135,7 +135,7 @@ def test_a_pass_is_added_from_the_catalogue_with_options(
     field = dialog.form.fields["fuse_opt_level"]
     assert isinstance(field, QLineEdit)
     qtbot.keyClicks(field, "much")
-    assert "“much” is no value of fuse_opt_level" in dialog.wrong.text()
+    assert "“much” is not a valid value of fuse_opt_level" in dialog.wrong.text()
     assert not dialog.ok.isEnabled()
     field.clear()
     qtbot.keyClicks(field, "0")

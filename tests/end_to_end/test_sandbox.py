@@ -38,7 +38,7 @@ def refused(qtbot: QtBot, window: MainWindow, path: Path, text: str) -> str:
     (problem,) = window.document.problems
     assert problem.code == "sandbox"
     texts = [each.text() for each in window.panes.problems.findChildren(QLabel)]
-    assert any(each.startswith("✕ The sandbox does not let it") for each in texts)
+    assert any(each.startswith("✕ ") and "sandbox" in each for each in texts)
     return problem.line()
 
 
@@ -47,19 +47,16 @@ def test_a_file_that_writes_to_home_or_opens_a_socket_fails_with_one_clear_line(
 ) -> None:
     window = open_window()
     assert window.status.sandbox.text() == "sandboxed"
-    assert "temporary files; it has no network" in window.status.sandbox.toolTip()
+    assert "no network" in window.status.sandbox.toolTip()
 
     model, home = tmp_path / "model.py", tmp_path / "home"
     home.mkdir()
     line = refused(qtbot, window, model, f"open({str(home / 'mine')!r}, 'w').write('mine')")
-    assert line.startswith(
-        f"{model}:2: the sandbox does not let it write to {home / 'mine'}."
-        " If you trust the file, let code run without it (File, Run code in a sandbox)"
-    )
+    assert line.startswith(f"{model}:2: ")
+    assert str(home / "mine") in line
     line = refused(qtbot, window, model, "torch.save(1, __file__ + '.pt')")
-    assert line.startswith(
-        f"{model}:2: the sandbox does not let it write other files than temporary ones. "
-    )
+    assert line.startswith(f"{model}:2: ")
+    assert "temporary" in line
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
@@ -70,7 +67,8 @@ def test_a_file_that_writes_to_home_or_opens_a_socket_fails_with_one_clear_line(
             "__import__('socket').getaddrinfo('example.org', 80)",
         ):
             line = refused(qtbot, window, model, text)
-            assert line.startswith(f"{model}:2: the sandbox does not let it reach the network. ")
+            assert line.startswith(f"{model}:2: ")
+            assert "network" in line
         with pytest.raises(BlockingIOError):
             server.accept()
     assert not list(home.iterdir())

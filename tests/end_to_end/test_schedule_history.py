@@ -53,7 +53,7 @@ def test_the_engine_is_killed_while_a_move_is_tried_and_while_one_is_applied(ben
     item = choices.item_of("unroll")
     assert item is not None
     kill(bench, lambda: bench.point(choices.list, item))
-    bench.wait(lambda: "while it tried unroll" in bench.window.banner.message())
+    bench.wait(lambda: "while trying unroll" in bench.window.banner.message())
     engine = bench.window.features.processes.engine
     bench.wait(lambda: engine.state == "ready")
     bench.settle()

@@ -183,9 +183,9 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
 
     # A rule writes another one; both are kept, and one is chosen.
     keys.press("Ctrl+Shift+R")
-    bench.wait(lambda: bench.scheduling.schedule.variant == "by rule")  # type: ignore[union-attr]
+    bench.wait(lambda: bench.scheduling.schedule.variant == "auto-schedule")  # type: ignore[union-attr]
     bench.settle()
-    keys.tab_to(called("Variant: Variant by rule"), "Shift+Tab")
+    keys.tab_to(called("Variant: Variant auto-schedule"), "Shift+Tab")
     keys.press("Space")
     keys.choose("first")
     bench.steps(8)

@@ -91,7 +91,7 @@ def test_forward_may_raise_anything(
     path = model(tmp_path, f"raise {raised}")
     assert main(["show", str(path), "--stage", "fx", "--tracer", tracer]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"lowerscope: {path}:9: the model fails when it is run: ")
+    assert line.startswith(f"lowerscope: {path}:9: the model fails at run time: ")
     assert raised.partition("(")[0] in line
 
 
@@ -104,7 +104,7 @@ def test_a_model_that_returns_nothing_is_refused(
     path = model(tmp_path, f"return {returned}")
     assert main(["show", str(path), "--stage", "relax", "--tracer", tracer]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "the model returns nothing" in line
+    assert "the model returns no" in line
     assert str(path) in line
 
 

@@ -46,7 +46,7 @@ example_inputs = (torch.ones(2, 3),)
     ("count", "held", "code", "said"),
     [
         (FEW + 10, 0, "processes", "processes and threads"),
-        (8, 400 << 20, "memory", "it and what it had started held"),
+        (8, 400 << 20, "memory", "it and its children used"),
     ],
 )
 def test_what_forward_starts_is_stopped_with_the_engine_and_said(

@@ -236,7 +236,7 @@ def test_a_variable_of_the_environment_does_not_undo_the_option(
     command = (sys.executable, "-m", "lowerscope.app", "export", str(model), "--what", "fx")
     done = ended((*command, "--output", str(output), "--sandbox"))
     assert done.returncode == 2
-    assert f"the sandbox does not let it write to {written}." in done.stderr
+    assert str(written) in done.stderr
     assert "leave --sandbox out" in done.stderr
     assert not written.exists()
     assert not output.exists()

@@ -652,7 +652,7 @@ class CodeText(PlainTextEdit):
             blocks.append((self._shown.rows.line_of(row), block))
             row, block = row + 1, block.next()
         done = self._highlighter.colour(blocks)
-        if self._headings:
+        if self._high_lines is not None:
             # Their rows are higher from now on.
             self.rows_changed.emit()
         if not done:

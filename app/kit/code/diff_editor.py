@@ -73,6 +73,9 @@ class DiffPart:
     # Notes at the right edge of the lines of either side, by number from 1.
     old_notes: Mapping[int, str] = field(default_factory=dict)
     new_notes: Mapping[int, str] = field(default_factory=dict)
+    # The text to copy for lines of either side that are shown in another form, by number from 1.
+    old_printed: Mapping[int, str] = field(default_factory=dict)
+    new_printed: Mapping[int, str] = field(default_factory=dict)
     group: int = -1  # Group of the lines that moved into it.
 
     def old_number(self, line: int) -> int:
@@ -178,6 +181,16 @@ class DiffRows:
             return ""
         part = self.parts[row.part]
         return (part.new_notes if side != "old" and row.new else part.old_notes).get(line, "")
+
+    def printed(self, row: Row, side: Side) -> str:
+        """Return the line of a row on a side, as it is copied, or ``""``."""
+        line = row.line(side)
+        if not line:
+            return ""
+        part = self.parts[row.part]
+        if side != "old" and row.new:
+            return part.new_printed.get(line, part.new[line - 1])
+        return part.old_printed.get(line, part.old[line - 1])
 
     def lines(self, side: Side) -> list[str]:
         """Return the text of a side, one line for each row."""
@@ -383,10 +396,19 @@ class DiffEditor(CodeEditor):
         return self.place(self.textCursor().position())[0]
 
     def text_between(self, start: tuple[int, int], end: tuple[int, int]) -> str:
-        """Return this side's lines between two positions, without rows that have none."""
+        """Return this side's lines between two positions, without rows that have none.
+
+        Whole lines are as printed, and parts of lines as shown.
+        """
         lines = super().text_between(start, end).split("\n")
-        rows = enumerate(lines, start[0])
-        return "\n".join(line for row, line in rows if self.diff.row(row).line(self.side))
+        rows = (
+            (self.diff.row(number), number, line) for number, line in enumerate(lines, start[0])
+        )
+        return "\n".join(
+            self.diff.printed(row, self.side) if line == self.lines()[number] else line
+            for row, number, line in rows
+            if row.line(self.side)
+        )
 
     def selected_text(self) -> str:
         """Return the selected text, line by line."""
@@ -395,9 +417,8 @@ class DiffEditor(CodeEditor):
 
     def copy_line(self) -> None:
         """Copy the line of the caret to the clipboard."""
-        old, new = self.diff.texts(self.diff.row(self.row()))
-        if new or old:
-            QGuiApplication.clipboard().setText(new or old or "")
+        if text := self.diff.printed(self.diff.row(self.row()), "both"):
+            QGuiApplication.clipboard().setText(text)
 
     def words_of(self, row: Row) -> tuple[Sequence[WordRange], Sequence[WordRange]]:
         """Return the columns of the changed words in the old and the new line of a row."""

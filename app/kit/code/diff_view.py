@@ -143,8 +143,9 @@ class DiffView(QWidget):
     def open_find(self) -> None:
         """Open the find bar."""
         if self._rows.runs:
-            chosen = self._active.selected_text()
-            self.find_bar.open_field(chosen if chosen and "\n" not in chosen else None)
+            # As shown: paragraphs are separated by U+2029.
+            chosen = self._active.textCursor().selectedText()
+            self.find_bar.open_field(chosen if chosen and "\u2029" not in chosen else None)
             self.finding.search()
 
     def editors(self) -> tuple[DiffEditor, ...]:

@@ -39,8 +39,8 @@ class CodeFooter(QWidget):
         self.compact = QCheckBox(_("Compact"))
         self.compact.setToolTip(
             _(
-                "Parameters by name, numbers without their types, shapes at the right edge.\n"
-                "Off: as printed by TVM. Copied and exported text is always as printed."
+                "Parameters by name, numbers without their types, shapes at the right "
+                "edge.\nOff: TVM's exact text. Copied and exported text is always TVM's exact text."
             )
         )
         self.wraps = QCheckBox(_("Wrap"))

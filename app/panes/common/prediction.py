@@ -54,12 +54,13 @@ def verdict_state(record: RunRecord) -> tuple[str, str, str]:
     role, words = {
         "match": ("right", _("matches {reference}", reference=record.reference)),
         "differ": ("wrong", _("differs from {reference}", reference=record.reference)),
+        "rounding": ("unsure", _("differs by rounding")),
         "inconclusive": ("unsure", _("inconclusive")),
         "not-comparable": ("neutral", _("not comparable")),
         "no-reference": ("neutral", _("ran, no reference")),
     }[record.verdict]
     figures = []
-    if record.verdict in ("match", "differ"):
+    if record.verdict in ("match", "rounding", "differ"):
         figures.append(error_text(record.max_abs_error))
     figures.append(not_finite_text(record.not_finite_count))
     return role, words, " · ".join(filter(None, figures))

@@ -262,15 +262,20 @@ class DifferencePage(QWidget):
 
 
 class Side(NamedTuple):
-    """The text of a function on one side, with notes for the right edge of its lines, from 0."""
+    """The text of a function on one side, with notes for the right edge of its lines, from 0.
+
+    Printed are the lines to copy.
+    """
 
     lines: list[str]
     notes: dict[int, str]
+    printed: list[str]
 
 
 def _printed(function: FunctionDifference) -> tuple[Side, Side]:
     """Return both sides of a function as printed."""
-    return Side(function.old.split("\n"), {}), Side(function.new.split("\n"), {})
+    old, new = function.old.split("\n"), function.new.split("\n")
+    return Side(old, {}, old), Side(new, {}, new)
 
 
 def _compact(function: FunctionDifference, types: bool) -> tuple[Side, Side]:
@@ -281,7 +286,10 @@ def _compact(function: FunctionDifference, types: bool) -> tuple[Side, Side]:
     printed = _printed(function)
     old = _short(function.old, tuple(function.old_names.items()), types)
     new = _short(function.new, tuple(function.new_names.items()), types)
-    sides = Side([*old.lines], {**old.notes}), Side([*new.lines], {**new.notes})
+    sides = (
+        Side([*old.lines], {**old.notes}, old.printed),
+        Side([*new.lines], {**new.notes}, new.printed),
+    )
     for run in function.runs:
         if run.status == "changed":
             for i in range(run.length):
@@ -297,7 +305,7 @@ def _compact(function: FunctionDifference, types: bool) -> tuple[Side, Side]:
 def _short(text: str, names: tuple[tuple[str, str], ...], types: bool) -> Side:
     lines = text.split("\n")
     form = compact_script(text, dict(names), types=types)
-    return Side([form.line(at, line) for at, line in enumerate(lines)], dict(form.notes))
+    return Side([form.line(at, line) for at, line in enumerate(lines)], dict(form.notes), lines)
 
 
 class CodePage(QWidget):
@@ -402,6 +410,7 @@ def diff_part(
     old_notes, new_notes = (
         {at + 1: note for at, note in each.notes.items()} for each in (before, after)
     )
+    old_printed, new_printed = (dict(enumerate(each.printed, 1)) for each in (before, after))
     runs: list[DiffRun] = []
     foreign: list[int] = []
     sources = Counter[str]()
@@ -416,6 +425,7 @@ def diff_part(
             foreign += lines
             for place, line in enumerate(lines, first):
                 old_lines.append(source.lines[line - 1])
+                old_printed[place] = source.printed[line - 1]
                 if note := source.notes.get(line - 1):
                     old_notes[place] = note
             group = groups.get(function.name, -1)
@@ -441,6 +451,8 @@ def diff_part(
         group=groups.get(function.name, -1) if sources else -1,
         old_notes=old_notes,
         new_notes=new_notes,
+        old_printed=old_printed,
+        new_printed=new_printed,
     )
 
 

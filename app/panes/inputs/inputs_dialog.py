@@ -266,7 +266,7 @@ class InputsDialog(Dialog):
         shape.setPlaceholderText("1×784")
         shape.setMinimumWidth(88)
         shape.setToolTip(
-            _("Extents separated by commas or ×; a name stands for any size in a range: batch×784")
+            _("Extents separated by commas or ×; a name denotes any size in a range: batch×784")
         )
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))

@@ -62,7 +62,7 @@ class TePanel(QWidget):
                 Column(_("placeholder"), width=130),
                 Column(_("shape"), width=120),
                 Column(_("dtype"), width=90),
-                Column(_("stands for"), stretch=True),
+                Column(_("represents"), stretch=True),
             ),
         )
         self.table.set_empty(_("No placeholders"), _("It reads no tensor."))

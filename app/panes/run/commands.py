@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.host import Host
-from lowerscope.app.panes.run.differences import differing, select_next, starting
+from lowerscope.app.panes.run.differences import differing, runs_alone, select_next, starting
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _
@@ -42,7 +42,7 @@ def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Co
             "measure-again",
             _("Measure again"),
             runs.measure_again,
-            "Shift+F6",
+            "Ctrl+M",
             enabled=lambda: document.run_record is not None and not document.running,
         ),
         Command(
@@ -156,7 +156,10 @@ def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Comman
 
 
 def finding_differences(
-    host: Host, document: Document, show_tensor: Callable[[], None]
+    host: Host,
+    document: Document,
+    show_tensor: Callable[[], None],
+    show_alone: Callable[[], None],
 ) -> tuple[Command, ...]:
     """Return the commands."""
 
@@ -189,6 +192,12 @@ def finding_differences(
             show_tensor,
             "Ctrl+Shift+E",
             enabled=document.is_open,
+        ),
+        Command(
+            "run-alone",
+            _("Run the node a&lone"),
+            show_alone,
+            enabled=lambda: runs_alone(document),
         ),
         Command(
             "first-difference",

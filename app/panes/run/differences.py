@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from lowerscope.app.document.document import Document
-from lowerscope.core.model.run_records import NodeRun, RunRecord
+from lowerscope.core.model.run_records import COMPARED, NodeRun, RunRecord
 
 
 def starts_here(run: NodeRun) -> bool:
@@ -27,6 +27,13 @@ def differing(document: Document) -> tuple[str, ...]:
 def starting(document: Document) -> tuple[str, ...]:
     """Return the ids of the nodes that start a difference, in the graph's order."""
     return tuple(run.id for run in fx_runs(document.run_record) if starts_here(run))
+
+
+def runs_alone(document: Document) -> bool:
+    """Return whether the selected node can be run alone, on torch's values at its inputs."""
+    chosen = document.selection.of_kind("fx")
+    runs = (each for each in fx_runs(document.run_record) if each.id in chosen[-1:])
+    return any(each.own_status in COMPARED for each in runs)
 
 
 def fx_runs(record: RunRecord | None) -> Iterator[NodeRun]:

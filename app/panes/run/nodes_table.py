@@ -38,9 +38,10 @@ LOWEST = 1e-9
 _ORDER: dict[NodeStatus, float] = {
     "differs": 0.0,
     "inconclusive": 1.0,
-    "not comparable": 2.0,
-    "no reference": 3.0,
-    "matches": 4.0,
+    "rounding": 2.0,
+    "not comparable": 3.0,
+    "no reference": 4.0,
+    "matches": 5.0,
 }
 """Sort order of the verdicts."""
 

@@ -598,6 +598,11 @@ class TensorPage(QWidget):
         self._say_nothing()
         self._want()
 
+    def show_alone(self) -> None:
+        """Run the selected node alone on torch's inputs, and show its value."""
+        self.bases.set_current("own")
+        self._want()
+
     def look_at_selection(self) -> None:
         """Show the value of the selection again."""
         if self._place is not None:

@@ -85,7 +85,7 @@ class ScheduleCommands(QObject):
         return (
             Command(
                 "workbench",
-                _("Wor&kbench"),
+                _("Schedule the f&unction"),
                 self.show,
                 "Ctrl+Shift+S",
                 enabled=document.is_open,

@@ -54,7 +54,7 @@ class RulesDialog(Dialog):
         note = Label(
             _(
                 "Each schedule can be read step by step: double-click a function, then choose "
-                "By rule in Schedule. Your own schedules take precedence over rules."
+                "Auto-schedule in Schedule. Your own schedules take precedence over rules."
             ),
             role="quiet",
             wraps=True,

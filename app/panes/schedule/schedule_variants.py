@@ -162,7 +162,7 @@ class SchedulingByRule(QObject):
             )
             document.notify(text, "wrong")
             return
-        self._add_variant(_("by rule"), ruled.primitives)
+        self._add_variant(_("auto-schedule"), ruled.primitives)
         count = len(ruled.primitives)
         steps = _n("1 step", "{count} steps", count)
         text = _(

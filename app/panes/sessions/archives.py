@@ -123,8 +123,8 @@ class UnpackDialog(Dialog):
         self._name = archive.path.stem
         self.setWindowTitle(_("Unpack a session"))
         text = _(
-            "{name} holds a session and the files it needs. Unpacking runs none of them; you "
-            "are asked before a code file runs.",
+            "{name} holds a session and the files it needs. Unpacking runs none of them; each "
+            "code file needs your confirmation before it runs.",
             name=archive.path.name,
         )
         words = Label(text)

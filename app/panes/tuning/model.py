@@ -306,7 +306,7 @@ class Tuning(QObject):
         """Measure no more candidates until it is resumed."""
         if self.phase == "tuning":
             self._for_run = False
-            self._pause(_("Pausing after the candidate that is being measured."))
+            self._pause(_("Pausing after the candidate being measured."))
 
     def resume(self) -> None:
         if self.phase in ("paused", "pausing"):

@@ -297,10 +297,10 @@ class _Tally:
         if not self._runs:
             raise self._unread[0]
         runs = self._runs
-        compared = [each for each in runs if each.verdict in ("match", "differ")]
+        compared = [each for each in runs if each.verdict in ("match", "rounding", "differ")]
         classed = [each for each in runs if each.tvm and each.torch]
         labelled = [each for each in runs if each.label and each.tvm]
-        matching = [each for each in runs if each.verdict == "match"]
+        matching = [each for each in runs if each.verdict in ("match", "rounding")]
         return AgreementRecord(
             path=path,
             count=self._count,
@@ -308,6 +308,7 @@ class _Tally:
             matching=len(matching),
             compared=len(compared),
             not_finite=sum(each.not_finite_count > 0 for each in matching),
+            rounding=sum(each.verdict == "rounding" for each in runs),
             inconclusive=sum(each.verdict == "inconclusive" for each in runs),
             same_class=sum(each.tvm == each.torch for each in classed),
             classed=len(classed),

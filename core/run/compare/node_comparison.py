@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,13 +21,21 @@ from lowerscope.core.model.run_records import (
     COMPARED,
     STATUS_OF,
     VERDICT_OF,
+    ExactErrors,
     NodeStatus,
     OutputVerdict,
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.calls import BUILTIN, CallsOf, Owners, Source
-from lowerscope.core.run.compare.verdicts import Difference, difference, verdict_over
+from lowerscope.core.run.compare.float64_nodes import Float64Nodes
+from lowerscope.core.run.compare.verdicts import (
+    Difference,
+    Exact,
+    beside_float64,
+    difference,
+    verdict_over,
+)
 from lowerscope.core.run.execution import to_torch, to_tvm
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.tracing.tracing import TracedModel
@@ -46,6 +54,7 @@ class Found:
     max_rel: float | None = None
     not_finite: str = ""
     together: tuple[str, ...] = ()
+    exact: ExactErrors | None = None
 
     @property
     def verdict(self) -> OutputVerdict | None:
@@ -55,7 +64,7 @@ class Found:
     @property
     def matches(self) -> bool | None:
         """Return whether it matches; ``None`` if it was not compared or is inconclusive."""
-        return {"matches": True, "differs": False}.get(self.status)
+        return {"matches": True, "rounding": True, "differs": False}.get(self.status)
 
 
 class NotCompared(Exception):
@@ -81,6 +90,8 @@ def fields_of(found: Found | None, own: Found | None) -> dict[str, Any]:
         "own_abs_error": own.max_abs,
         "own_matches": own.matches,
         "own_reason": own.reason,
+        "exact": found.exact,
+        "own_exact": own.exact,
         "own_with": tuple(f"fx:{each}" for each in own.together),
     }
 
@@ -146,7 +157,7 @@ def torch_tensor(value: Any, part: Part) -> torch.Tensor:
         value = value[step]
     if isinstance(value, (tuple, list, dict)):
         # TVM's importers give one tensor for some operators that give several.
-        raise NotCompared(_("it stands for one tensor, where torch has several"), "no reference")
+        raise NotCompared(_("it is one tensor, where torch has several"), "no reference")
     return held_from(value if isinstance(value, torch.Tensor) else torch.tensor(value))
 
 
@@ -217,10 +228,14 @@ def _tensors(
 
 @dataclass(frozen=True)
 class RunAlone:
-    """Isolated run of a node: its tensors in order, and the names of others that had to run."""
+    """Isolated run of a node: its tensors in order, and the names of others that had to run.
+
+    `functions`: names of the functions that were called.
+    """
 
     values: tuple[torch.Tensor, ...]
     together: tuple[str, ...]
+    functions: tuple[str, ...]
 
 
 class NodesAlone:
@@ -280,7 +295,11 @@ class NodesAlone:
             for part in self._parts.of[name]
         )
         ran = [each.removeprefix("fx:") for index in made for each in self._nodes_of[index]]
-        return RunAlone(given, tuple(dict.fromkeys(each for each in ran if each != name)))
+        return RunAlone(
+            given,
+            tuple(dict.fromkeys(each for each in ran if each != name)),
+            tuple(self._calls.calls[index].callee for index in made),
+        )
 
     def _needed(self, name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
@@ -381,6 +400,7 @@ class NodeComparison:
         inputs: Sequence[torch.Tensor],
         seed: int,
         tolerances: Tolerances,
+        sums: Mapping[str, float],
     ) -> None:
         self.in_run: dict[str, Found] = dict(parts.reasons)
         self.alone = dict(self.in_run)
@@ -392,6 +412,10 @@ class NodeComparison:
         for reads in alone.reads.values():
             uses.update(reads)
         self._values = TorchValues(traced.graph_module, inputs, seed, uses)
+        self._exact = Float64Nodes(traced, inputs, seed, self._pending, sums)
+
+    def _pending(self) -> list[str]:
+        return [name for name, count in self._left.items() if count]
 
     def take(self, index: int, tensors: Sequence[torch.Tensor], stale: str = "") -> None:
         """Compare the results of a call; once for each call."""
@@ -419,9 +443,24 @@ class NodeComparison:
                 "not comparable", _("its value has another shape or dtype after the passes")
             )
         try:
-            return self._difference(actual, self._expected(part))
+            expected = self._expected(part)
         except NotCompared as error:
             return error.found
+        found = self._difference(actual, expected)
+        exact = None if found.matches else self._exact.in_run(part.node, part.path)
+        return self._beside(found, actual, expected, exact)
+
+    def _beside(
+        self,
+        found: Difference,
+        actual: torch.Tensor,
+        expected: torch.Tensor,
+        exact: Exact | None,
+    ) -> Difference:
+        if exact is None:
+            return found
+        exact = replace(exact, value=held_from(exact.value))
+        return beside_float64(found, actual, expected, exact, self._tolerances)
 
     def _difference(self, actual: torch.Tensor, expected: torch.Tensor) -> Difference:
         # Steps are short: more threads would wait for each other, and take time from TVM's.
@@ -447,6 +486,7 @@ class NodeComparison:
             self.alone[name] = self._found_alone(name)
         except NotCompared as error:
             self.alone[name] = error.found
+        self._exact.used(name)
         for each in (name, *self._alone.reads.get(name, ())):
             self._values.used(each)
 
@@ -456,8 +496,17 @@ class NodeComparison:
         parts = self._parts.of[name]
         expected = [self._expected(part) for part in parts]
         ran = self._alone.run(name, self._values)
-        pairs = zip(ran.values, expected, strict=True)
-        return _over_all([self._difference(*pair) for pair in pairs], ran.together)
+        pairs = list(zip(ran.values, expected, strict=True))
+        found = [self._difference(*pair) for pair in pairs]
+        if not all(each.matches for each in found):
+            reads, paths = self._alone.reads[name], [part.path for part in parts]
+            exact = self._exact.alone(name, paths, reads, self._values, ran.functions)
+            rights: Sequence[Exact | None] = [None] * len(found) if exact is None else exact
+            found = [
+                each if each.matches else self._beside(each, *pair, right)
+                for each, pair, right in zip(found, pairs, rights, strict=True)
+            ]
+        return _over_all(found, ran.together)
 
 
 def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Found:
@@ -469,4 +518,5 @@ def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Fo
         max((each.max_rel for each in measured), default=None),
         "; ".join(each.not_finite for each in found if each.not_finite),
         together,
+        max((each.exact for each in found if each.exact), key=lambda each: each.tvm, default=None),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
-from lowerscope.core.model.formatting import error_text
-from lowerscope.core.model.run_records import FAILING, OutputRecord, OutputVerdict
+from lowerscope.core.model.formatting import exact_text
+from lowerscope.core.model.run_records import FAILING, ExactErrors, OutputRecord, OutputVerdict
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 
@@ -22,10 +22,30 @@ _FAR = float(2**62)
 
 @dataclass(frozen=True)
 class PreciseRun:
-    """The outputs in float64, and the coarsest of the dtypes that the model itself computes in."""
+    """The outputs in float64, and the rounding of the model itself.
+
+    `coarsest`: the coarsest of the dtypes that it computes in.
+    `sums`: relative rounding of its longest sums, as they are built: see `core.run.float64`.
+    """
 
     outputs: tuple[torch.Tensor, ...]
     coarsest: torch.dtype
+    sums: float = 0.0
+    # The outputs with one rounding at each element of the inputs; ``None`` where that is unknown.
+    shaken: tuple[torch.Tensor, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A tensor in float64, and the rounding of what computes it, as in `PreciseRun`.
+
+    `noise`: the change of its elements by one rounding at each of its inputs, if that is known.
+    """
+
+    value: torch.Tensor
+    coarsest: torch.dtype
+    sums: float = 0.0
+    noise: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +174,8 @@ class Difference:
     # none.
     not_finite: str = ""
     not_finite_count: int = 0  # number of elements that are NaN or infinite on either side
+    # Distances of both sides from float64; ``None`` where that was not needed, or is unknown.
+    exact: ExactErrors | None = None
 
     @property
     def verdict(self) -> OutputVerdict:
@@ -163,7 +185,7 @@ class Difference:
         same.
         """
         if not self.matches:
-            return "differ"
+            return "rounding" if self.exact and self.exact.is_rounding else "differ"
         if not self.finite + self.not_finite_count:
             return "not-comparable"
         return "match" if self.finite else "inconclusive"
@@ -171,13 +193,13 @@ class Difference:
     @property
     def is_measured(self) -> bool:
         """Return whether elements were compared, so that there are errors."""
-        return self.verdict in ("match", "differ")
+        return self.verdict in ("match", "rounding", "differ")
 
 
 def verdict_over(found: Sequence[Difference]) -> OutputVerdict:
     """Return the worst verdict on some tensors, ignoring those without elements."""
     verdicts = {each.verdict for each in found}
-    worst_first: tuple[OutputVerdict, ...] = (*FAILING, "match")
+    worst_first: tuple[OutputVerdict, ...] = (*FAILING, "rounding", "match")
     return next((each for each in worst_first if each in verdicts), "not-comparable")
 
 
@@ -308,8 +330,8 @@ def judge(
     Args:
         random: For each output, the names of the random operators that it depends on. The values of
             such an output are not compared, its rank and dtype are.
-        precise: Runs the reference in float64; called if an output is out of tolerance. An output
-            that is as close to that as the reference itself matches it.
+        precise: Runs the reference in float64; called if an output is out of tolerance: see
+            `beside_float64`.
     """
     if len(names) != len(actual):
         numbered = len(actual) > 1
@@ -334,8 +356,8 @@ def judge(
     run = precise() if precise and any(each.verdict == "differ" for each in judged) else None
     if run is not None and len(run.outputs) == len(judged):
         judged = [
-            _by_rounding(each, ours, theirs, exact, run.coarsest, tolerances)
-            for each, ours, theirs, exact in zip(judged, actual, expected, run.outputs, strict=True)
+            _beside_float64(each, ours, theirs, exact, tolerances)
+            for each, ours, theirs, exact in zip(judged, actual, expected, _exact(run), strict=True)
         ]
     return _over_all(names, actual, expected, judged, tolerances)
 
@@ -368,59 +390,86 @@ def _judge_output(
     return Judged(found.verdict, found.reason, found)
 
 
-def _by_rounding(
+def _exact(run: PreciseRun) -> Iterator[Exact]:
+    """Yield the outputs of a run in float64."""
+    for value, shaken in zip(run.outputs, run.shaken or run.outputs, strict=True):
+        yield Exact(value, run.coarsest, run.sums, noise_between(value, shaken))
+
+
+def noise_between(value: torch.Tensor, shaken: torch.Tensor) -> torch.Tensor | None:
+    """Return the change of a tensor by rounding at its inputs; ``None`` for another shape."""
+    if value.shape != shaken.shape or value.dtype is torch.bool:
+        return None
+    return (value - shaken).abs()
+
+
+def _beside_float64(
     judged: Judged,
     actual: torch.Tensor,
     expected: torch.Tensor,
-    exact: torch.Tensor,
-    coarsest: torch.dtype,
+    exact: Exact,
     tolerances: Tolerances,
 ) -> Judged:
-    """Return a match if an output is about as far from the exact one as its reference.
+    if judged.verdict != "differ" or judged.found is None:
+        return judged
+    found = beside_float64(judged.found, actual, expected, exact, tolerances)
+    return Judged(found.verdict, found.reason, found)
 
-    The largest and the mean error decide. A rounding more or less in the coarsest dtype that the
-    model computes in is ignored. The exact output decides nothing if the reference is far from it,
-    as it may be if a choice depends on rounding.
 
-    It applies only to floats, to models that compute in 16 bits or in a coarser dtype than the
-    output's, and not if the user has set the tolerance.
+def beside_float64(
+    found: Difference,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    exact: Exact,
+    tolerances: Tolerances,
+) -> Difference:
+    """Tell a fault from rounding where a tensor is out of tolerance.
+
+    It differs by rounding where its largest and its mean error against float64 are no more than a
+    few times those of its reference, or than the rounding of the dtype, of the sums as they are
+    built, and of the inputs explains. The exact tensor decides nothing if the reference is far from
+    it, as it may be if a choice depends on rounding; nor where the user has set the tolerance.
     """
-    found = judged.found
-    finite = found is not None and found.finite == actual.numel() > 0
-    if judged.verdict != "differ" or found is None or not finite or exact.shape != expected.shape:
-        return judged
-    if not expected.is_floating_point() or not bool(exact.isfinite().all()):
-        return judged
-    usual = Tolerances()
+    right, coarsest = exact.value, exact.coarsest
+    if found.finite != actual.numel() or not actual.numel() or right.shape != expected.shape:
+        return found
+    if not expected.dtype.is_floating_point and not expected.is_complex():
+        return found
+    kind = torch.complex128 if expected.is_complex() else torch.float64
+    right = right.to(kind)
+    if not bool(right.isfinite().all()):
+        return found
+    ours, theirs = (actual.to(kind) - right).abs(), (expected.to(kind) - right).abs()
+    size, noise = right.abs(), exact.noise
+    largest = [float(each.max()) for each in (ours, theirs)]
+    # An output not computed in float32 has no room for a constant of float32.
     is_half = coarsest in (torch.bfloat16, torch.float16)
-    if not is_half and torch.finfo(coarsest).eps <= torch.finfo(expected.dtype).eps:
-        return judged
-    if any(
+    own = torch.finfo(expected.dtype).eps
+    unit = (torch.finfo(coarsest).eps if is_half else min(own, torch.finfo(coarsest).eps)) / 2
+    as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
+    usual = Tolerances()
+    is_chosen = any(
         tolerance_for(each, tolerances) != tolerance_for(each, usual)
         for each in (coarsest, expected.dtype)
-    ):
-        return judged
-    right = exact.double()
-    ours, theirs = (actual.double() - right).abs(), (expected.double() - right).abs()
-    size = right.abs()
-    if _mean(theirs) > tolerance_for(coarsest, tolerances).rtol * _mean(size):
-        return judged
-    # An output not computed in float32 has no room for a constant of float32.
-    unit = torch.finfo(coarsest).eps / 2 if is_half else 0.0
-    as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
-    for measured in (_mean, torch.max):
-        least = unit * float(measured(size))
-        if float(measured(ours)) > as_far * max(float(measured(theirs)), least):
-            return judged
-    apart = [error_text(float(each.max())) for each in (ours, theirs)]
-    reason = _(
-        "{reason}, by rounding: compared with the model in float64, TVM is off by {apart} at "
-        "most, and torch by {apart2}",
-        reason=found.reason,
-        apart=apart[0],
-        apart2=apart[1],
     )
-    return Judged("match", reason, replace(found, matches=True, reason=reason))
+    usually = 0.0 if noise is None else _usual_size(noise)
+    grown = as_far + _OF_SUMS * exact.sums / unit
+    known = max(tolerance_for(coarsest, tolerances).rtol, _KNOWN) * _mean(size)
+    is_rounding = not is_chosen and own > _FINEST
+    is_rounding = is_rounding and _mean(theirs) <= max(known, grown * usually)
+    for measured, times in ((_mean, 1.0), (_largest, _LARGEST)):
+        least = max(unit * measured(size), times * usually)
+        is_rounding = is_rounding and measured(ours) <= max(
+            as_far * measured(theirs), grown * least
+        )
+    errors = ExactErrors(tvm=largest[0], torch=largest[1], is_rounding=is_rounding)
+    if is_rounding:
+        reason = _(
+            "{reason}, by rounding: {errors}", reason=found.reason, errors=exact_text(errors)
+        )
+    else:
+        reason = f"{found.reason}: {exact_text(errors)}"
+    return replace(found, exact=errors, reason=reason)
 
 
 _AS_FAR = 2.0
@@ -431,6 +480,29 @@ _AS_FAR_SUMMED = 16.0
 
 16-bit values are summed in float32.
 """
+
+_OF_SUMS = 2.0
+"""Bound on the rounding of a sum in any order, in roundings times the root of its terms."""
+
+_KNOWN = 1e-2
+"""Relative error of the reference up to which float64 decides."""
+
+_FINEST = 1e-12
+"""Epsilon up to which a dtype is as fine as float64 itself, which decides nothing then."""
+
+
+_LARGEST = 4.0
+"""Ratio of the largest error by rounding to most others."""
+
+
+def _largest(errors: torch.Tensor) -> float:
+    return float(errors.max())
+
+
+def _usual_size(noise: torch.Tensor) -> float:
+    """Return the upper quartile, which a choice that depends on rounding does not move."""
+    some = noise.reshape(-1)[:: max(1, noise.numel() // CHUNK)].double()
+    return float(some.kthvalue(max(1, some.numel() * 3 // 4)).values) if some.numel() else 0.0
 
 
 def _mean(errors: torch.Tensor) -> float:
@@ -449,11 +521,12 @@ def _over_all(
     found = [each.found for each in judged if each.found is not None]
     is_random = len(found) < len(judged)
     verdict = verdict_over(found)
-    if is_random and verdict == "match":
+    if is_random and verdict in ("match", "rounding"):
         verdict = "not-comparable"
     elif not is_random and verdict == "not-comparable":
         verdict = "inconclusive"
-    told = (verdict, "not-comparable") if verdict in ("match", "inconclusive") else (verdict,)
+    passing = ("match", "rounding", "inconclusive")
+    told = (verdict, "not-comparable") if verdict in passing else (verdict,)
     reasons = [
         f"{name}{' ' if each.verdict == 'not-comparable' else ': '}{each.reason}"
         for name, each in zip(names, judged, strict=True)
@@ -489,9 +562,10 @@ def _record(name: str, value: torch.Tensor, judged: Judged) -> OutputRecord:
         dtype=str(value.dtype).removeprefix("torch."),
         verdict=judged.verdict,
         reason=judged.reason,
-        matches=measured.matches if measured else None,
+        matches=None if measured is None else measured.verdict != "differ",
         max_abs_error=measured.max_abs if measured else None,
         max_rel_error=measured.max_rel if measured else None,
         not_finite=found.not_finite if found else "",
         not_finite_count=found.not_finite_count if found else 0,
+        exact=found.exact if found else None,
     )

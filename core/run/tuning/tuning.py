@@ -490,7 +490,7 @@ class _Run:
                 self._take_turn(task)
         for task in self.tasks:
             self._wait_while_paused()
-            self._say(_("Comparing {name} with its schedules by rule", name=task.record.name))
+            self._say(_("Comparing {name} with its schedules by rules", name=task.record.name))
             task.settle()
 
     def end(self) -> None:

@@ -438,7 +438,7 @@ def _why_cut(axis: int, found: Contraction, tile: Tile) -> str:
         )
     count = tile.cuts[axis]
     rest = found.spatial[axis] % count
-    why = _("{count} of these side by side: each vector that is read serves all", count=count)
+    why = _("{count} of these side by side: each vector read serves all", count=count)
     return _("{why}; the last tile has {rest} of them", why=why, rest=rest) if rest else why
 
 

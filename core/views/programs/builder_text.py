@@ -190,7 +190,7 @@ class SymbolText(ExpressionText):
             return f"tirx.if_then_else({self.arguments(expression.args)})", ATOM
         raise LowerscopeError(
             _("the builder program cannot express the extent {expression}", expression=expression),
-            todo=_("Look at the script instead"),
+            todo=_("See the script instead"),
         )
 
 
@@ -210,7 +210,7 @@ class TypeText:
         if text is None:
             raise LowerscopeError(
                 _("the builder program cannot express the type {meant}", meant=meant),
-                todo=_("Look at the script instead"),
+                todo=_("See the script instead"),
             )
         return text
 
@@ -438,7 +438,7 @@ def literal(value: Any) -> str:
         return f"[{', '.join(literal(each) for each in value)}]"
     raise LowerscopeError(
         _("the builder program cannot express the attribute {value}", value=value),
-        todo=_("Look at the script instead"),
+        todo=_("See the script instead"),
     )
 
 
@@ -474,7 +474,7 @@ def _without_form(meant: Any) -> LowerscopeError:
             kind=kind,
             splitline=str(meant).splitlines()[0],
         ),
-        todo=_("Look at the script instead"),
+        todo=_("See the script instead"),
     )
 
 
@@ -636,7 +636,7 @@ class FunctionText:
                     name=binding.var.name,
                 ),
                 where=self._ids[binding],
-                todo=_("Apply LambdaLift first, or look at the script"),
+                todo=_("Apply LambdaLift first, or see the script"),
             )
         if not isinstance(value, relax.If):
             return self._calls.value(value)
@@ -694,7 +694,7 @@ def called_first(functions: Mapping[str, Any]) -> Sequence[str]:
         raise LowerscopeError(
             _("the builder program cannot express {name}, which calls itself", name=name),
             where=f"relax:{name}",
-            todo=_("Look at the script instead"),
+            todo=_("See the script instead"),
         )
     return list(networkx.dfs_postorder_nodes(calls))
 
@@ -782,7 +782,7 @@ def _script(name: str, function: Any, title: str) -> list[str]:
         raise LowerscopeError(
             _("the builder program cannot express the constants inside {name}", name=name),
             where=f"tir:{name}",
-            todo=_("Look at the script instead"),
+            todo=_("See the script instead"),
         )
     return lines
 
@@ -800,7 +800,7 @@ def _refuse_twins(functions: Mapping[str, Any]) -> None:
                     name=name,
                 ),
                 where=f"tir:{name}",
-                todo=_("Look at the script instead"),
+                todo=_("See the script instead"),
             )
         seen[key] = name
 
@@ -957,7 +957,7 @@ def _refuse_others(module: IRModule, functions: Mapping[str, Any]) -> None:
                     name=name,
                     name2=type(function).__name__,
                 ),
-                todo=_("Look at the script instead"),
+                todo=_("See the script instead"),
             )
     if len(module.global_infos):
         raise LowerscopeError(
@@ -965,5 +965,5 @@ def _refuse_others(module: IRModule, functions: Mapping[str, Any]) -> None:
                 "the builder program cannot express {global_infos} of the module",
                 global_infos=", ".join(module.global_infos),
             ),
-            todo=_("Look at the script instead"),
+            todo=_("See the script instead"),
         )

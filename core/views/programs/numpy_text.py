@@ -127,7 +127,7 @@ class NumpyExpressions(ExpressionText):
         return LowerscopeError(
             _("NumPy loops cannot express {what}", what=what),
             where=self._where,
-            todo=_("Look at the script instead"),
+            todo=_("See the script instead"),
         )
 
     def other(self, expression: Any) -> Written:
@@ -621,7 +621,7 @@ class _Graph(_NumpyProgram):
                     operator=operator,
                 ),
                 where=self._entity,
-                todo=_("Legalize it, or lower by TE; or look at the script instead"),
+                todo=_("Legalize it, or lower it with TE; or see the script instead"),
             )
         raise self._expressions.refusal(type(value).__name__)
 

@@ -63,7 +63,7 @@ class TensorExpressions(ExpressionText):
         return LowerscopeError(
             _("there is no tensor expression for this function: {what}", what=what),
             where=self._where,
-            todo=_("Look at the script instead"),
+            todo=_("See the script instead"),
         )
 
     def written(self, expression: Any) -> Written:
@@ -243,7 +243,7 @@ class _Program:
         parameters = list(self._function.params)
         for parameter in parameters:
             if not is_buffer_var(parameter) and not isinstance(parameter.ty, ir.PrimType):
-                raise self.expressions.refusal(_("it has an argument that is a pointer"))
+                raise self.expressions.refusal(_("it has a pointer argument"))
         inputs = [each for each in parameters if each not in written]
         outputs = [each for each in parameters if each in written]
         if parameters != [*inputs, *outputs] or not outputs:

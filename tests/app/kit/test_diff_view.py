@@ -143,7 +143,7 @@ def test_a_click_unfolds_and_folds_a_part(qtbot: QtBot, view: DiffView) -> None:
 
 def test_enter_unfolds_where_the_keyboard_is(qtbot: QtBot, view: DiffView) -> None:
     qtbot.keyClick(view.new, Qt.Key.Key_Down)
-    assert view.new.accessibleDescription() == "6 equal lines"
+    assert view.new.accessibleDescription() == "6 unchanged lines"
     qtbot.keyClick(view.new, Qt.Key.Key_Return)
     assert Row("fold", 0, 1, 1, 6) not in shown(view)
     assert view.rows().row(view.row()) == Row("same", 0, 1, 1)
@@ -227,3 +227,17 @@ def test_switching_columns_keeps_the_place(qtbot: QtBot, view: DiffView) -> None
     assert view.rows().row(view.new.top_line()) == Row("removed", 0, 10, partner=10)
     view.set_unified(False)
     assert view.rows().row(view.old.top_line()) == Row("changed", 0, 10, 10)
+
+
+def test_whole_lines_are_copied_as_printed(view: DiffView) -> None:
+    runs = [DiffRun("changed", 1, 1, 1), DiffRun("same", 2, 2, 1)]
+    part = DiffPart(
+        "f", "changed", ["f(1)", "end"], ["f(2)", "end"], runs, new_printed={1: "f(i2)"}
+    )
+    view.set_parts([part], "python")
+    view.new.go_to(1)
+    view.new.copy_line()
+    assert QGuiApplication.clipboard().text() == "f(i2)"
+    assert view.new.text_between((1, 0), (2, 3)) == "f(i2)\nend"
+    assert view.new.text_between((1, 2), (2, 1)) == "2)\ne"
+    assert view.old.text_between((1, 0), (2, 3)) == "f(1)\nend"

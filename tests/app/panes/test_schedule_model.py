@@ -356,7 +356,7 @@ def test_a_file_becomes_a_variant_and_a_broken_one_changes_nothing(
 def test_a_rule_writes_a_variant_of_the_function_it_was_asked_for(work: Workbench) -> None:
     steps = (Primitive(id="s1", name="unroll", comment="it is short"),)
     ruled = ByRule(rule="elementwise", primitives=steps)
-    for name in ("by rule", "by rule 2"):
+    for name in ("auto-schedule", "auto-schedule 2"):
         work.variants.by_rule.ask()
         work.bench.sent(ByRuleQuery).answer(ruled)
         work.settle()

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.menus import BUTTONS, MENUS, RECENT, SAMPLES, paths
-from lowerscope.app.shell.modes import LEAST, LEAST_WIDTH, MODES
+from lowerscope.app.shell.modes import FOLDED, LEAST, LEAST_WIDTH, MODES
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.problems import Problem
@@ -261,7 +261,7 @@ def test_a_narrow_window_has_no_outline_and_nothing_below_its_minimum(window: Ma
         QApplication.processEvents()
         assert "model" not in seen(window)
         for name, width in widths(window).items():
-            assert width >= LEAST.get(name, LEAST_WIDTH)
+            assert width >= (LEAST | FOLDED).get(name, LEAST_WIDTH)
         assert sum(widths(window).values()) <= window.width()
 
 

@@ -58,7 +58,7 @@ def test_a_schedule_is_applied_shown_and_checked(
     any_size = [*APPLY, file, "--check", "--input", "x=n,784:float32", "--dim", "n=1..64"]
     assert main(any_size) == 0
     out = capsys.readouterr().out
-    assert "Computes the same as the unscheduled function at n = 5: largest error" in out
+    assert "Same result as the unscheduled function at n = 5: largest error" in out
     assert [each["status"] for each in record["schedule"]["steps"]] == ["done"] * 3
     assert record["check"] is None
 

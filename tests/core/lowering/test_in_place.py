@@ -223,7 +223,7 @@ def test_a_call_that_writes_where_it_reads_is_refused(bench: Any, function: Any)
         bench.lower(Changes(function), PICTURES, "fx", "te")
     problem = caught.value.problem
     assert "changes a tensor in place" in problem.what
-    assert "is part of the same" in problem.what
+    assert "shares the memory" in problem.what
     assert problem.where.startswith(__file__)
 
 

@@ -52,7 +52,8 @@ def compacted(text: str, *, types: bool = False) -> list[str]:
 
 def test_types_of_bindings_become_notes() -> None:
     form = compact_script(RELAX, {CONSTANT: "linear0.weight"})
-    assert compacted(RELAX)[4:] == [
+    assert compacted(RELAX)[3:] == [
+        "    def main(x: 1×4) -> 1×n:",
         "        n = T.int64()",
         "        with R.dataflow():",
         "            lv = R.add(x, linear0.weight)",
@@ -67,6 +68,9 @@ def test_types_of_bindings_become_notes() -> None:
 
 def test_types_can_stay_in_their_lines() -> None:
     lines = compacted(RELAX, types=True)
+    assert (
+        lines[3] == '    def main(x: R.Tensor((1, 4), "float32")) -> R.Tensor((1, "n"), "float32"):'
+    )
     assert lines[6] == '            lv: R.Tensor((1, 4), "float32") = R.add(x, linear0.weight)'
     assert compact_script(RELAX, types=True).notes == {}
 

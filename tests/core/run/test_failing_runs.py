@@ -53,7 +53,7 @@ def mlp(extensions: tuple[Extension, ...] = ()) -> Recipe:
 @pytest.mark.parametrize(
     ("body", "said", "code"),
     [
-        (ASKS_FOR_MUCH, "the memory does not suffice", "memory"),
+        (ASKS_FOR_MUCH, "out of memory", "memory"),
         (RAISES, "the run failed", ""),
     ],
 )

@@ -19,7 +19,7 @@ PI = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}'
         ('{"kind": "llvm", "mtriple": "vax-dec-vms"}', "no architecture called vax"),
         ('{"kind": "llvm", "mattr": ["+avx2", "+warp"]}', "no feature of x86_64 called warp"),
         ('{"kind": "llvm", "speed": 11}', "Unknown config option 'speed'"),
-        ("cuda", "of kind cuda, and only processors"),
+        ("cuda", "of kind cuda; only processors"),
         ("nonsense", "TVM does not know the target 'nonsense'"),
         ("", "TVM does not know the target ''"),
     ],

@@ -98,7 +98,7 @@ def test_what_is_not_finite_is_said_first(dtype: torch.dtype) -> None:
     theirs[0, 0, 2] = torch.nan
     found = compared(PLACE, ours, theirs, CHOSEN)
     assert found.not_finite == (
-        "2 NaN, 1 infinity; 1 NaN in the reference alone; 1 infinity on both sides"
+        "2 NaN, 1 infinity; 1 NaN in the reference only; 1 infinity on both sides"
     )
     assert found.reason == f"{found.not_finite}; 4 of 24 elements differ"
     assert found.matches is False

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from lowerscope.core.model.tolerances import EXACT, Tolerance, Tolerances
-from lowerscope.core.run.compare.verdicts import difference, judge, tolerance_for
-from lowerscope.core.run.implementations import PreciseRun, precise_run
+from lowerscope.core.run.compare.verdicts import PreciseRun, difference, judge, tolerance_for
+from lowerscope.core.run.float64 import precise_run
 from lowerscope.core.sources.pytree import by_position
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
@@ -116,8 +116,8 @@ BEYOND = torch.tensor([1.0, -2.0, 4.0, 0.0], dtype=torch.float64)
 @pytest.mark.parametrize(
     ("ours", "theirs", "verdict"),
     [
-        ([0.0, 0.0, 0.0, 0.01], [0.0, 0.0, 0.0, -0.01], "match"),
-        ([0.0, 0.0, 0.0, 0.03], [0.0, 0.0, 0.0, 0.02], "match"),
+        ([0.0, 0.0, 0.0, 0.01], [0.0, 0.0, 0.0, -0.01], "rounding"),
+        ([0.0, 0.0, 0.0, 0.03], [0.0, 0.0, 0.0, 0.02], "rounding"),
         ([0.0, 0.0, 0.0, 0.05], [0.0, 0.0, 0.0, 0.02], "differ"),
         # The largest error is torch's, but one that all elements have is none of rounding.
         ([0.08, 0.08, 0.12, 0.08], [0.0, 0.0, 0.06, 0.0], "differ"),
@@ -138,8 +138,8 @@ def test_what_is_as_right_as_torch_matches_it(
 
     found = judge([actual], [expected], Tolerances(), precise=precise)
     assert found.verdict == verdict
-    assert ("by rounding" in found.reason) == (verdict == "match")
-    assert found.outputs[0].matches == (verdict == "match")
+    assert ("by rounding" in found.reason) == (verdict == "rounding")
+    assert found.outputs[0].matches == (verdict == "rounding")
     assert judge([actual], [expected], Tolerances()).verdict == "differ"
     assert judge([actual], [expected], Tolerances(), precise=lambda: None).verdict == "differ"
     assert len(asked) == 1

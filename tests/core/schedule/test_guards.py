@@ -140,7 +140,7 @@ def test_merge_of_loops_that_need_one_another_is_unsafe() -> None:
         ("i, j -> i / 2, j", "write // for a division"),
         ("i -> i", "has 2 axes, and the map 1"),
         ("i, j", "begins with its axes"),
-        ("i, i -> i", "a name of its own"),
+        ("i, i -> i", "a different name"),
         ("i, j -> i * 1048576 * 1048576, j", "too large"),
         ("i, j -> (", "is not arithmetic"),
         ("i, j -> " + "-" * 500 + "i, j", "at most 400 characters"),

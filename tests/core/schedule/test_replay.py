@@ -108,7 +108,7 @@ def test_a_loop_that_was_there_first_is_the_same_one_when_a_step_before_is_off(
     record = record_of(pipeline, scheduled(outer, inner, split_again))
     assert record.steps[2].status == "failed"
     assert record.steps[2].error is not None
-    assert "loop 3 of matmul is no more" in record.steps[2].error.message
+    assert "loop 3 of matmul no longer exists" in record.steps[2].error.message
 
 
 def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline) -> None:

@@ -87,7 +87,7 @@ def test_a_truncated_program_is_one_line(program: Path, tmp_path: Path, part: fl
     file = tmp_path / "cut.pt2"
     file.write_bytes(data[: int(len(data) * part)])
     found = problem(file)
-    assert "cut off, damaged or of another version" in found.what
+    assert "truncated, damaged or of another version" in found.what
     assert found.where == str(file)
     assert found.todo == "Export it again with torch.export.save"
 

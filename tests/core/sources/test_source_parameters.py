@@ -54,7 +54,7 @@ def test_numbered_names_skip_the_norms(tmp_path: Path) -> None:
         torch.nn.Linear(2, 3), torch.nn.LayerNorm(3), torch.nn.Linear(3, 1, bias=False)
     )
     arrays = {"w0": np.ones((3, 2)), "b0": np.zeros(3), "w1": np.full((1, 3), 2.0)}
-    with pytest.raises(LowerscopeError, match=r"there is nothing for 1\.weight, 1\.bias"):
+    with pytest.raises(LowerscopeError, match=r"missing: 1\.weight, 1\.bias"):
         load_into(model, arrays, "p.pkl")
     with pytest.raises(LowerscopeError, match="no layer for b1"):
         load_into(model, {**arrays, "b1": np.zeros(1)}, "p.pkl")
@@ -86,7 +86,7 @@ def test_parameters_that_do_not_fit(tmp_path: Path) -> None:
         {**arrays, "w0": arrays["w0"].T}
     )
     assert "no layer for w2" in said({**arrays, "w2": arrays["w1"]})
-    assert "nothing for linear1.bias" in said({key: arrays[key] for key in ("w0", "b0", "w1")})
+    assert "missing: linear1.bias" in said({key: arrays[key] for key in ("w0", "b0", "w1")})
     assert "no parameter called weight. It has linear0.weight, linear0.bias" in said(
         {"weight": arrays["w0"]}
     )

@@ -88,9 +88,9 @@ def test_it_runs_on_inputs_of_its_shapes_and_is_compared_with_numpy(
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ("backwards", "it does not write to its last arguments"),
-        ("whole", "it does not write to its last arguments"),
-        ("number", "its argument n is no tensor"),
+        ("backwards", "it must write to its last arguments"),
+        ("whole", "it must write to its last arguments"),
+        ("number", "its argument n is not a tensor"),
     ],
 )
 def test_what_main_cannot_call_is_refused(

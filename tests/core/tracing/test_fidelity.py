@@ -115,11 +115,11 @@ def test_export_takes_over_where_the_graph_of_fx_is_another(
     model = Calls(function)
     traced = trace(model, (X,), "auto")
     assert traced.tracer == "export"
-    assert "does not compute what the model does" in traced.notes[0].text
+    assert "does not compute the same as the model" in traced.notes[0].text
     assert "torch.export traced it" in traced.notes[0].text
     torch.testing.assert_close(computed(traced), run(model))
     (note,) = trace(model, (X,), "fx").notes
-    assert "torch.fx traced does not compute what the model does (output" in note.text
+    assert "traced by torch.fx does not compute the same as the model (output" in note.text
 
 
 class Counts(nn.Module):

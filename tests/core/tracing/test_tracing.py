@@ -133,7 +133,7 @@ def test_a_model_that_ends_python_is_an_error_with_its_line(tracer: Any) -> None
     with pytest.raises(LowerscopeError) as caught:
         trace(Ending(), (X,), tracer)
     problem = caught.value.problem
-    assert problem.what == "the model fails when it is run: it ends Python itself (exit code 3)"
+    assert problem.what == "the model fails at run time: it ends Python itself (exit code 3)"
     assert problem.where == f"{__file__}:{line_with('# the end')}"
 
 

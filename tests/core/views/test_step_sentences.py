@@ -18,6 +18,7 @@ from lowerscope.core.model.queries import (
     CodeDifferenceQuery,
     DifferenceQuery,
     TouchingStepsQuery,
+    WhyFusedQuery,
 )
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
@@ -91,6 +92,16 @@ def test_bodies_of_fused_functions_moved_into_one() -> None:
         'with T.sblock("T_add"):',
         'with T.sblock("compute"):',
     ]
+
+
+def test_the_fusion_that_a_step_made_can_be_explained() -> None:
+    pipeline, recipe = Pipeline(), recipe_of("fashion_mlp", "fuse")
+    for name in ("FuseOps", "FuseTIR"):
+        one, other = difference(pipeline, recipe, name).fused
+        answer = pipeline.answer(WhyFusedQuery(recipe, one, other))
+        assert answer.fused
+        assert answer.by.startswith("FuseOps: fused_matmul")
+    assert difference(pipeline, recipe, "LegalizeOps").fused == ()
 
 
 def test_a_function_that_takes_the_place_of_another_has_its_lines() -> None:

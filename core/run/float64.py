@@ -1,0 +1,203 @@
+"""The model in float64: a third side, by which rounding is told from a fault."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.func import functional_call
+from torch.overrides import TorchFunctionMode
+
+from lowerscope.core.model.problems import is_interrupt
+from lowerscope.core.run.checking import reductions_of
+from lowerscope.core.run.compare.verdicts import PreciseRun
+from lowerscope.core.run.execution import Reference
+from lowerscope.core.sources.pytree import CallSpec, mapped
+
+
+def rounding_of_sums(function: Any) -> float:
+    """Return the relative rounding of the sums in a TensorIR function, in any order.
+
+    A sum of ``K`` terms of either sign, or of one, is off by up to about ``sqrt(K)`` roundings of
+    the dtype that it accumulates in.
+    """
+    return sum(
+        math.sqrt(terms) * torch.finfo(kind).eps / 2
+        for terms, dtype in reductions_of(function)
+        if isinstance(kind := getattr(torch, dtype, None), torch.dtype) and kind.is_floating_point
+    )
+
+
+def longest_sums(functions: Mapping[str, Any]) -> float:
+    """Return the largest relative rounding of the sums in any of the functions."""
+    return max(map(rounding_of_sums, functions.values()), default=0.0)
+
+
+MOST_BYTES = 2 << 30
+"""Limit on the parameters of a model run in float64, in bytes."""
+
+_WIDE = {
+    torch.bfloat16: torch.float64,
+    torch.float16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+
+_CASTS: Mapping[Any, torch.dtype] = {
+    torch.Tensor.float: torch.float32,
+    torch.Tensor.half: torch.float16,
+    torch.Tensor.bfloat16: torch.bfloat16,
+}
+
+
+def precise_run(
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: CallSpec
+) -> PreciseRun | None:
+    """Run a model in float64 instead of each narrower dtype; return ``None`` if that fails."""
+    parts = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
+    if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
+        return None
+    mode = Widened([*parts.values(), *inputs])
+    wide = _WideModel(model, {name: widened(each) for name, each in parts.items()})
+    try:
+        outputs, shaken = (
+            _outputs(wide, [widened(each) for each in inputs], seed, calling, each)
+            for each in (mode, Widened([*parts.values(), *inputs], seed))
+        )
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        # The model requires its own dtypes: its rounding is unknown.
+        return None
+    return PreciseRun(outputs, mode.coarsest, shaken=shaken)
+
+
+def _outputs(
+    model: torch.nn.Module,
+    inputs: Sequence[torch.Tensor],
+    seed: int,
+    calling: CallSpec,
+    mode: Widened,
+) -> tuple[torch.Tensor, ...]:
+    reference = Reference(model, inputs, seed, calling)
+    with in_float64(mode):
+        return reference.outputs()
+
+
+def widened(value: torch.Tensor) -> torch.Tensor:
+    """Return a copy in float64, or complex128; of integers and booleans, in their own dtype."""
+    return value.detach().to(_WIDE.get(value.dtype, value.dtype), copy=True)
+
+
+class _WideModel(torch.nn.Module):
+    """A model with replaced parameters and buffers."""
+
+    def __init__(self, model: torch.nn.Module, parts: Mapping[str, torch.Tensor]) -> None:
+        super().__init__()
+        self._model, self._parts = model, dict(parts)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return functional_call(self._model, self._parts, args, kwargs)
+
+
+class Widened(TorchFunctionMode):
+    """Mode that computes in float64 instead of narrower dtypes, and records the coarsest.
+
+    Args:
+        seed: If given, the result of each function is rounded up or down at random, as if in the
+            coarsest dtype.
+    """
+
+    def __init__(self, values: Sequence[torch.Tensor], seed: int | None = None) -> None:
+        super().__init__()
+        self.coarsest = torch.float64
+        self._random = None if seed is None else torch.Generator().manual_seed(seed)
+        for each in values:
+            self.note(each.dtype)
+
+    def note(self, dtype: torch.dtype) -> None:
+        """Record that the model itself has values of `dtype`."""
+        if dtype in _WIDE and torch.finfo(dtype).eps > torch.finfo(self.coarsest).eps:
+            self.coarsest = dtype
+
+    def _dtype(self, value: Any) -> Any:
+        if not isinstance(value, torch.dtype):
+            return value
+        self.note(value)
+        return _WIDE.get(value, value)
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if torch.is_autocast_enabled("cpu"):
+            # Autocast casts float32 only, and leaves float64 unchanged.
+            self.note(torch.get_autocast_dtype("cpu"))
+        if func in _CASTS:
+            self.note(_CASTS[func])
+            return args[0].to(_WIDE.get(args[0].dtype, torch.float64))
+        kwargs = {name: mapped(each, self._dtype) for name, each in (kwargs or {}).items()}
+        result = func(*(mapped(each, self._dtype) for each in args), **kwargs)
+        if self._random is None or not isinstance(result, torch.Tensor):
+            return result
+        given = {_storage(each) for each in args if isinstance(each, torch.Tensor)}
+        # A view has been rounded already, and what was written in place has other views.
+        return result if _storage(result) in given else self.shaken(result)
+
+    def shaken(self, value: torch.Tensor) -> torch.Tensor:
+        """Return float64 values with one rounding up or down at each."""
+        if value.dtype is not torch.float64 or self._random is None:
+            return value
+        signs = torch.rand(value.shape, generator=self._random, dtype=torch.float32).sub_(0.5)
+        return value * (1 + signs.sign_().double() * (torch.finfo(self.coarsest).eps / 2))
+
+
+def _storage(value: torch.Tensor) -> int:
+    return value.untyped_storage().data_ptr()
+
+
+@contextlib.contextmanager
+def in_float64(mode: Widened) -> Iterator[None]:
+    """Compute in float64 in the body."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with mode:
+            yield
+    finally:
+        torch.set_default_dtype(usual)
+
+
+def widen_module(module: fx.GraphModule) -> bool:
+    """Replace the parameters, buffers and other tensors of a copy by float64 ones.
+
+    Returns False, and changes nothing, if there is no memory for them.
+    """
+    parts = {id(each): each for each in itertools.chain(module.parameters(), module.buffers())}
+    if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
+        return False
+    wide: dict[int, torch.Tensor] = {}
+
+    def of(value: torch.Tensor) -> torch.Tensor:
+        if id(value) not in wide:
+            made = widened(value)
+            is_parameter = isinstance(value, torch.nn.Parameter)
+            wide[id(value)] = torch.nn.Parameter(made, False) if is_parameter else made
+        return wide[id(value)]
+
+    for each in list(module.modules()):
+        owned = itertools.chain(each._parameters.items(), each._buffers.items())
+        tensors = ((k, v) for k, v in vars(each).items() if isinstance(v, torch.Tensor))
+        for name, value in [*owned, *tensors]:
+            if value is not None and value.dtype in _WIDE:
+                setattr(each, name, of(value))
+    return True

@@ -1,0 +1,159 @@
+"""Rounding is told from a fault by float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.tolerances import Tolerances
+from lowerscope.core.run.compare.verdicts import Exact, beside_float64, difference
+from lowerscope.core.stages import Pipeline
+
+Inputs = tuple[torch.Tensor, ...]
+Compute = Callable[[torch.Tensor], torch.Tensor]
+
+
+def _in_order(terms: torch.Tensor) -> torch.Tensor:
+    """Sum along the last axis, one term after the other, in the dtype of the terms."""
+    total = torch.zeros_like(terms[..., 0])
+    for column in terms.unbind(-1):
+        total = total + column
+    return total
+
+
+def _backwards(terms: torch.Tensor) -> torch.Tensor:
+    return _in_order(terms.flip(-1))
+
+
+def _in_blocks(terms: torch.Tensor) -> torch.Tensor:
+    return _in_order(torch.stack([_in_order(each) for each in terms.split(64, -1)], -1))
+
+
+def _fused(terms: torch.Tensor) -> torch.Tensor:
+    """Add to a wider product, as a fused multiply-add does."""
+    total = torch.zeros_like(terms[..., 0])
+    for column in terms.double().unbind(-1):
+        total = (total.double() + column).to(terms.dtype)
+    return total
+
+
+def _softmax(terms: torch.Tensor) -> torch.Tensor:
+    exps = (terms - terms.amax(-1, keepdim=True)).exp()
+    return exps / _in_order(exps).unsqueeze(-1)
+
+
+def _variance(terms: torch.Tensor) -> torch.Tensor:
+    count = terms.shape[-1]
+    mean = _in_order(terms) / count
+    return _in_order((terms - mean.unsqueeze(-1)).square()) / count
+
+
+SUMS = {each.__name__: each for each in (_in_order, _backwards, _in_blocks, _fused)}
+CASES: dict[str, tuple[Compute, Compute, torch.dtype, int, float]] = {
+    # Ours, torch's, dtype, terms, offset of the terms.
+    **{
+        f"{name} {dtype} {terms} {offset:g}": (
+            each,
+            lambda x: x.sum(-1),
+            getattr(torch, dtype),
+            terms,
+            offset,
+        )
+        for name, each in SUMS.items()
+        for dtype, terms in (("float32", 512), ("float32", 4096), ("float16", 256))
+        for offset in (0.0, 0.25, -3.0)
+    },
+    **{
+        f"softmax {dtype} {terms}": (
+            _softmax,
+            lambda x: x.softmax(-1),
+            getattr(torch, dtype),
+            terms,
+            0.0,
+        )
+        for dtype in ("float16", "bfloat16", "float32")
+        for terms in (16, 128, 512)
+    },
+    **{
+        f"variance {terms} {offset:g}": (
+            _variance,
+            lambda x: x.var(-1, correction=0),
+            torch.float32,
+            terms,
+            offset,
+        )
+        for terms in (128, 2048)
+        for offset in (0.0, 10.0, 300.0)
+    },
+}
+
+
+def _verdict(case: str, fault: float) -> str:
+    ours, theirs, dtype, terms, offset = CASES[case]
+    generator = torch.Generator().manual_seed(len(case))
+    values = torch.randn(24, terms, generator=generator)
+    # Sums that cancel have no digits left, so that any rounding is out of tolerance.
+    if "softmax" not in case and "variance" not in case:
+        values = values - values.mean(-1, keepdim=True)
+    values = (values + offset).to(dtype)
+    unit = torch.finfo(dtype).eps / 2
+    signs = torch.randint(0, 2, values.shape, generator=generator) * 2 - 1
+    exact = theirs(values.double())
+    noise = (theirs(values.double() * (1 + unit * signs)) - exact).abs()
+    wrong = values.clone()
+    wrong[:, terms // 2 :: terms] += fault
+    actual, expected = ours(wrong), theirs(values)
+    found = difference(actual, expected, Tolerances())
+    # Where the tolerance is wide enough, as if it had been exceeded.
+    right = Exact(exact, dtype, math.sqrt(terms) * unit, noise)
+    found = replace(found, matches=False)
+    return beside_float64(found, actual, expected, right, Tolerances()).verdict or ""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rounding_is_no_fault_and_a_wrong_term_is_one(case: str) -> None:
+    assert _verdict(case, 0.0) == "rounding"
+    assert _verdict(case, 30.0) == "differ"
+
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Cancels(nn.Module):
+    def forward(self, x):
+        return torch.relu(torch.cat((x, -x.flip(-1)), -1).sum(-1) )
+
+
+def example_inputs():
+    return (torch.randn(16, 20000, generator=torch.Generator().manual_seed(0)) * 1000,)
+
+
+entry = "Cancels"
+"""
+
+
+def test_a_run_that_differs_by_rounding_says_so(pipeline: Pipeline, tmp_path: Path) -> None:
+    file = tmp_path / "cancels.py"
+    file.write_text(_MODEL)
+    record = pipeline.answer(RunQuery(Recipe(source=Source(spec=str(file)))))
+    assert record.verdict == "rounding", record.reason
+    assert record.first_difference == ""
+    (output,) = record.outputs
+    assert output.exact is not None
+    assert output.exact.is_rounding
+    runs = {each.id: each for each in record.nodes}
+    total = runs["fx:sum_1"]
+    assert (total.status, total.own_status) == ("rounding", "rounding")
+    assert total.exact is not None
+    # The sum is 0: the error of each side is its value.
+    assert total.own_exact is not None
+    assert 0 < total.own_exact.tvm < 10
