@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 # Before what has texts is imported: tests compare them in English, whatever the locale.
-os.environ["LOWERSCOPE_LANGUAGE"] = "en"
+os.environ["LOWERSCOPE_LANGUAGE"] = os.environ.get("LOWERSCOPE_TEST_LANGUAGE", "en")
 
 from lowerscope.core.model.processors import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -63,9 +64,14 @@ def choose_from(
         actions[chosen]()
 
 
+MARKED_LETTER = re.compile(r"\(&(\w)\)")
+"""Mnemonic that is no letter of the name, as in Chinese: ``打开(&O)…``."""
+
+
 def plain(text: str) -> str:
     """Return the name of a command, or of a menu, without the mnemonic's ampersand."""
-    return text.partition("\t")[0].replace("&", "").rstrip("…")
+    name = text.partition("\t")[0].rstrip("…")
+    return MARKED_LETTER.sub("", name).replace("&", "")
 
 
 class Commands(QObject):

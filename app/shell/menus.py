@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
@@ -14,7 +15,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QToolButton, QWidget
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import SearchField
 from lowerscope.app.kit.buttons import icon, strategy_icon
-from lowerscope.app.kit.commands import Command, Commands, plain
+from lowerscope.app.kit.commands import MARKED_LETTER, Command, Commands, plain
 from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.difference.commands import CompareCommands
@@ -740,6 +741,11 @@ def _letter(text: str) -> str:
 
 def _with_free_letter(text: str, taken: set[str]) -> str:
     """Return the text of a command with its letter, or with another that the menu does not have."""
+    if marked := MARKED_LETTER.search(text):
+        choices = (marked[1].upper(), *ascii_uppercase)
+        free = next((each for each in choices if each not in taken), "")
+        taken.add(free)
+        return text.replace(marked[0], f"(&{free})" if free else "")
     bare = text.replace("&", "")
     title = bare.partition("\t")[0]
     letters = (

@@ -144,7 +144,12 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
             commands=" | ".join(COMMANDS),
         ),
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"%(prog)s {version('lowerscope')}",
+        help=_("print the version and exit"),
+    )
     parser.add_argument("source", nargs="?", default=None, help=recipe_options.SOURCE_HELP)
     recipe_options.add_recipe_options(parser)
     options = parser.parse_args(arguments)

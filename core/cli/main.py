@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
+from lowerscope.core.cli.help_format import RawHelpFormatter
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 
 def add_export_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope export``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.formatter_class = RawHelpFormatter
     width = max(len(each.name) for each in EXPORTS)
     parser.epilog = (
         _("what can be exported:")

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, get_args
 
 import msgspec
 
+from lowerscope.core.cli.help_format import HelpFormatter
 from lowerscope.core.files.console import say
 from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.paths import user_path
@@ -83,6 +84,12 @@ class _AddExtension(argparse.Action):
 
 class OneLineParser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
+
+    def __init__(self, *, add_help: bool = True, **more: Any) -> None:
+        super().__init__(add_help=False, **{"formatter_class": HelpFormatter} | more)
+        if add_help:
+            own = _("show this help and exit")
+            self.add_argument("-h", "--help", action="help", default=argparse.SUPPRESS, help=own)
 
     def error(self, message: str) -> NoReturn:
         raise LowerscopeError(message, todo=_("See {prog} --help", prog=self.prog))
@@ -165,7 +172,7 @@ def add_recipe_options(
         "translator",
         choices=TRANSLATORS,
     )
-    one("--lowering", "default: high-level", "lowering", choices=STRATEGIES)
+    one("--lowering", _("default: high-level"), "lowering", choices=STRATEGIES)
     parser.many(
         "--override",
         "PATTERN=STRATEGY",

@@ -179,8 +179,9 @@ def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
     names = [f"TVM {prediction.tvm}"]
     if prediction.torch:
         names.append(f"{reference} {prediction.torch}")
-    by = "" if prediction.scores != "softmax" else _(" (by softmax)")
-    yield f"Prediction: {', '.join(names)}{by if prediction.top else ''}"
+    text = _("Prediction: {names}", names=", ".join(names))
+    by = prediction.scores == "softmax" and prediction.top
+    yield _("{text} (by softmax)", text=text) if by else text
     sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
     for side, title in sides:
         best = [
@@ -208,7 +209,7 @@ def _verdict_line(record: RunRecord) -> str:
     if record.verdict == "not-comparable" and record.max_abs_error is None:
         return _("Not comparable: {reason}", reason=record.reason)
     if record.verdict == "inconclusive" and record.max_abs_error is None:
-        return f"Inconclusive: {record.reason}"
+        return _("Inconclusive: {reason}", reason=record.reason)
     errors = _(
         "largest error {max_abs_error} absolute, {max_rel_error} relative (tolerance {atol})",
         max_abs_error=error_text(record.max_abs_error),
@@ -218,7 +219,8 @@ def _verdict_line(record: RunRecord) -> str:
     if record.verdict == "match":
         at = _(" at {count} sizes", count=len(record.sizes)) if len(record.sizes) > 1 else ""
         rest = f"; {record.reason}" if record.reason else ""
-        return f"Matches {record.reference}{at}: {errors}{rest}"
+        matches = _("Matches {reference}", reference=record.reference)
+        return f"{matches}{at}: {errors}{rest}"
     if record.verdict == "rounding":
         return _(
             "Differs from {reference} by rounding: {reason}; {errors}",
@@ -227,7 +229,8 @@ def _verdict_line(record: RunRecord) -> str:
             errors=errors,
         )
     if record.verdict in ("not-comparable", "inconclusive"):
-        word = record.verdict.replace("-", " ").capitalize()
+        inconclusive = record.verdict == "inconclusive"
+        word = _("Inconclusive") if inconclusive else _("Not comparable")
         return _(
             "{word}: {reason}; the other outputs match {reference}: {errors}",
             word=word,

@@ -54,7 +54,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         if self.todo:
             parts.append(self.todo)
         parts = [" ".join(part.splitlines()) for part in parts]
-        return " ".join(part if part.endswith((".", "?", "!")) else part + "." for part in parts)
+        return " ".join(
+            part if part.endswith(tuple(".?!。？！")) else _("{sentence}.", sentence=part)
+            for part in parts
+        )
 
 
 _LONG_WORD = re.compile(r"(\S{120})\S{80,}")

@@ -139,7 +139,7 @@ def _joined(parts: Sequence[str]) -> str:
     """Return parts as an enumeration: ``a, b and c``."""
     if len(parts) < 2:
         return "".join(parts)
-    return _("{others} and {last}", others=", ".join(parts[:-1]), last=parts[-1])
+    return _("{others} and {last}", others=_(", ").join(parts[:-1]), last=parts[-1])
 
 
 def _functions(names: Sequence[str]) -> str:

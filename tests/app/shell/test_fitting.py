@@ -30,6 +30,7 @@ from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.texts import language
 from tests.app.plain_values import RECORD, snapshot
 from tests.app.shell.conftest import OpenPlainWindow
 
@@ -40,7 +41,10 @@ STEPPED = msgspec.structs.replace(
     snapshot("dense", "relu"), passes=(PassRecord(number=1, name="AttachAttrLayoutFreeBuffers"),)
 )
 SCALED = "QT_SCALE_FACTOR"
-SIZES = ((1366, 768), (1280, 720))
+LANGUAGE = "LOWERSCOPE_TEST_LANGUAGE"
+INSIDE = "LOWERSCOPE_TEST_INSIDE"
+RUN = (sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider")
+SIZES = ((1366, 768), (1280, 720)) if language() == "en" else ((1366, 768),)
 SCALED_SIZES = ((1600, 1000),)
 
 SMALLEST = (800, 500)
@@ -177,13 +181,20 @@ def test_the_welcome_page_fits(window: MainWindow) -> None:
         assert not faults(window)
 
 
-@pytest.mark.skipif(SCALED in os.environ, reason="it runs this file with scaling")
-def test_everything_fits_with_scaling() -> None:
+@pytest.mark.skipif(INSIDE in os.environ, reason="it runs this file")
+@pytest.mark.parametrize(
+    ("chosen", "environment"),
+    [("light or dark", {SCALED: "2"}), ("light and everything_fits", {LANGUAGE: "zh_CN"})],
+    ids=["scaled", "zh_CN"],
+)
+def test_everything_fits_with_scaling_and_in_chinese(
+    chosen: str, environment: dict[str, str]
+) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__],
+        [*RUN, __file__, "-k", chosen],
         capture_output=True,
         text=True,
-        env=os.environ | {SCALED: "2", "QT_QPA_PLATFORM": "offscreen"},
+        env=os.environ | environment | {INSIDE: "1", "QT_QPA_PLATFORM": "offscreen"},
         check=False,
     )
     assert run.returncode == 0, run.stdout
