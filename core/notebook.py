@@ -36,12 +36,13 @@ from lowerscope.core.model.graph import (
     cut_to,
 )
 from lowerscope.core.model.problems import LowerscopeError, last_line
-from lowerscope.core.model.queries import GraphQuery, RunQuery, SnapshotQuery
+from lowerscope.core.model.queries import GraphQuery, NodeErrorsQuery, RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.texts import _
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
+    from lowerscope.core.model.comparison_records import NodeErrors
     from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.model.run_records import RunRecord
     from lowerscope.core.model.snapshot import FxNode, Snapshot
@@ -183,6 +184,20 @@ class Exploration:
     def run(self) -> RunRecord:
         """Build and run it, compare with torch, and time both."""
         return _pipeline().answer(RunQuery(self.recipe))
+
+    def referee(self) -> tuple[NodeErrors, ...]:
+        """Return the errors of TVM and of torch against float64, for each compared node.
+
+        Uses the values of the last run; if that was another, or there is none, runs the model.
+        """
+        query = NodeErrorsQuery(self.recipe)
+        try:
+            return _pipeline().answer(query)
+        except LowerscopeError as error:
+            if error.problem.code != "not-kept":
+                raise
+        _pipeline().answer(RunQuery(self.recipe, quick=True))
+        return _pipeline().answer(query)
 
     # Display in a notebook
 

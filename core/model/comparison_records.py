@@ -34,6 +34,15 @@ class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
     own: bool = False  # of a node: its value alone, on torch's values at its inputs
 
 
+class NodeErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """The largest absolute errors of both sides of a node's tensor in a run, against float64."""
+
+    id: str  # ``"fx:relu"``
+    item: int  # index among the tensors of the node's value
+    tvm: float
+    torch: float
+
+
 class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Statistics of a tensor; of a complex one, of its magnitudes.
 

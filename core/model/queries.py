@@ -17,6 +17,7 @@ from lowerscope.core.model.artifacts import ExportRecord, Wanted
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     Comparison,
+    NodeErrors,
     RunStep,
     Saved,
     TensorPlace,
@@ -557,6 +558,14 @@ class ComparisonQuery(Query[Comparison], frozen=True):
     place: TensorPlace
     runs_on = "worker"
     doing = _("comparing a tensor")
+
+
+class NodeErrorsQuery(Query[tuple[NodeErrors, ...]], frozen=True):
+    """The errors of the compared nodes of the last run, which has to be of ``recipe``."""
+
+    recipe: Recipe
+    runs_on = "worker"
+    doing = _("computing the nodes in float64")
 
 
 class WindowQuery(Query[Window], frozen=True):

@@ -25,6 +25,7 @@ from lowerscope.core.lowering.values import held_from
 from lowerscope.core.model.comparison_records import (
     CallSide,
     Comparison,
+    NodeErrors,
     RunStep,
     Saved,
     StepTensor,
@@ -38,15 +39,18 @@ from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ComparisonQuery,
+    NodeErrorsQuery,
     RunStepQuery,
     SaveRunValuesQuery,
     WindowQuery,
     answers,
 )
+from lowerscope.core.model.run_records import COMPARED, NOT_THERE
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import CallsOf, Owners, Source, bytecode_of
+from lowerscope.core.run.compare.float64_nodes import Float64Nodes
 from lowerscope.core.run.compare.node_comparison import (
     Found,
     NodeParts,
@@ -65,6 +69,7 @@ from lowerscope.core.run.compare.tensor_values import (
     statistics_of,
     window,
 )
+from lowerscope.core.run.compare.verdicts import difference
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
 from lowerscope.core.stages import Pipeline, Stages
@@ -308,6 +313,38 @@ class KeptRun:
             raise LowerscopeError(reason or _("there are no values"), where=_text_of(place))
         return window(place, ours, sides.theirs, tolerances, leading, area, cells, reason)
 
+    def errors(self, job: Progress) -> tuple[NodeErrors, ...]:
+        """Return the errors of both sides of each compared node, in graph order.
+
+        Nodes without cached values are left out, and those from the first node on that cannot be
+        computed in float64. Raises a `LowerscopeError` if that is each of them.
+        """
+        compared = {name: each for name, each in self.in_run.items() if each.status in COMPARED}
+        if self.traced is None or self.parts is None or not compared:
+            raise LowerscopeError(_("the last run has no node that was compared"), where="run")
+        names = [name for name in self.parts.of if name in compared]
+        theirs = self._torch_values(names)
+        exact = Float64Nodes(self.traced, self.inputs, self.seed, lambda: names, {})
+        found: list[NodeErrors] = []
+        for place, name in enumerate(names):
+            job.check()
+            job.report(_("Computing {name} in float64", name=name), place / len(names))
+            for item, part in enumerate(self.parts.of[name]):
+                right = exact.in_run(name, part.path)
+                if right is None and not found:
+                    raise LowerscopeError(_("the model cannot be run in float64"), where="run")
+                if right is None:
+                    return tuple(found)
+                ours = self.values.calls[part.source[0]].written[part.source[1]].value
+                if ours is not None:
+                    sides = ours, torch_tensor(theirs.of(name), part)
+                    tvm_error, torch_error = (_error(each, right.value) for each in sides)
+                    id = f"fx:{name}"
+                    found.append(NodeErrors(id=id, item=item, tvm=tvm_error, torch=torch_error))
+            exact.used(name)
+            theirs.used(name)
+        return tuple(found)
+
     def array(self, place: TensorPlace, side: Saved) -> np.ndarray[Any, Any]:
         """Return a tensor, or the difference of both, as an array.
 
@@ -446,6 +483,11 @@ class KeptRun:
         return TorchValues(self.traced.graph_module, self.inputs, self.seed, Counter(names))
 
 
+def _error(value: torch.Tensor, right: torch.Tensor) -> float:
+    kind = torch.complex128 if right.is_complex() else torch.float64
+    return difference(value.to(kind), held_from(right).to(kind), Tolerances()).max_abs
+
+
 def _text_of(place: TensorPlace) -> str:
     if place.call is not None:
         return _(
@@ -496,6 +538,22 @@ def comparison(query: ComparisonQuery, pipeline: Pipeline, job: Progress) -> Com
     kept = pipeline.part(LastRun).of(stages)
     with stages.running():
         return kept.comparison(query.place, query.recipe.tolerances)
+
+
+@answers(NodeErrorsQuery)
+def node_errors(
+    query: NodeErrorsQuery, pipeline: Pipeline, job: Progress
+) -> tuple[NodeErrors, ...]:
+    """Return the errors of both sides of each compared node: see `KeptRun.errors`.
+
+    Raises a `LowerscopeError` as `LastRun.of`, and as `KeptRun.errors`.
+    """
+    if query.recipe.remote is not None:
+        raise LowerscopeError(NOT_THERE, where="run")
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages)
+    with stages.running():
+        return kept.errors(job)
 
 
 @answers(WindowQuery)

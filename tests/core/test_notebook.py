@@ -81,6 +81,30 @@ def test_what_is_asked_for_comes_as_plain_values() -> None:
     assert torch.equal(inputs[0], x)
 
 
+class Cancels(nn.Module):
+    """A sum of which no digit is left, then its sign."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        total = torch.cat((x, -x.flip(-1)), -1).sum(-1)
+        return total, torch.relu(x * 3)
+
+
+def test_float64_referees_between_tvm_and_torch() -> None:
+    x = torch.randn(4, 5000, generator=torch.Generator().manual_seed(0)) * 1000
+    explored = explore(Cancels(), (x,), window=False)
+    explored.change(lowering="te").run()  # not the run that is asked about
+    errors = {each.id: each for each in explored.referee()}
+    assert set(errors) == {f"fx:{name}" for name in ("flip", "neg", "cat", "sum_1", "mul", "relu")}
+    # The sum is 0: an error is the value of the side.
+    total = errors["fx:sum_1"]
+    assert total.torch == Cancels()(x)[0].abs().max()
+    assert 0 < total.tvm < 10
+    tripled = (x * 3).double() - x.double() * 3
+    assert errors["fx:mul"].torch == tripled.abs().max() > 0
+    assert errors["fx:cat"].tvm == errors["fx:cat"].torch == 0
+    assert explored.referee() == tuple(errors.values())
+
+
 def test_a_notebook_shows_graph_and_scripts_in_light_and_dark(explored: Exploration) -> None:
     page = explored._repr_html_()
     svg = re.search(r"<svg.*</svg>", page, re.DOTALL)
