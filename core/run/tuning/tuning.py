@@ -558,7 +558,7 @@ class _Run:
             raise LowerscopeError(
                 _("there is no function to tune"),
                 where="tune",
-                todo=_("Legalize the operators of the model to get some"),
+                todo=_("Legalise the operators of the model to get some"),
             )
 
     def _torch(self, name: str) -> float | None:
