@@ -169,6 +169,20 @@ def words_of(text: str) -> list[str]:
     return [each for each in WORD.findall(text) if each not in SAME]
 
 
+def test_no_text_is_inside_an_f_string() -> None:
+    """The extraction does not look there."""
+    found = [
+        f"{path.name}:{call.lineno}"
+        for part in ("lowerscope.app", "lowerscope.core")
+        for path in files_of(part)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.JoinedStr)
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("_", "_n")
+    ]
+    assert found == []
+
+
 def test_the_window_shows_no_text_as_it_is_written() -> None:
     found = {
         str(path): wrong
