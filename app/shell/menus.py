@@ -129,7 +129,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "node-map",
             _("&Node map"),
             partial(window.show_page, "node-map"),
-            "Ctrl+Alt+M",
+            "Ctrl+Shift+H",
             enabled=document.has_torch,
         ),
         Command(
