@@ -78,11 +78,12 @@ class Sandboxing(QObject):
             case "off":
                 return anything
             case "missing":
-                return f"{_('There is no sandbox: install bubblewrap (bwrap).')} {anything}"
+                missing = _("There is no sandbox: install bubblewrap (bwrap).")
+                return f"{missing} {anything}"
             case "refused":
                 return f"{self.reason} {anything}"
             case "held":
-                return f"{self.reason} {_('No code runs until you decide.')}"
+                return _("{reason} No code runs until you decide.", reason=self.reason)
 
     @property
     def reason(self) -> str:

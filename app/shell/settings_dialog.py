@@ -159,7 +159,7 @@ class SettingsDialog(Dialog):
         action = self._store.commands.action("measuring")
         self.measuring.setEnabled(action.isEnabled())
         words = _("For the open model, saved in its session")
-        self._add_row(_("Measuring"), self.measuring, words)
+        self._add_row(_("Measurement"), self.measuring, words)
 
     def _add_caches(self) -> None:
         self._add_title(_("Cache of tuning and measuring"))

@@ -414,7 +414,8 @@ def _schedules(recipe: Recipe) -> str:
     if len(on) > 2:
         named = [_n("{count} schedule", "{count} schedules", len(on))]
     else:
-        named = [f"{each.function} {each.variant or _('scheduled')}" for each in on]
+        scheduled = _("scheduled")
+        named = [f"{each.function} {each.variant or scheduled}" for each in on]
     return ", ".join([*named, *steps])
 
 

@@ -339,7 +339,7 @@ def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) ->
         where=where,
         todo=_("Choose one of {listed}", listed=listed(names))
         if names
-        else _("Legalize the module's operators"),
+        else _("Legalise the module's operators"),
         choices=names,
     )
 

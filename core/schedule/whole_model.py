@@ -68,7 +68,7 @@ class Functions:
                 where="schedule",
                 todo=_("Choose one of {listed}", listed=listed(names))
                 if names
-                else _("Legalize the operators of the module to get some"),
+                else _("Legalise the operators of the module to get some"),
                 choices=names,
             )
         schedule = schedule_for(schedules, function, self.structures[function])

@@ -609,7 +609,9 @@ def _source(recipe: Recipe) -> str:
 def _lowering(recipe: Recipe) -> str:
     count = len(overrides_on(recipe))
     name = STRATEGY_NAMES[recipe.lowering]
-    return f"{name} + {_n('{count} override', '{count} overrides', count)}" if count else name
+    if not count:
+        return name
+    return _n("{name} + {count} override", "{name} + {count} overrides", count, name=name)
 
 
 def _written(recipe: Recipe, name: str) -> str:

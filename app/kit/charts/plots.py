@@ -629,9 +629,9 @@ class Roofline(Chart):
         """Return the limits: the peak, memory and, if they are known, the caches."""
         peak, memory, caches = self._roofs.gflops, self._roofs.memory, self._roofs.caches
         named = [
-            (f"{_('peak')} {_figure(peak)} GFLOP/s", memory),
-            (f"{_('memory')} {_figure(memory)} GB/s", memory),
-            (f"{_('caches')} {_figure(caches)} GB/s", caches),
+            (_("peak {figure} GFLOP/s", figure=_figure(peak)), memory),
+            (_("memory {figure} GB/s", figure=_figure(memory)), memory),
+            (_("caches {figure} GB/s", figure=_figure(caches)), caches),
         ]
         return [_value(peak / bandwidth, peak, text) for text, bandwidth in named if bandwidth]
 

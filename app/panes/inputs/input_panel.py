@@ -452,7 +452,8 @@ class InputPanel(QWidget):
 
     def _choose_file(self) -> None:
         title = _("Value of {name}", name=self.name)
-        path, _filter = QFileDialog.getOpenFileName(self, title, "", f"{_('Values')} ({FILES})")
+        wanted = _("Values ({files})", files=FILES)
+        path, _filter = QFileDialog.getOpenFileName(self, title, "", wanted)
         if path:
             self._inputs.take_file(self.name, path)
 

@@ -212,7 +212,7 @@ def statistics_text(values: TensorStatistics) -> str:
             _("mean {mean:.4g}, std {deviation:.4g}", mean=values.mean, deviation=values.deviation)
         )
     if values.zeros:
-        parts.append(f"{values.zeros:,} {_('zero')}")
+        parts.append(_("{zeros:,} zero", zeros=values.zeros))
     return " · ".join(parts)
 
 

@@ -144,7 +144,7 @@ class TuneDialog(Dialog):
         why = ""
         if there == 0:
             why = _(
-                "There is no TensorIR function to tune. Legalize the operators of the model: "
+                "There is no TensorIR function to tune. Legalise the operators of the model: "
                 "the pipelines Legalise and Fuse have LegalizeOps."
             )
         self.empty.setText(why)

@@ -198,9 +198,8 @@ class Task:
             self._seconds = []
         if not self._waiting:
             self.ended = True
-            self._show(
-                state="done", note=f"{_('all candidates were measured.')} {search.reason}".strip()
-            )
+            note = _("all candidates were measured.")
+            self._show(state="done", note=f"{note} {search.reason}".strip())
             return
         proposal, *self._waiting = self._waiting
         self._seconds.append(self._try(proposal, clock))
@@ -558,7 +557,7 @@ class _Run:
             raise LowerscopeError(
                 _("there is no function to tune"),
                 where="tune",
-                todo=_("Legalize the operators of the model to get some"),
+                todo=_("Legalise the operators of the model to get some"),
             )
 
     def _torch(self, name: str) -> float | None:

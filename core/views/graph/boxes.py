@@ -30,7 +30,7 @@ from lowerscope.core.model.graph import (
     TextMetrics,
     cut_to,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.views.graph.families import family_of, weightiest
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,
@@ -102,7 +102,11 @@ def collapse(
         if source != target:
             labels.setdefault((source, target), {})[flow.label] = None
     merged = tuple(
-        Flow(source, target, next(iter(written)) if len(written) == 1 else f"{len(written)} values")
+        Flow(
+            source,
+            target,
+            next(iter(written)) if len(written) == 1 else _("{count} values", count=len(written)),
+        )
         for (source, target), written in labels.items()
     )
     of = tuple(left.of[index] for index in range(len(boxes)))
@@ -156,9 +160,14 @@ class _Left:
             kind="group",
             strategy=strategies.pop() if len(strategies) == 1 else "",
             operator=self.kinds.get(group.path, ""),
-            rows=((f"{len(inside)} {self.unit}", ""),),
+            rows=((self._size(len(inside)), ""),),
             members=tuple(dict.fromkeys(each for box in inside for each in _held(box))),
         )
+
+    def _size(self, count: int) -> str:
+        if self.unit == "bindings":
+            return _n("{count} binding", "{count} bindings", count)
+        return _n("{count} node", "{count} nodes", count)
 
     def _inside(self, group: Group) -> Iterator[BoxText]:
         """Yield the contents of a module: the call of a fused function counts as one."""

@@ -621,7 +621,7 @@ class _Graph(_NumpyProgram):
                     operator=operator,
                 ),
                 where=self._entity,
-                todo=_("Legalize it, or lower it with TE; or see the script instead"),
+                todo=_("Legalise it, or lower it with TE; or see the script instead"),
             )
         raise self._expressions.refusal(type(value).__name__)
 
