@@ -97,7 +97,7 @@ def test_a_model_in_memory_is_replayed_and_its_session_says_what_it_is(
     number = os.environ[VARIABLE]
     monkeypatch.delenv(VARIABLE)
     assert main.main(["show", str(path), "--stage", "fx"]) == main.ERROR
-    assert "Mine is in the memory of the Python process" in capsys.readouterr().err
+    assert "Mine exists only in the memory of the Python process" in capsys.readouterr().err
     monkeypatch.setenv(VARIABLE, number)
 
 

@@ -70,7 +70,11 @@ def server(tracker: Tracker) -> object:
         ([MAGIC, frame([0, {}])], keys, "not a TVM tracker"),
         ([MAGIC, frame({"server_info": 1})], keys, "not a TVM tracker"),
         ([MAGIC, frame([0, {"server_info": [{"key": 1}], "queue_info": {}}])], keys, "no tracker"),
-        ([MAGIC, b"\x08\x00\x00\x00[0"], keys, "the tracker was lost: it took longer than"),
+        (
+            [MAGIC, b"\x08\x00\x00\x00[0"],
+            keys,
+            "the connection to the tracker was lost: it took longer than",
+        ),
         ([MAGIC, frame(KNOWN), frame([0, ["host", "port", 1]])], server, "not a TVM tracker"),
         ([MAGIC, frame(KNOWN), frame([0])], server, "not a TVM tracker"),
         ([MAGIC, frame(KNOWN), frame([1, "no"])], server, "not a TVM tracker"),

@@ -24,7 +24,7 @@ from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox
 
-REASON = "The system makes no sandbox (Can't find source path /no/such/folder"
+REASON = "The system cannot create a sandbox (Can't find source path /no/such/folder"
 
 
 class Bubblewrap:

@@ -178,7 +178,7 @@ def test_a_server_that_is_lost_hangs_or_is_of_another_version_is_told(
             farm.kill(port)
     threading.Thread(target=kill_who_serves, daemon=True).start()
     line = refused(pipeline, slow)
-    assert f"server 127.0.0.1:{lost}: the server was lost while" in line
+    assert f"server 127.0.0.1:{lost}: the connection to the server was lost while" in line
     beside = farm.add("--custom-addr", "127.0.0.2")
     with relay("127.0.0.2", beside, lambda data: data.replace(b"0.8.0", b"0.1.0")):
         line = refused(pipeline, slow)
