@@ -152,7 +152,7 @@ def _error_cell(run: NodeRun, scale: _Scale) -> Cell:
     error = run.max_abs_error
     if error is None:
         return Cell("–", "quiet")
-    role = "pale-wrong" if is_inherited(run) else "right" if run.matches else "wrong"
+    role = "pale-wrong" if is_inherited(run) else status_words(run.status)[1]
     gauge = Gauge(scale.share(error), role, scale.mark)
     text = "wrong" if run.matches is False and not is_inherited(run) else ""
     return Cell(error_text(error), text, value=error, gauge=gauge)
@@ -178,8 +178,10 @@ def _status_cell(run: NodeRun, facts: str) -> Cell:
         words, role = _("✕ starts here"), "wrong"
     elif is_inherited(run):
         words, role = _("inherited"), "quiet"
+    spoken = words.lstrip("✕✓≈ ")
+    if run.status == "rounding":
+        words = _("≈ rounding")
     order = _ORDER[run.status] + (0.5 if is_inherited(run) else 0.0)
-    spoken = words.removeprefix("✕ ").removeprefix("✓ ")
     bold = role == "wrong"
     return Cell(words, role, bold=bold, tooltip=facts, value=order, spoken=spoken)
 

@@ -180,6 +180,19 @@ def test_nodes_that_start_a_difference_are_told_from_those_that_inherit_it(
     assert not page.tensor.isVisible()
 
 
+def test_a_node_that_differs_by_rounding_is_amber(bench: Bench, view: RunView) -> None:
+    dense, relu = DIFFERS_AT_DENSE.nodes
+    rounded = msgspec.structs.replace(dense, status="rounding", matches=True)
+    bench.run(msgspec.structs.replace(TIMED, verdict="rounding", nodes=(rounded, relu)))
+    page = view.page("compare")
+    assert isinstance(page, ComparePage)
+    row = page.nodes.table.rows()[0]
+    gauge, status = row.cell(3).gauge, row.cell(8)
+    assert gauge is not None
+    assert (gauge.role, status.role) == ("unsure", "unsure")
+    assert (status.text, status.spoken) == ("≈ rounding", "differs by rounding")
+
+
 def test_a_problem_takes_the_colours_of_another_scheme(bench: Bench, qtbot: QtBot) -> None:
     bench.open(RECIPE)
     features = bench.features
