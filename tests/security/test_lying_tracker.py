@@ -69,7 +69,7 @@ def server(tracker: Tracker) -> object:
         ([MAGIC, struct.pack("<i", 100_000) + b"[" * 100_000], keys, "not a TVM tracker"),
         ([MAGIC, frame([0, {}])], keys, "not a TVM tracker"),
         ([MAGIC, frame({"server_info": 1})], keys, "not a TVM tracker"),
-        ([MAGIC, frame([0, {"server_info": [{"key": 1}], "queue_info": {}}])], keys, "not a TVM tracker"),
+        ([MAGIC, frame([0, {"server_info": [{"key": 1}], "queue_info": {}}])], keys, "TVM tracker"),
         (
             [MAGIC, b"\x08\x00\x00\x00[0"],
             keys,
