@@ -59,23 +59,39 @@ _CASTS: Mapping[Any, torch.dtype] = {
 def precise_run(
     model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: CallSpec
 ) -> PreciseRun | None:
-    """Run a model in float64 instead of each narrower dtype; return ``None`` if that fails."""
+    """Run a model in float64 instead of each narrower dtype.
+
+    Returns ``None`` if that fails, or computes something else at each call.
+    """
     parts = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
     if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
         return None
     mode = Widened([*parts.values(), *inputs])
     wide = _WideModel(model, {name: widened(each) for name, each in parts.items()})
     try:
-        outputs, shaken = (
+        outputs, shaken, again = (
             _outputs(wide, [widened(each) for each in inputs], seed, calling, each)
-            for each in (mode, Widened([*parts.values(), *inputs], seed))
+            for each in (
+                mode,
+                Widened([*parts.values(), *inputs], seed),
+                Widened([*parts.values(), *inputs]),
+            )
         )
     except BaseException as error:
         if is_interrupt(error):
             raise
         # The model requires its own dtypes: its rounding is unknown.
         return None
+    if not all(map(_is_same, outputs, again)):
+        return None
     return PreciseRun(outputs, mode.coarsest, shaken=shaken)
+
+
+def _is_same(value: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two results are equal, but for the order of sums in float64."""
+    if value.shape != other.shape or value.dtype is not other.dtype:
+        return False
+    return torch.allclose(value, other, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
 def _outputs(

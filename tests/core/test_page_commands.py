@@ -18,9 +18,9 @@ import pytest
 from lowerscope.app.shell.help_pages import anchor_of
 from lowerscope.core.cli.main import COMMANDS, _parser, main
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
-from lowerscope.resources import HELP
 
 ROOT = Path(__file__).parents[2]
+HELP = ROOT / "resources" / "help"
 TRANSLATED = sorted(HELP.glob("*_*/*.md"))
 TEXT = {
     str(page.relative_to(HELP)): page.read_text("utf-8")

@@ -289,7 +289,7 @@ def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None
 KEYS = {
     *("fx", "bindings", "functions", "strategy", "max_abs_error", "max_rel_error"),
     *("own_abs_error", "status", "own_status", "reason", "own_reason", "own_with"),
-    *("tvm_ms", "torch_ms", "hand_overs"),
+    *("tvm_ms", "torch_ms", "hand_overs", "exact", "own_exact"),
 }
 
 
