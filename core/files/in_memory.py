@@ -21,8 +21,10 @@ import shutil
 import stat
 import sys
 import tempfile
+from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -84,10 +86,8 @@ def pack(model: object, inputs: object, title: str) -> Parcel:
 
     Raises `LowerscopeError` if they cannot be pickled.
     """
-    import cloudpickle
-
     try:
-        pickled: bytes = cloudpickle.dumps((model, inputs))
+        pickled = _pickled((model, inputs))
     except Exception as error:
         # A model may hold anything, and raise any type.
         raise LowerscopeError(
@@ -101,6 +101,28 @@ def pack(model: object, inputs: object, title: str) -> Parcel:
     digest = hashlib.sha256(content).hexdigest()[:16]
     parcel = Parcel(f"{MEMORY}{title}-{digest}", content)
     return _here.setdefault(parcel.spec, parcel)
+
+
+def _pickled(value: object) -> bytes:
+    """Pickle a value by cloudpickle, whose code keeps the names of its files.
+
+    Since 3.1.3, cloudpickle replaces them, and a node would not know its line in a cell.
+    """
+    import cloudpickle
+
+    usual = cloudpickle.CloudPickler.dispatch_table
+
+    def reduced(code: CodeType) -> Any:
+        make, fields = usual[CodeType](code)
+        name = code.co_filename
+        return make, tuple(name if each == "<dynamic-code>" else each for each in fields)
+
+    # The table is read from the class.
+    table = {"dispatch_table": ChainMap({CodeType: reduced}, usual)}
+    kind: Any = type("Pickler", (cloudpickle.CloudPickler,), table)
+    with io.BytesIO() as file:
+        kind(file).dump(value)
+        return file.getvalue()
 
 
 def _texts(model: object) -> Iterator[tuple[str, str]]:
