@@ -59,7 +59,7 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
     bench.wait(lambda: bench.view.left_over.isVisible())
     bench.steps(0)
     assert bench.view.left_over.text() == "⚠ 1 orphaned"
-    assert "that of double" in window.banner.message()
+    assert "a function: double" in window.banner.message()
     problems = window.panes.problems.findChildren(QLabel)
     assert any("double · first · 2 steps is not applied" in each.text() for each in problems)
 
