@@ -184,7 +184,9 @@ class Field(QAbstractButton):
 
 _LEAST = 84
 _ROUND = 14.0
-_MARKS = {"right": "✓", "wrong": "✕", "unsure": "?", "neutral": "", "busy": ""}
+MARKS = {"right": "✓", "wrong": "✕", "near": "≈", "unsure": "?", "neutral": "", "busy": ""}
+"""Mark before the words of a verdict, by its role."""
+
 _TURN_MS = 80
 
 
@@ -211,11 +213,11 @@ class Pill(QAbstractButton):
         """Set the verdict.
 
         Args:
-            role: ``"right"``, ``"wrong"``, ``"unsure"``, ``"neutral"`` or ``"busy"``.
+            role: One of `MARKS`.
             text, figure: The word, and the number that supports it.
             tooltip: More about it.
         """
-        assert role in _MARKS, role
+        assert role in MARKS, role
         self._role, self._words, self._figure = role, text, figure
         self.setText(self._whole())
         self.setAccessibleName(self._whole())
@@ -230,13 +232,14 @@ class Pill(QAbstractButton):
 
     def _whole(self) -> str:
         words = " · ".join(part for part in (self._words, self._figure) if part)
-        return " ".join(part for part in (_MARKS[self._role], words) if part)
+        return " ".join(part for part in (MARKS[self._role], words) if part)
 
     def _colours(self) -> tuple[str, str]:
         colours = theme.current()
         return {
             "right": (colours.right, colours.right_ground),
             "wrong": (colours.wrong, colours.wrong_ground),
+            "near": (colours.unsure, colours.changed),
             "unsure": (colours.unsure, colours.changed),
             "neutral": (colours.quiet, colours.hover),
             "busy": (colours.accent, colours.accent_ground),

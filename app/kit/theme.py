@@ -390,7 +390,7 @@ QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
 QLabel[card] {{ border-radius: 6px; background: {ground}; }}
 QLabel[card="right"] {{ background: {right_ground}; color: {right}; }}
 QLabel[card="wrong"] {{ background: {wrong_ground}; color: {wrong}; }}
-QLabel[card="unsure"] {{ background: {changed}; }}
+QLabel[card="unsure"], QLabel[card="near"] {{ background: {changed}; }}
 
 QLabel[role="quiet"] {{ color: {quiet}; }}
 QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}

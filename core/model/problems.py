@@ -54,10 +54,14 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         if self.todo:
             parts.append(self.todo)
         parts = [" ".join(part.splitlines()) for part in parts]
-        return " ".join(
+        sentences = [
             part if part.endswith(tuple(".?!。？！")) else _("{sentence}.", sentence=part)
             for part in parts
-        )
+        ]
+        # A full-width mark has its own room after it.
+        return "".join(
+            each if each.endswith(tuple("。？！")) else f"{each} " for each in sentences
+        ).rstrip()
 
 
 _LONG_WORD = re.compile(r"(\S{120})\S{80,}")

@@ -54,7 +54,7 @@ def verdict_state(record: RunRecord) -> tuple[str, str, str]:
     role, words = {
         "match": ("right", _("matches {reference}", reference=record.reference)),
         "differ": ("wrong", _("differs from {reference}", reference=record.reference)),
-        "rounding": ("unsure", _("differs by rounding")),
+        "rounding": ("near", _("differs by rounding")),
         "inconclusive": ("unsure", _("inconclusive")),
         "not-comparable": ("neutral", _("not comparable")),
         "no-reference": ("neutral", _("ran, no reference")),

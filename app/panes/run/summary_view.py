@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.bar_controls import MARKS
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.charts.images import PictureView
@@ -288,18 +289,19 @@ class SummaryView(QScrollArea):
 
     def _show_verdict(self, record: RunRecord) -> None:
         role, words, _figure = verdict_state(record)
-        mark = {"right": "✓ ", "wrong": "✕ ", "unsure": "? "}.get(role, "")
+        mark = MARKS[role]
         reason, failed = record.reason, self._faults.failed
         if failed is not None:
-            role, mark, words, reason = "wrong", "✕ ", _("The last run failed"), failed.line()
+            role, mark, words, reason = "wrong", "✕", _("The last run failed"), failed.line()
         elif self._runs.outdated:
             role = "plain"
         text = markup(
-            '<span style="font-weight:600">{0}</span>', f"{mark}{words[:1].upper()}{words[1:]}"
+            '<span style="font-weight:600">{0}</span>',
+            f"{mark} {words[:1].upper()}{words[1:]}".strip(),
         )
         self.verdict.setText(join_markup("<br>", [text, reason]) if reason else text)
         self.verdict.setAccessibleName(f"{words}. {reason}")
-        _card(self.verdict, role if role in ("right", "wrong", "unsure") else "plain")
+        _card(self.verdict, role if role in ("right", "wrong", "near", "unsure") else "plain")
         facts = []
         if record.max_abs_error is not None and failed is None:
             facts = [
