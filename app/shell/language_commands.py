@@ -51,6 +51,7 @@ class LanguageCommands(QObject):
             self._consequences(),
             self._window,
         )
+        question.cancel.setText(_("Later"))
         question.accepted.connect(partial(self._restart, code))
         question.open()
 
