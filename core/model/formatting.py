@@ -320,9 +320,10 @@ def exact_text(errors: ExactErrors) -> str:
             tvm=tvm,
             torch=torch,
         )
-    if ratio == float("inf"):
+    if ratio > MOST_SEVERAL:
+        # A fault, and no question of exactness.
         return _(
-            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is less exact",
+            "against float64, TVM is off by {tvm}, and torch only by {torch}",
             tvm=tvm,
             torch=torch,
         )
@@ -336,6 +337,9 @@ def exact_text(errors: ExactErrors) -> str:
 
 SEVERAL = 3.0
 """Ratio of two errors beyond which one side is called less exact."""
+
+MOST_SEVERAL = 1000.0
+"""The ratio up to which that is said."""
 
 
 def not_finite_text(count: int) -> str:

@@ -115,7 +115,7 @@ class FirstDifference(Section):
 
     def _why(self, run: NodeRun, record: RunRecord) -> list[str]:
         made = record.first_made
-        found = [run.reason] if run.reason else []
+        found = [_("{sentence}.", sentence=run.reason)] if run.reason else []
         if run.own_matches:
             found.append(_("Alone, on torch's inputs, it matches: the difference is inherited."))
         elif run.own_matches is False:
