@@ -14,7 +14,7 @@ from lowerscope.core.model.texts import _, language
 
 _REMEDIES = (
     (r"Give (?:--input \S+ ?)+with your own shapes", "Give shapes in Edit → Inputs"),
-    (r"give (?:--input \S+ ?)+", "give it in Edit → Inputs "),
+    (r"(?:give|try) (?:--input \S+ ?)+", "give it in Edit → Inputs "),
     (r"[Gg]ive these, for example --input \S+", "Give these in Edit → Inputs"),
     (r"narrow --dim (\w+)", r"narrow the range of \1 in Edit → Inputs"),
     (r"[Dd]eclare it with --dim (\w+)=[^\s,]+", r"Give the range of \1 in Edit → Inputs"),
