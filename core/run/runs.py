@@ -33,6 +33,7 @@ from lowerscope.core.model.run_records import (
     Measuring,
     NodeProvenance,
     NodeRun,
+    OutputRecord,
     Prediction,
     RunRecord,
     RunTimes,
@@ -291,7 +292,8 @@ def _run_at(
     side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read out of bounds for an invalid index: the model may have been
     # traced with other values.
-    named, others = None, ()
+    named: tuple[tuple[str, torch.Tensor], ...] | None = None
+    others: tuple[OutputRecord, ...] = ()
     if reference is not None:
         progress.report(_("Running {side}{at}", side=side, at=at))
         returned = reference.whole_output()
