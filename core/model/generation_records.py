@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Literal
 
 import msgspec
 
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import FAILING, OutputVerdict
+from lowerscope.core.model.run_records import OutputVerdict
+from lowerscope.core.model.texts import _
 
 Entry = Literal["prefill", "decode"]
 
@@ -29,6 +31,12 @@ class TokenRun(msgspec.Struct, frozen=True, kw_only=True):
     tvm_ms: float
     torch_ms: float
     cache_bytes: int
+
+    @property
+    def text(self) -> str:
+        """The token; of both sides where they differ."""
+        ours, theirs = (",".join(map(str, each)) for each in (self.token, self.torch_token))
+        return ours if self.is_same else f"{ours}≠{theirs}"
 
     @property
     def is_same(self) -> bool:
@@ -80,6 +88,41 @@ class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.is_same for each in self.tokens)
 
     @property
-    def fails(self) -> bool:
-        """Return whether the verdict is a failing one."""
-        return self.verdict in FAILING
+    def max_abs_error(self) -> float | None:
+        """The largest absolute error over all calls."""
+        return max(
+            (e for each in self.tokens if (e := each.max_abs_error) is not None), default=None
+        )
+
+    def prefill_ms(self, side: str) -> float:
+        """Return the time of the prefill of ``"TVM"`` or ``"torch"``."""
+        return self._times(side)[0]
+
+    def decode_ms(self, side: str) -> float | None:
+        """Return the median time of a decode step; ``None`` without any."""
+        times = self._times(side)[1:]
+        return statistics.median(times) if times else None
+
+    def _times(self, side: str) -> list[float]:
+        return [each.tvm_ms if side == "TVM" else each.torch_ms for each in self.tokens]
+
+
+def fault_text(fault: TokenFault) -> str:
+    """Return where a generation first differs, in one line."""
+    if not fault.node:
+        return _(
+            "First difference: token {token} ({entry}): no node differs on torch's inputs, so the "
+            "error is of the tokens before; {reason}",
+            token=fault.token + 1,
+            entry=fault.entry,
+            reason=fault.reason,
+        )
+    place = ", ".join(each for each in (fault.layer, fault.where) if each)
+    return _(
+        "First difference: token {token} ({entry}), node {node} ({place}): {reason}",
+        token=fault.token + 1,
+        entry=fault.entry,
+        node=fault.node.removeprefix("fx:"),
+        place=place or "main",
+        reason=fault.reason,
+    )
