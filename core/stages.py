@@ -771,6 +771,7 @@ _ANSWERING = (
     "run.function_metrics",
     "run.kept_run",
     "run.tuning.tuning",
+    "views.explanations",
     "views.functions",
     "views.fusion",
     "views.graph_records",

@@ -307,7 +307,7 @@ def _parser() -> argparse.ArgumentParser:
         ("passes", _("list the passes, or print the module after one"), add_passes_options),
         ("schedule", _("apply a schedule to a function and show it"), add_schedule_options),
         ("tune", _("search schedules by measuring"), add_tune_options),
-        ("why", _("explain why two nodes are fused, or not"), add_why_options),
+        ("why", _("explain a fusion, a pass or a schedule"), add_why_options),
         (
             "cache",
             _("show the size of the caches of tuning and measuring; clear them"),
