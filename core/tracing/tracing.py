@@ -39,6 +39,9 @@ from lowerscope.core.tracing.trace_errors import (
     where_of,
 )
 
+_RESULTS = (fx.Node, bool, int, float)
+"""Types of the outputs of a graph that are lowered."""
+
 
 def positional_call(model: torch.nn.Module, count: int) -> CallSpec:
     """Return the call of ``forward`` with `count` tensors; ``*rest`` names them rest_0, …"""
@@ -160,7 +163,7 @@ def trace(
         else:
             traced = _trace_export(model, inputs, calling, exported, named, decomposed=decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
-    if all(leaf is None for _other, leaf in leaves(output.args[0])):
+    if not any(isinstance(leaf, _RESULTS) for _other, leaf in leaves(output.args[0])):
         raise returns_nothing(forward_line(model))
     return traced
 
