@@ -68,7 +68,7 @@ from lowerscope.core.schedule.replay import Replayed, Replays, state_at
 from lowerscope.core.schedule.whole_model import Functions, WholeModel
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs
+from lowerscope.core.tracing.named_inputs import NamedInputs
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 _DERIVED = (

@@ -85,7 +85,7 @@ class State:
     running: bool = False  # Whether a run is in progress or waits for the engine.
     # The work in progress, the job reported last at the end: the status bar shows that one.
     jobs: tuple[Job, ...] = ()
-    notice: Notice | None = None  # The last notification of the user.
+    notice: Notice | None = None  # The notification in the banner.
     metrics: TextMetrics = DEFAULT  # Sizes of the text that the engine lays out.
     code_form: CodeForm = field(default_factory=CodeForm)
 
