@@ -278,7 +278,7 @@ def _dataflow(module: tvm.IRModule) -> Unmet | None:
     return Unmet(_("the module has no dataflow block"))
 
 
-def _with_attribute(attribute: str, kind: type, words: str) -> Rule:
+def _with_attribute(attribute: str, kind: Any, words: str) -> Rule:
     def rule(module: tvm.IRModule) -> Unmet | None:
         functions = (each for _name, each in module.functions_items() if isinstance(each, kind))
         missing = any(attribute not in (each.attrs or {}) for each in functions)
