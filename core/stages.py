@@ -70,7 +70,7 @@ from lowerscope.core.schedule.whole_model import Functions, WholeModel
 from lowerscope.core.sources.decoding import decode_step
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs
+from lowerscope.core.tracing.named_inputs import NamedInputs
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 _DERIVED = (
@@ -787,6 +787,7 @@ _ANSWERING = (
     "run.generation",
     "run.kept_run",
     "run.tuning.tuning",
+    "views.explanations",
     "views.functions",
     "views.fusion",
     "views.graph_records",

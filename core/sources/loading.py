@@ -533,6 +533,12 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
         candidates = {key: candidates[key] for key in exported if key in candidates} or candidates
     if not candidates:
         raise LowerscopeError(_("no model found in the file"), where=str(path), todo=LOOKED_FOR)
+    made = [name for name, value in candidates.items() if is_model(value)]
+    if len(made) == 1 and all(
+        isinstance(candidates[name], type) for name in candidates.keys() - made
+    ):
+        # A file that makes a model of its classes means that one.
+        return made[0], candidates[made[0]]
     if len(candidates) > 1:
         raise LowerscopeError(
             _("there are several candidates: {candidates}", candidates=", ".join(candidates)),

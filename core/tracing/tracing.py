@@ -28,7 +28,7 @@ from lowerscope.core.tracing.fidelity import (
     observe,
     unchanged,
 )
-from lowerscope.core.tracing.symbolic_sizes import CONSTRAINT, NamedInputs
+from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
 from lowerscope.core.tracing.trace_errors import (
     forward_line,
     is_scripted,
