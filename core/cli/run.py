@@ -303,9 +303,14 @@ def _sample_text(sample: SampleRun, reference: str) -> str:
 
 def _generate(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     """Generate tokens: each call beside torch's."""
+    from lowerscope.core.cli.showing import note_lines
+
     with on_terminal_line() as progress:
         record = pipeline.answer(GenerationQuery(recipe, options.tokens), progress)
     code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
+    recipes = (record.prefill, record.decode)
+    for note in dict.fromkeys(each for one in recipes for each in note_lines(pipeline, one)):
+        say(f"note: {note}")
     return code, to_json(record) if options.json else "\n".join(_generation_lines(record))
 
 

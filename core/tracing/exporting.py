@@ -61,12 +61,14 @@ def export(
                 if named is None or not _guards_hold(str(error), named):
                     raise
                 # torch cannot prove a condition that holds for all sizes.
-                return torch.export.export(
+                program = torch.export.export(
                     model,
                     values,
                     dynamic_shapes=shapes,
                     prefer_deferred_runtime_asserts_over_guards=True,
                 )
+                _drop_checks_of_sizes(program.graph_module)
+                return program
     except BaseException as error:
         if is_interrupt(error):
             raise
@@ -119,6 +121,30 @@ def _guards_hold(message: str, named: NamedInputs) -> bool:
         except (SyntaxError, NameError, TypeError):
             return False
     return True
+
+
+def _drop_checks_of_sizes(graph_module: fx.GraphModule) -> None:
+    """Erase the checks of conditions on sizes that were found to hold; those on data stay."""
+    from_data = torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default
+    for node in reversed(list(graph_module.graph.nodes)):
+        is_check = node.target is torch.ops.aten._assert_scalar.default
+        is_size = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, int, bool))
+        if node.op != "call_function" or node.users or not (is_check or is_size):
+            continue
+        if is_check and any(each.target in from_data for each in _all_read(node)):
+            continue
+        graph_module.graph.erase_node(node)
+
+
+def _all_read(node: fx.Node) -> set[fx.Node]:
+    """Return all nodes that a node depends on."""
+    found: set[fx.Node] = set()
+    waiting = [node]
+    while waiting:
+        new = [each for each in waiting.pop().all_input_nodes if each not in found]
+        found.update(new)
+        waiting += new
+    return found
 
 
 def _violated_guard(message: str) -> str:
