@@ -74,13 +74,13 @@ class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``prefill`` and ``decode`` are the recipes of its two functions, with the dimensions that grow.
     """
 
-    prefill: Recipe
-    decode: Recipe
     verdict: OutputVerdict
     tokens: tuple[TokenRun, ...]
-    cache: tuple[CacheTensor, ...]  # after the last call
     fault: TokenFault | None = None
+    cache: tuple[CacheTensor, ...]  # after the last call
     build_ms: float
+    prefill: Recipe
+    decode: Recipe
 
     @property
     def same(self) -> int:
