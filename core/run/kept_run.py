@@ -379,7 +379,7 @@ class KeptRun:
         if side == "torch" and sides.theirs is not None:
             return as_array(sides.theirs)
         if side == "tvm" and ours is not None:
-            return as_array(ours)
+            return as_array(ours.to(sides.widened or ours.dtype))
         if side == "difference" and ours is not None and sides.theirs is not None:
             if comparable(ours, sides.theirs):
                 return as_array(signed_difference(ours, sides.theirs))
