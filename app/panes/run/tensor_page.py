@@ -279,7 +279,9 @@ class TensorMatrix(QWidget):
         self.what = SegmentedSwitch(_("Values or their difference"))
         self.slices = SlicesRow()
         self.views: Mapping[Side, SideView] = {side: SideView() for side in SIDES}
-        self.readout = ElidedLabel(role="quiet")
+        self.readout = Label(role="quiet", wraps=True)
+        self.readout.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+        self.readout.setFixedHeight(2 * self.readout.fontMetrics().lineSpacing())
         row = row_of(None, self.slices, STRETCH, self.what, spacing=8)
         maps = row_of(None, *((each, 1) for each in self.views.values()), spacing=8)
         column_of(self, row, (maps, 1), self.readout, spacing=6)
@@ -422,7 +424,7 @@ class TensorMatrix(QWidget):
 
     def _say_element(self) -> None:
         words = self._readout(*self._map().at())
-        self.readout.set_whole(words)
+        self.readout.setText(words)
         for view in self.views.values():
             view.map.say(words)
 
@@ -491,6 +493,7 @@ class TensorPage(QWidget):
         self.items.setAccessibleName(_("Tensor of the node"))
         self.bases = SegmentedSwitch(_("Inputs"))
         self.save = IconButton("save", _("Save the values as a .npy file"), size=(26, 26))
+        self.about = Label(role="quiet", wraps=True)
         self.verdict = Label(wraps=True)
         self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
         self.matrix.setMinimumHeight(270)
@@ -517,7 +520,8 @@ class TensorPage(QWidget):
         self.values.addWidget(self.matrix)
         self.values.addWidget(self.no_values)
         body = QWidget()
-        head = column_of(None, self.verdict, (self.values, 1), margins=(12, 8, 12, 0), spacing=8)
+        words = column_of(None, self.about, self.verdict, spacing=2)
+        head = column_of(None, words, (self.values, 1), margins=(12, 8, 12, 0), spacing=8)
         chart = column_of(None, self.errors, self.histogram, margins=(12, 8, 0, 0))
         column_of(body, (head, 1), chart, self.worst, self.facts, spacing=4)
         area = QScrollArea()
@@ -553,6 +557,11 @@ class TensorPage(QWidget):
     def has_subject(self) -> bool:
         """Return whether there is a tensor to show: of the selection, or of a call."""
         return self._place is not None or self._entity in self._runs
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the tensor shown is that of the selection."""
+        return self._record is not None and self._watch.is_current
 
     def save_to(self, side: Saved, file: str) -> None:
         """Save the values shown, of one side, overwriting an existing file."""
@@ -696,8 +705,8 @@ class TensorPage(QWidget):
         self.items.setSuffix(_(" of {items}", items=record.items))
         self.items.blockSignals(False)
         self.items.setVisible(record.items > 1)
-        about = about_text(record)
-        self.title.set_whole(" · ".join(each for each in (self._name(), about) if each))
+        self.title.set_whole(self._name())
+        self.about.setText(about_text(record))
         words, role = verdict_text(record)
         self.verdict.setText(words)
         self.verdict.set_role(role)
@@ -750,6 +759,8 @@ class TensorPage(QWidget):
         """Show a longer request in the status bar, where it can be cancelled."""
         self._set_busy(busy)
         if busy:
+            self.empty.set_text(LOOKING)
+            self.again.hide()
             self._wait.start()
             return
         self._wait.stop()
