@@ -68,7 +68,7 @@ from lowerscope.core.schedule.replay import Replayed, Replays, state_at
 from lowerscope.core.schedule.whole_model import Functions, WholeModel
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs
+from lowerscope.core.tracing.named_inputs import NamedInputs
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 _DERIVED = (
@@ -771,6 +771,7 @@ _ANSWERING = (
     "run.function_metrics",
     "run.kept_run",
     "run.tuning.tuning",
+    "views.explanations",
     "views.functions",
     "views.fusion",
     "views.graph_records",

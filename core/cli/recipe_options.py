@@ -112,7 +112,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def add_recipe_options(
-    parser: OneLineParser, *, several: bool = False, scheduling: bool = False
+    parser: OneLineParser, *, several: bool = False, scheduling: bool = False, pass_help: str = ""
 ) -> None:
     """Add the options of a recipe, which are shared by the window's command.
 
@@ -121,6 +121,7 @@ def add_recipe_options(
             given.
         scheduling: Let ``--rules`` without a file select the rules that write schedules:
             ``by_rule`` is then true.
+        pass_help: Help of ``--pass``, where it does not add a pass.
     """
     parser.set_defaults(by_rule=False)
     again = _("; repeatable: each is a variant") if several else ""
@@ -216,7 +217,8 @@ def add_recipe_options(
     parser.many(
         "--pass",
         "NAME[:OPTION=VALUE,…]",
-        _(
+        pass_help
+        or _(
             "a pass after those of the pipeline, as `lowerscope passes --catalogue` names it; "
             "repeatable"
         ),

@@ -10,8 +10,8 @@ a tuple of a tuple and a dict               the first's members by position, the
                                             keyword
 ==========================================  ===================================================
 
-Each member may be a tensor (or a NumPy array), a nest of them, or a number, a string or ``None``,
-which are passed unchanged.
+Each member may be a tensor (or a NumPy array), or a nest of them, such as a cache with tensors in
+its attributes; a number, a string, ``None`` or an object without tensors is passed unchanged.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,10 @@ def _parameter_of_variable(variable: Any) -> Parameter:
 
 
 _AS_THEY_ARE = (bool, int, float, complex, str, torch.dtype, torch.device, type(None))
+
+
+_CODE = (type, ModuleType, FunctionType, torch.nn.Module)
+"""Types of objects that are no inputs; others, such as an empty cache, are passed unchanged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +295,8 @@ def _check_leaves(name: str, value: Any, signature: Signature, path: Path) -> No
     if signature.tensors_only and not is_tensor(value):
         raise _no_tensor(name, value, str(path))
     for place, leaf in leaves(value):
-        if not is_tensor(leaf) and not isinstance(leaf, _AS_THEY_ARE):
+        held = getattr(leaf, "__dict__", None) is not None and not isinstance(leaf, _CODE)
+        if not is_tensor(leaf) and not held and not isinstance(leaf, _AS_THEY_ARE):
             raise _no_tensor(path_text(place, name), leaf, str(path))
 
 

@@ -17,7 +17,7 @@ from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.examples import ExampleInput, Examples, Signature
-from lowerscope.core.sources.pytree import CallSpec, Place, mapped
+from lowerscope.core.sources.pytree import CallSpec, form
 from lowerscope.core.sources.user_code import Environment
 
 if TYPE_CHECKING:
@@ -136,11 +136,6 @@ def form_of(loaded: LoadedModel) -> str:
     Models that were opened alike and have the same form are traced and lowered alike.
     """
     calling = loaded.calling
-
-    def shown(leaf: Any) -> Any:
-        return ("place", int(leaf)) if isinstance(leaf, Place) else leaf
-
-    args = [mapped(each, shown) for each in calling.args]
-    kwargs = {name: mapped(each, shown) for name, each in calling.kwargs.items()}
+    args, kwargs = form(calling.args), form(calling.kwargs)
     inputs = [(each.name, each.shape, str(each.value.dtype)) for each in loaded.inputs]
     return repr((inputs, args, kwargs, sorted(loaded.parameters)))

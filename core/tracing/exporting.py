@@ -20,7 +20,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
+from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.trace_errors import (
     cannot_export,
     line_of_stack,

@@ -36,7 +36,7 @@ from lowerscope.app.panes.steps.step_rows import (
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import CatalogueQuery
+from lowerscope.core.model.queries import CatalogueQuery, ChangingPassesQuery
 from lowerscope.core.model.recipe import Recipe, Step, changed, inserted, moved, removed
 from lowerscope.core.model.snapshot import PassType
 from lowerscope.core.model.texts import _, _n
@@ -526,6 +526,7 @@ class PipelineView(Pane):
         self._dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._dialog.accepted.connect(self._take_chosen)
         self._dialog.finished.connect(self._forget_dialog)
+        self._dialog.changing_wanted.connect(self._try_passes)
         recipe = self._document.recipe
         assert recipe is not None
         self._queries.ask(CatalogueQuery(recipe), self._take_catalogue, self._take_problem)
@@ -542,6 +543,16 @@ class PipelineView(Pane):
     def _take_catalogue(self, types: tuple[PassType, ...]) -> None:
         if self._dialog is not None:
             self._dialog.show_catalogue(types)
+
+    def _try_passes(self) -> None:
+        recipe, place = self._document.recipe, self.selected_place()
+        if recipe is not None:
+            query = ChangingPassesQuery(recipe, place + 1 if place >= 0 else len(recipe.steps))
+            self._queries.ask(query, self._take_changing, self._take_problem)
+
+    def _take_changing(self, names: tuple[str, ...]) -> None:
+        if self._dialog is not None:
+            self._dialog.show_changing(names)
 
     def _take_problem(self, problem: Problem) -> None:
         if self._dialog is not None:
