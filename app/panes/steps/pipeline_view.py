@@ -378,9 +378,7 @@ class PipelineView(Pane):
         at = None if here is None or line is None else (here.section, line.number)
         rows = self.list.rows()
         key = next((row.key for row in rows if at is not None and moment_of(row) == at), "")
-        if self._runs_differ(key):
-            self._show_rows()
-            return
+        self._fold_runs(key)
         # The same step may have another place in a changed pipeline: what is selected stays.
         recipe, self._marked_in = self._marked_in, self._document.recipe
         self.list.set_marked(key, select=recipe is self._marked_in)
@@ -388,15 +386,18 @@ class PipelineView(Pane):
         self.slider.set_current(number)
         self._note_selected()
 
-    def _runs_differ(self, key: str) -> bool:
-        """Return whether other runs of unchanged steps are to be unfolded, for a current step."""
-        row = self.list.row(key)
-        parent = "" if row is None else row.parent
-        return any(
-            each.unfolded != (each.key in self._opened or each.key == parent)
-            for each in self.list.rows()
-            if each.key.startswith("fold:")
-        )
+    def _fold_runs(self, key: str) -> None:
+        """Unfold the run of unchanged steps that a current step is in, and fold the others."""
+        opened, row = set(self._opened), self.list.row(key)
+        while row is not None:
+            opened.add(row.parent)
+            row = self.list.row(row.parent)
+
+        def folded(row: StepRow) -> StepRow:
+            is_right = not row.key.startswith("fold:") or row.unfolded == (row.key in opened)
+            return row if is_right else replace(row, unfolded=not row.unfolded)
+
+        self.list.set_rows([folded(each) for each in self.list.rows()])
 
     def _show_playing(self) -> None:
         playing = self._stepping.playing
