@@ -326,6 +326,17 @@ class WhyPassQuery(Query[PassAnswer], frozen=True):
     doing = _("explaining the pass")
 
 
+class ChangingPassesQuery(Query[tuple[str, ...]], frozen=True):
+    """The passes of the catalogue that would change something after the first ``place`` steps.
+
+    They are tried with their default options; those that need options are left out.
+    """
+
+    recipe: Recipe
+    place: int
+    doing = _("trying the passes")
+
+
 class WhyFunctionQuery(Query[FunctionAnswer], frozen=True):
     """Explanation why a TensorIR function is scheduled as it is, or not at all."""
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
+from tvm_ffi import structural_equal
 
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import WhyFunctionQuery, WhyPassQuery, answers
+from lowerscope.core.model.queries import (
+    ChangingPassesQuery,
+    WhyFunctionQuery,
+    WhyPassQuery,
+    answers,
+)
 from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_TUNED, SCHEDULING, Primitive
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.why import Change, FunctionAnswer, PassAnswer
 from lowerscope.core.passes.recording import PassRun
+from lowerscope.core.passes.transforming import transform
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.module_difference import module_difference
 from lowerscope.core.views.unchanged import why_unchanged
@@ -112,6 +121,46 @@ def _enabling(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) -> 
         return None
     names = listed([each.name for each in added])
     return Change(text=_("Add {names} before it", names=names), steps=steps)
+
+
+@answers(ChangingPassesQuery)
+def changing_passes(
+    query: ChangingPassesQuery, pipeline: Pipeline, job: Progress
+) -> tuple[str, ...]:
+    """Return the passes that would change something, in the order of the catalogue.
+
+    Raises `LowerscopeError` if one of the steps before cannot be applied.
+    """
+    recipe = msgspec.structs.replace(query.recipe, steps=query.recipe.steps[: query.place])
+    stages = pipeline.stages(recipe, job)
+    before = stages.completed
+    types = [each.type for each in stages.passes.values()]
+    names = [
+        each.name
+        for each in types
+        if not each.hindrance and not any(option.required for option in each.options)
+    ]
+    script = cache(before.script)
+    found = []
+    for number, name in enumerate(names):
+        job.report(_("Trying {name}", name=name), number / len(names))
+        step = Step(name=name)
+        if name in SCHEDULING:
+            tried = msgspec.structs.replace(recipe, steps=(*recipe.steps, step))
+            made = pipeline.stages(tried, job).transformed
+        else:
+            values, target = stages.parameters, stages.target
+            with warnings.catch_warnings(action="ignore"):  # of renamed passes
+                made = transform(before, (step,), job.check, values, stages.passes, target)
+        after = made.module
+        if (
+            made.problem is None
+            and not after.same_as(before)
+            and not structural_equal(after, before)
+            and after.script() != script()
+        ):
+            found.append(name)
+    return tuple(found)
 
 
 # --- Schedules ---

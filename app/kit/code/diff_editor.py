@@ -132,6 +132,7 @@ class DiffRows:
         self.unified = unified
         # The rows, grouped by kind.
         self.runs = [row for number in range(len(parts)) for row in self._of_part(number)]
+        self._found: dict[int, Row] = {}  # Rows that were requested.
         lengths = (1 if run.is_heading else run.length for run in self.runs)
         # The first row of each run, and the total number of rows.
         self.starts = list(accumulate(lengths, initial=0))
@@ -149,6 +150,12 @@ class DiffRows:
 
     def row(self, number: int) -> Row:
         """Return a row; the last one for rows beyond it, and an empty one if there are none."""
+        found = self._found.get(number)
+        if found is None:
+            found = self._found[number] = self._row(number)
+        return found
+
+    def _row(self, number: int) -> Row:
         if not self.runs:
             return Row("same", 0)
         number = min(number, self.starts[-1] - 1)
@@ -602,7 +609,8 @@ class _DiffGutter(Gutter):
         painter.setFont(self.font_of_numbers)
         metrics = TextMetrics(self.font_of_numbers)
         parts = editor.diff.parts
-        for number, place in editor.visible_lines(event.rect()):
+        lines = editor.visible_lines(event.rect())
+        for number, place in lines:
             area = QRectF(0, place.top(), self.width(), place.height())
             editor.paint_ground(painter, number, area)
             row = editor.diff.row(number)
@@ -626,7 +634,7 @@ class _DiffGutter(Gutter):
                 painter.setFont(self.font_of_numbers)
         if editor.side == "new":
             painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        for number, place in editor.visible_lines(event.rect()):
+        for number, place in lines:
             editor.paint_heading(painter, self, number, place)
             if number == editor.caret_line():
                 bar = QRectF(0, place.top(), 3, place.height())

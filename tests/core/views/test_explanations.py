@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline
-from lowerscope.core.model.queries import WhyFunctionQuery, WhyPassQuery
+from lowerscope.core.model.queries import ChangingPassesQuery, WhyFunctionQuery, WhyPassQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.schedule import APPLY_RULES
 from lowerscope.core.model.why import FunctionAnswer, PassAnswer
@@ -90,6 +90,15 @@ def test_a_pass_says_why_it_changed_nothing_and_a_change_helps() -> None:
     absent = why_pass(recipe_of("sample:fashion_mlp", "none"), "LegalizeOps")
     assert absent.changed
     assert absent.step == 0
+
+
+def test_passes_that_would_change_something() -> None:
+    recipe = recipe_of("sample:matmul_relu", "legalise")
+    pipeline = Pipeline()
+    names = pipeline.answer(ChangingPassesQuery(recipe, 1))
+    assert {"AnnotateTIROpPattern", "ToNonDataflow", APPLY_RULES} < set(names)
+    assert not {"LegalizeOps", "DispatchSortScan", "FoldBatchNorm"} & set(names)
+    assert "LegalizeOps" in pipeline.answer(ChangingPassesQuery(recipe, 0))
 
 
 def why_scheduled(recipe: Recipe, function: str) -> FunctionAnswer:
