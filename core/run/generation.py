@@ -38,7 +38,8 @@ from lowerscope.core.sources.pytree import is_result, leaves, mapped
 from lowerscope.core.sources.user_code import user_code
 from lowerscope.core.stages import Pipeline, Stages
 
-PREFILL, DECODE = "prefill", "decode"
+PREFILL: Entry = "prefill"
+DECODE: Entry = "decode"
 """Names of the functions of the linked module."""
 
 
