@@ -104,7 +104,8 @@ def linked(prefill: Stages, decode: Stages) -> tuple[RecordedBuild, Mapping[str,
     def make() -> RecordedBuild:
         functions = _renamed(one, {"main": PREFILL}, {}, {})
         known = {str(each.name_hint): (each, function) for each, function in functions.items()}
-        names, shared = {"main": DECODE}, {}
+        names: dict[str, str] = {"main": DECODE}
+        shared: dict[str, ir.GlobalVar] = {}
         for variable, function in two.functions_items():
             name = str(variable.name_hint)
             held = known.get(name)
