@@ -68,9 +68,10 @@ def generation_recipes(
     """
     replace = msgspec.structs.replace
     source = replace(recipe.source, decode=False)
-    named = {each for spec in recipe.inputs for each in spec.shape or ()}
+    given = () if recipe.source.decode else recipe.inputs
+    named = {each for spec in given for each in spec.shape or ()}
     own = tuple(each for each in recipe.dimensions if each.name in named)
-    prefill = replace(recipe, source=source, dimensions=own)
+    prefill = replace(recipe, source=source, inputs=given, dimensions=own)
     source = replace(source, decode=True)
     decode = replace(recipe, source=source, inputs=(), dimensions=())
     job.report(_("Computing the first tokens in torch"))
