@@ -7,7 +7,6 @@ from typing import Literal
 import msgspec
 
 from lowerscope.core.model.recipe import Override, Step
-from lowerscope.core.model.schedule import At
 
 Cause = Literal[
     "fused",
@@ -86,14 +85,3 @@ class FunctionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[str, ...] = ()  # each primitive, with its reason
     cites: tuple[str, ...] = ()
     change: Change | None = None
-
-
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """A warning on a schedule, with its figure, and the primitive that cures it."""
-
-    code: str  # one of those that the help page on the coach lists
-    block: str
-    at: At  # the loop or block that it is about
-    text: str
-    cure: str
-    primitive: str  # name of the primitive

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import tvm
@@ -19,10 +20,9 @@ from tvm import tirx
 
 from lowerscope.core.ir.tensorir import ARITHMETIC, collected, known, loads_in, operator_name
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.schedule import At
+from lowerscope.core.model.schedule_records import Advice
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.model.why import Advice
-from lowerscope.core.schedule.references import Place, loops_around, places
+from lowerscope.core.schedule.references import Place, places
 from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,
     WORTH_THREADS,
@@ -53,12 +53,13 @@ _BYTES_PER_OPERATION = 0.5
 """Bytes from beyond the second cache for each operation above which a loop waits for memory."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loop:
     """A loop around a block.
 
     `kind`: ``"serial"``, ``"parallel"``, ``"vectorized"`` or ``"unrolled"``.
     `reduces`: whether an axis of a reduction depends on it.
+    `place`: its index among the loops and blocks of the function.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Loop:
     extent: int
     kind: str
     reduces: bool
-    at: At
+    place: int
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Access:
         return min(elements * min(max(apart, self.size), LINE), span * self.size, self.whole)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Nest:
     """A leaf block, the loops around it from the outermost, and its accesses.
 
@@ -107,6 +108,7 @@ class Nest:
     """
 
     block: str
+    place: int
     loops: tuple[Loop, ...]
     accesses: tuple[Access, ...]
     operations: int
@@ -182,20 +184,13 @@ def _nest(found: Sequence[Place], number: int) -> Nest | None:
         at = found[at].parent
     block = found[number]
     values: dict[Any, Any] = {}
-    loops: list[tuple[Any, At]] = []
     for each in reversed(chain):
         place = found[each]
         if place.is_block:
             for axis, value in zip(place.stmt.iter_vars, place.realize.iter_values, strict=True):
                 values[axis.var] = value
-    for each in reversed(chain):
-        if not found[each].is_block:
-            owner = next(n for n in chain if found[n].is_block and each in loops_around(found, n))
-            position = loops_around(found, owner).index(each)
-            name = found[owner].name
-            before = [place.name for place in found[:owner] if place.is_block]
-            loops.append((found[each].stmt, At(name, before.count(name), position)))
-    extents = [known(stmt.extent) for stmt, _at in loops]
+    loops = [(found[each].stmt, each) for each in reversed(chain) if not found[each].is_block]
+    extents = [known(stmt.extent) for stmt, _place in loops]
     axes = [known(axis.dom.extent) for axis in block.stmt.iter_vars]
     if None in extents or None in axes:
         return None
@@ -204,7 +199,7 @@ def _nest(found: Sequence[Place], number: int) -> Nest | None:
         for axis, value in zip(block.stmt.iter_vars, block.realize.iter_values, strict=True)
         if int(axis.iter_type) == REDUCTION
     ]
-    variables = [stmt.loop_var for stmt, _at in loops]
+    variables = [stmt.loop_var for stmt, _place in loops]
     made = tuple(
         Loop(
             name=str(stmt.loop_var.name),
@@ -212,14 +207,15 @@ def _nest(found: Sequence[Place], number: int) -> Nest | None:
             extent=int(extent or 0),
             kind=_KINDS.get(int(stmt.kind), "serial"),
             reduces=any(_moves(value, stmt.loop_var, values) for value in reducing),
-            at=at,
+            place=place,
         )
-        for (stmt, at), extent in zip(loops, extents, strict=True)
+        for (stmt, place), extent in zip(loops, extents, strict=True)
     )
     accesses = tuple(_accesses(block.stmt.body, variables, values))
     guard = block.realize.predicate
     return Nest(
         block=block.name,
+        place=number,
         loops=made,
         accesses=accesses,
         operations=operations(block.stmt.body),
@@ -311,10 +307,23 @@ def _accesses(body: Any, variables: Sequence[Any], values: Mapping[Any, Any]) ->
 
 @dataclass(frozen=True)
 class Caches:
-    """Sizes of the caches of one processor, in bytes."""
+    """Sizes of the first two data caches of one processor, in bytes."""
 
     first: int
     second: int
+
+
+@cache
+def caches_here() -> Caches:
+    """Return the caches of this machine; usual ones where they are not known."""
+    sizes = {1: 32 << 10, 2: 512 << 10}
+    for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        kind, level, size = (
+            (folder / name).read_text().strip() for name in ("type", "level", "size")
+        )
+        if kind != "Instruction" and int(level) in sizes and size.endswith("K"):
+            sizes[int(level)] = int(size[:-1]) << 10
+    return Caches(sizes[1], sizes[2])
 
 
 Rule = Callable[[Nest, Machine, Caches], "Advice | None"]
@@ -340,8 +349,10 @@ def advice(function: tirx.PrimFunc, machine: Machine, caches: Caches) -> tuple[A
 def _advice(
     code: str, nest: Nest, text: str, cure: str, primitive: str, loop: Loop | None = None
 ) -> Advice:
-    at = At(nest.block) if loop is None else loop.at
-    return Advice(code=code, block=nest.block, at=at, text=text, cure=cure, primitive=primitive)
+    place = nest.place if loop is None else loop.place
+    return Advice(
+        code=code, block=nest.block, place=place - 1, text=text, cure=cure, primitive=primitive
+    )
 
 
 def _serial_reduction(nest: Nest, machine: Machine, caches: Caches) -> Advice | None:
