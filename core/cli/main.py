@@ -230,8 +230,9 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
         if listing:
             return *answer(pipeline, recipe, options), ()
         check_passes(pipeline, recipe, options)
-        if options.command == "compare":
-            # An error in one of several variants does not keep the others from running.
+        if options.command == "compare" or getattr(options, "tokens", 0):
+            # An error in one of several variants does not keep the others from running; and a
+            # generation has recipes of its own.
             return *answer(pipeline, recipe, options), ()
         pipeline.stages(recipe).check_schedules()
         code, text = answer(pipeline, recipe, options)

@@ -131,6 +131,7 @@ def add_recipe_options(
         parser.add_argument(name, dest=dest, help=f"{text}{again}", **kept, **more)
 
     parser.text("--args", "JSON", _("the entry's keyword arguments"), default="{}")
+    parser.flag("--decode", _("the decode step of a language model: next_inputs of the file"))
     parser.many(
         "--input",
         "NAME=1,784:float32",
@@ -324,6 +325,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             args=options.args,
             params=options.params,
             trust=options.trust,
+            decode=options.decode,
         ),
         seed=options.seed,
         inputs=tuple(parse_input(text, declared) for text in options.input),
@@ -346,7 +348,8 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             )
         ),
     )
-    dimensions_of(recipe)
+    if not getattr(options, "tokens", 0):  # the steps of a generation name dimensions as well
+        dimensions_of(recipe)
     files = [each for each in options.schedules if each not in (RULES, TUNED)]
     loaded = [each for file in files for each in load_schedules(file)]
     if loaded:

@@ -23,6 +23,7 @@ from lowerscope.core.model.comparison_records import (
     TensorPlace,
     Window,
 )
+from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.graph import FITS, GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.machines import Remote, RemoteState, TargetRecord
 from lowerscope.core.model.module_steps import (
@@ -546,6 +547,16 @@ class RunQuery(Query[RunRecord], frozen=True):
     before: RunRecord | None = None
     runs_on = "worker"
     doing = _("running the model")
+    has_own_job = True
+
+
+class GenerationQuery(Query[GenerationRecord], frozen=True):
+    """Generate tokens by prefill and decode steps, and compare each call with torch's."""
+
+    recipe: Recipe
+    tokens: int
+    runs_on = "worker"
+    doing = _("generating tokens")
     has_own_job = True
 
 

@@ -200,6 +200,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         exported=None,
         classes=_classes(file),
         reference=_reference(file, name) if is_ir_module(built) else None,
+        next_inputs=_declared("next_inputs", entry, built, file),
         files=environment.files(),
         home=environment,
         offered=Offered(signature, examples, fixed, RandomState.present()),
@@ -305,12 +306,16 @@ def _signature_of_module(module: Any, path: Path) -> Signature:
 
 def _examples(entry: object, built: Any, file: ModuleType, path: Path) -> Examples:
     """Return the example inputs of the model, of its builder, or of the file."""
-    make = None
-    if isinstance(built, torch.nn.Module):
-        make = getattr(built, "example_inputs", getattr(entry, "example_inputs", None))
-    if make is None:
-        make = file.__dict__.get("example_inputs")
+    make = _declared("example_inputs", entry, built, file)
     return Examples(make, f"example_inputs of {path.name}")
+
+
+def _declared(name: str, entry: object, built: Any, file: ModuleType) -> Any:
+    """Return an attribute of the model, of its builder, or of the file; ``None`` for none."""
+    found = None
+    if isinstance(built, torch.nn.Module):
+        found = getattr(built, name, getattr(entry, name, None))
+    return file.__dict__.get(name) if found is None else found
 
 
 def _description(file: ModuleType) -> str:
