@@ -257,12 +257,16 @@ class CodeDifferenceQuery(Query[DifferenceRecord], frozen=True):
 
 
 class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
-    """The difference of the data flow of a Relax function, laid out for fonts of these metrics."""
+    """The difference of the data flow of a Relax function, laid out for fonts of these metrics.
+
+    Unless it is ``whole``, it has what changed, with its neighbours.
+    """
 
     old: ComparedModule
     new: ComparedModule
     metrics: TextMetrics
     function: str = "main"
+    whole: bool = True
     cached_first = True
     lane = "light"
     doing = _("comparing two graphs")
