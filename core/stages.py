@@ -549,7 +549,8 @@ class Stages:
 
         def make() -> TransformedModel:
             told = _StepProgress(self._progress, recipe_steps, 0)
-            with self.loaded.environment():
+            # Without steps, nothing has to wait for the passes of another recipe.
+            with self.loaded.environment() if steps else contextlib.nullcontext():
                 return transform(
                     module,
                     steps,

@@ -146,6 +146,16 @@ class SnapshotQuery(Query[Snapshot], frozen=True):
     doing = _("lowering the model")
 
 
+class LoweredQuery(Query[Snapshot], frozen=True):
+    """The same before the passes of a recipe, which may take long: as of a recipe without steps."""
+
+    recipe: Recipe
+    metrics: TextMetrics
+    cached_first = True
+    lane = "light"
+    doing = _("lowering the model")
+
+
 class TextQuery(Query[TextRecord], frozen=True):
     """A text of a function after the passes, or of the whole module before them; or of either at a
     step between.
