@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from tvm import tirx
 
 from lowerscope.core.build.build import BuiltModel, RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import check_runs_here, make_target
-from lowerscope.core.files.memo import FileHashes, Memo, key_of
+from lowerscope.core.files.memo import FileHashes, Memo, cached_property, key_of
 from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_script
