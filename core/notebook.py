@@ -36,9 +36,18 @@ from lowerscope.core.model.graph import (
     cut_to,
 )
 from lowerscope.core.model.problems import LowerscopeError, last_line
-from lowerscope.core.model.queries import GraphQuery, NodeErrorsQuery, RunQuery, SnapshotQuery
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.queries import (
+    GraphQuery,
+    NodeErrorsQuery,
+    RunQuery,
+    SnapshotQuery,
+    WhyFunctionQuery,
+    WhyFusedQuery,
+    WhyPassQuery,
+)
+from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.texts import _
+from lowerscope.core.model.why import FunctionAnswer, FusionAnswer, PassAnswer
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
@@ -198,6 +207,18 @@ class Exploration:
                 raise
         _pipeline().answer(RunQuery(self.recipe, quick=True))
         return _pipeline().answer(query)
+
+    def why(self, name: str, other: str = "") -> FusionAnswer | FunctionAnswer | PassAnswer:
+        """Return why two nodes are fused or not; of one name, of a function's schedule or a pass.
+
+        Raises `LowerscopeError` if there is no such node, function or pass.
+        """
+        pipeline = _pipeline()
+        if other:
+            return pipeline.answer(WhyFusedQuery(self.recipe, name, other))
+        if name.removeprefix("tir:") in pipeline.stages(self.recipe).functions.by_name:
+            return pipeline.answer(WhyFunctionQuery(self.recipe, name))
+        return pipeline.answer(WhyPassQuery(self.recipe, Step(name=name)))
 
     # Display in a notebook
 
