@@ -34,7 +34,7 @@ from lowerscope.core.model.module_steps import (
     PassRecord,
 )
 from lowerscope.core.model.recipe import Recipe, Step, WindowLayout
-from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord, RunTimes
+from lowerscope.core.model.run_records import KEEP, RunEstimate, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
@@ -558,6 +558,15 @@ class RunQuery(Query[RunRecord], frozen=True):
     runs_on = "worker"
     doing = _("running the model")
     has_own_job = True
+
+
+class RunEstimateQuery(Query[RunEstimate], frozen=True):
+    """Estimate the time of a run before it."""
+
+    recipe: Recipe
+    cached_first = True
+    lane = "light"
+    doing = _("estimating the run")
 
 
 class GenerationQuery(Query[GenerationRecord], frozen=True):
