@@ -36,12 +36,19 @@ from lowerscope.core.model.graph import (
     cut_to,
 )
 from lowerscope.core.model.problems import LowerscopeError, last_line
-from lowerscope.core.model.queries import GraphQuery, NodeErrorsQuery, RunQuery, SnapshotQuery
+from lowerscope.core.model.queries import (
+    BisectQuery,
+    GraphQuery,
+    NodeErrorsQuery,
+    RunQuery,
+    SnapshotQuery,
+)
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.texts import _
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
+    from lowerscope.core.model.bisect_records import BisectRecord
     from lowerscope.core.model.comparison_records import NodeErrors
     from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.model.run_records import RunRecord
@@ -198,6 +205,10 @@ class Exploration:
                 raise
         _pipeline().answer(RunQuery(self.recipe, quick=True))
         return _pipeline().answer(query)
+
+    def bisect(self) -> BisectRecord:
+        """Return the first step after which it differs from torch, with a reproduction."""
+        return _pipeline().answer(BisectQuery(self.recipe))
 
     # Display in a notebook
 
