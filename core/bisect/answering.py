@@ -62,7 +62,7 @@ def bisect(query: BisectQuery, pipeline: Pipeline, job: Progress) -> BisectRecor
         return _nothing(last.verdict, side)
     if not is_reproducible(prober, last, again):
         text = _(
-            "Two runs of the same module, or of {side}, compute something else: the difference is "
+            "Two runs of the same module, or of {side}, have different outputs: the difference is "
             "not reproducible, so no step can be named.",
             side=side,
         )
@@ -170,7 +170,7 @@ class _Answer:
                 imported = shrinking.imported(small)
             forms = tuple(each for each in (imported, small) if each is not None)
             files, sentence = self._reproduction(
-                forms, record.text, Path(folder) / "reproduction", optimised=optimised
+                forms, Path(folder) / "reproduction", optimised=optimised
             )
         return msgspec.structs.replace(
             record,
@@ -225,15 +225,17 @@ class _Answer:
         )
 
     def _reproduction(
-        self, forms: Sequence[Small], title: str, folder: Path, *, optimised: bool
+        self, forms: Sequence[Small], folder: Path, *, optimised: bool
     ) -> tuple[tuple[WrittenFile, ...], str]:
         """Return the files of the first form that shows the difference, and a sentence on them."""
         if not forms:
-            return (), _("No part of the model shows it with random values.")
+            return (), _(
+                "No part of the model shows it with random values, so there is no reproduction."
+            )
         self._job.report(_("Running the reproduction"))
         try:
             for number, each in enumerate(forms):
-                files = files_of(each, self._item, title, optimised=optimised)
+                files = files_of(each, self._item, self._node, optimised=optimised)
                 if shows_difference(files, folder / str(number)):
                     nodes = len(each.model.calls)
                     count = _count_nodes(self._stages)
@@ -244,8 +246,8 @@ class _Answer:
                         all=count,
                     )
         except LowerscopeError as error:
-            return (), _("It cannot be written as a program: {what}.", what=error.problem.what)
-        return (), _("It does not show in a program of its own.")
+            return (), _("There is no program that shows it: {what}.", what=error.problem.what)
+        return (), _("A program without Lowerscope does not show it.")
 
 
 def _count_nodes(stages: Stages) -> int:

@@ -57,15 +57,19 @@ SECONDS = 120.0
 """Seconds that the program may take."""
 
 
-def files_of(small: Small, item: Item, title: str, *, optimised: bool) -> tuple[WrittenFile, ...]:
+def files_of(small: Small, item: Item, node: str, *, optimised: bool) -> tuple[WrittenFile, ...]:
     """Return the program, a text for a bug report, and the files that the program needs.
+
+    They are in English, whatever the language of the process.
 
     Raises a `LowerscopeError` if a part of it cannot be written as code.
 
     Args:
-        title: What is wrong, as a sentence.
+        node: The node whose translation is wrong; empty for none.
         optimised: Whether LLVM's optimisation is the cause.
     """
+    cause = "LLVM's optimisation" if optimised else item.name or f"the translation of {node}"
+    title = f"{cause[0].upper()}{cause[1:]} makes a model compute something else than torch."
     stages, arrays = small.stages, dict[str, Array]()
     facts = list(_facts(small))
     definitions, built, froms, module = _lowering(small, arrays)
@@ -258,7 +262,9 @@ def _facts(small: Small) -> Iterator[str]:
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}; "
         f"target {small.recipe.target}"
     )
-    found = f"Expected: torch's outputs. Found: {small.probe.verdict.reason}."
+    verdict = small.probe.verdict
+    far = "" if verdict.max_abs is None else f"; the largest difference is {verdict.max_abs:.2g}"
+    found = f"Expected: torch's outputs. Found: others{far}."
     for text in (versions, found):
         yield from textwrap.wrap(text, 96)
 
@@ -267,7 +273,7 @@ def _report(small: Small, title: str, facts: Sequence[str], program: str) -> str
     """Return the text of a bug report."""
     steps = ", ".join(each.name for each in small.recipe.steps) or "none"
     found = [
-        f"- `{each.name}` {each.dtype} {list(each.shape)}: {each.reason or each.verdict}"
+        f"- `{each.name}` {each.dtype} {list(each.shape)}: largest difference {each.max_abs_error}"
         for each in small.probe.verdict.outputs
     ]
     lines = [

@@ -15,6 +15,7 @@ from lowerscope.core.cli.recipe_options import (
 )
 from lowerscope.core.files.console import DIFFER, MATCH, on_terminal_line
 from lowerscope.core.files.paths import check_not_read, user_path
+from lowerscope.core.files.reproduction import write_reproduction
 from lowerscope.core.model.bisect_records import PROGRAM, REPORT
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.queries import BisectQuery
@@ -52,24 +53,16 @@ def bisect(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
 
     Raises a `LowerscopeError` if the model does not run, or a file exists, or cannot be written.
     """
-    from lowerscope.core.export.files import bytes_file, check_absent, is_written, write_files
+    from lowerscope.core.export.files import check_absent
 
     folder = user_path(options.output)
     if not options.force:
         check_absent(folder, [PROGRAM, REPORT])
+    for name in (PROGRAM, REPORT):
+        check_not_read(folder / name, str(folder / name), files_read(options, recipe))
     with on_terminal_line() as progress:
         record = pipeline.answer(BisectQuery(recipe), progress)
-    # A file of the user's own may be there already.
-    contents = {
-        each.name: each.content
-        for each in record.files
-        if not is_written(folder / each.name, each.content)
-    }
-    if not options.force:
-        check_absent(folder, list(contents))
-    for name in contents:
-        check_not_read(folder / name, str(folder / name), files_read(options, recipe))
-    write_files(folder, [bytes_file(*each) for each in contents.items()])
+    write_reproduction(folder, record.files, force=options.force)
     code = MATCH if record.outcome in _RIGHT else DIFFER
     program = str(folder / PROGRAM) if record.files else None
     if options.json:

@@ -56,19 +56,6 @@ def text_file(name: str, text: str) -> File:
     return File(name, lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def bytes_file(name: str, content: bytes) -> File:
-    """Return a file with this content."""
-    return File(name, lambda path: path.write_bytes(content))
-
-
-def is_written(path: Path, content: bytes) -> bool:
-    """Return whether a file has this content already."""
-    try:
-        return path.read_bytes() == content
-    except OSError:
-        return False
-
-
 def arrays_file(name: str, arrays: Mapping[str, Any]) -> File:
     """Return an ``.npz`` of arrays."""
 

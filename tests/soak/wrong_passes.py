@@ -1,7 +1,7 @@
 """Wrong passes, as a user's own file of passes has them.
 
-Each makes one mistake of the kind that compilers make, wherever it finds the place for it, so that a
-part of a model shows it as the whole does. Those of `BEFORE` are for operators of Relax, and come
+Each makes one mistake of the kind that compilers make, wherever it finds the place for it, so that
+a part of a model shows it as the whole does. Those of `BEFORE` are for operators of Relax, and come
 before ``LegalizeOps``; those of `AFTER` are for TensorIR functions.
 """
 
@@ -189,9 +189,7 @@ def dropped_shift(attrs, x, gamma, beta, mean, variance):
 
 @of_relax("nn.batch_norm")
 def mean_as_variance(attrs, x, gamma, beta, mean, variance):
-    return relax.op.nn.batch_norm(
-        x, gamma, beta, mean, relax.op.abs(mean), axis=1, training=False
-    )
+    return relax.op.nn.batch_norm(x, gamma, beta, mean, relax.op.abs(mean), axis=1, training=False)
 
 
 @of_relax("reshape")
