@@ -19,6 +19,7 @@ from PySide6.QtCore import QObject, Signal, SignalInstance
 from lowerscope.app.document.history import History, Version, history_after
 from lowerscope.app.document.overrides import calls_among, with_strategy
 from lowerscope.app.document.selection import Links, Selection
+from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import APART, Moment
 from lowerscope.core.model.problems import Problem
@@ -96,9 +97,10 @@ class State:
     running: bool = False  # Whether a run is in progress or waits for the engine.
     # The work in progress, the job reported last at the end: the status bar shows that one.
     jobs: tuple[Job, ...] = ()
-    notice: Notice | None = None  # The last notification of the user.
+    notice: Notice | None = None  # The notification in the banner.
     metrics: TextMetrics = DEFAULT  # Sizes of the text that the engine lays out.
     code_form: CodeForm = field(default_factory=CodeForm)
+    reference: ReferenceDtype = "torch"  # The values that tensors of a run are shown beside.
 
 
 FIELDS = frozenset(each.name for each in fields(State))

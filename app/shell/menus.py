@@ -588,6 +588,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "compare-nodes",
         "compare-values",
         "run-alone",
+        (_("&Reference"), ("reference-torch", "reference-float64")),
         "first-difference",
         (
             _("&Differences"),

@@ -229,7 +229,8 @@ class Panes(QWidget):
         self.summary.wrong_step.step_wanted.connect(self._show_wrong_step)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
         self.difference.filter_wanted.connect(self.pipeline.focus_filter)
-        self.difference.why_wanted.connect(self._explain_fusion)
+        for each in (self.difference, self.fx.graph, self.relax.graph):
+            each.why_wanted.connect(self._explain_fusion)
         self.variants.text_wanted.connect(self._show_difference_of)
         features.runs.variants.ended.connect(self._show_variants)
         self.node_map.node_wanted.connect(self._show_translation)

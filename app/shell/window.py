@@ -278,6 +278,7 @@ class MainWindow(QMainWindow):
         document = self.document
         document.on(("snapshot",), self._show_snapshot)
         document.on(("notice",), self._show_notice)
+        self.banner.dismissed.connect(lambda: document.set(notice=None))
         document.on(("recipe", "pending"), self._forget_notice)
         self.commands.refused.connect(self.status.say)
         self.status.drawer_wanted.connect(self._switch_drawer)
@@ -552,7 +553,9 @@ class MainWindow(QMainWindow):
         from lowerscope.core.model.recipe import document_of
 
         notice = self.document.state.notice
-        if notice is not None:
+        if notice is None:
+            self.banner.dismiss()
+        else:
             self._noticed = document_of(self.document.wanted)
             self.banner.show_message(notice.text, notice.role)
 
@@ -562,7 +565,7 @@ class MainWindow(QMainWindow):
 
         wanted = document_of(self.document.wanted)
         if self._noticed is not None and self._noticed != wanted:
-            self.banner.dismiss()
+            self.document.set(notice=None)
         self._noticed = self._noticed and wanted
 
     def _switch_drawer(self, page: str) -> None:

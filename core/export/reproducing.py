@@ -68,7 +68,7 @@ from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
-from lowerscope.core.sources.pytree import Place, members
+from lowerscope.core.sources.pytree import Length, Place, members
 from lowerscope.core.stages import Stages
 from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.views.programs.program_lines import Identifiers
@@ -206,6 +206,8 @@ def _call(loaded: LoadedModel) -> str:
 
 
 def _argument(value: Any) -> str:
+    if isinstance(value, Length):
+        return f"inputs[{int(value)}].shape[0]"
     if isinstance(value, Place):
         return f"inputs[{int(value)}]"
     below = members(value)

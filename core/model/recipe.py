@@ -97,6 +97,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     # parameters; empty for none.
     params: str = ""
     trust: bool = False  # whether a ``.pt2`` is opened even though it could run code
+    # Open the decode step of a language model: the call with what ``next_inputs`` of the file makes
+    # of the outputs of the call before.
+    decode: bool = False
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
@@ -169,8 +170,8 @@ def _key_text(key: object) -> str:
     return str(getattr(key, "__name__", key))
 
 
-Links = dict[tuple[str, str], None]
-"""Pairs of ids, in the order in which they were recorded, each once."""
+Links = defaultdict[str, dict[str, None]]
+"""The ids that belong to each one, in the order in which they were recorded, each once."""
 
 
 def make_snapshot(
@@ -295,24 +296,24 @@ def _links(
     called: Mapping[str, tuple[str, ...]],
     model: ModelRecord,
     arguments: Mapping[str, str],
-) -> Iterator[tuple[str, str]]:
-    links: Links = {}
+) -> Iterator[tuple[str, ...]]:
+    links: Links = defaultdict(dict)
     for binding, functions in called.items():
         for function in functions:
-            links[binding, function] = None
+            links[binding][function] = None
     for node in nodes:
         for entity in (*node.bindings, *node.functions):
-            links[node.id, entity] = None
+            links[node.id][entity] = None
         if node.line is not None:
             for entity in (node.id, *node.bindings, *node.functions):
-                links[node.line.id, entity] = None
+                links[node.line.id][entity] = None
         for part in node.parts:
             for entity in (node.id, *part.bindings, *part.functions):
-                links[part.id, entity] = None
+                links[part.id][entity] = None
     _link_model(nodes, model, links)
     for name, parameter in arguments.items():
-        links[f"param:{parameter}", f"relax:main/{name}"] = None
-    yield from links
+        links[f"param:{parameter}"][f"relax:main/{name}"] = None
+    return ((first, *others) for first, others in links.items())
 
 
 def _link_model(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> None:
@@ -330,12 +331,12 @@ def _link_model(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> 
     for node in nodes:
         path = node.target if node.opcode == "call_module" else node.module
         if path in modules:
-            links[node.id, modules[path]] = None
+            links[node.id][modules[path]] = None
         if node.opcode == "call_module":
             for entity in owned.get(path, ()):
-                links[node.id, entity] = None
+                links[node.id][entity] = None
         elif node.opcode == "get_attr" and node.target in by_name:
-            links[node.id, by_name[node.target]] = None
+            links[node.id][by_name[node.target]] = None
 
 
 def _model_record(loaded: LoadedModel) -> ModelRecord:

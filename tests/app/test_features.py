@@ -120,6 +120,26 @@ def test_what_is_shown_is_replayed_in_the_next_engine(bench: Bench, qtbot: QtBot
     assert bench.document.problems == ()
 
 
+def test_the_notification_of_a_crash_says_when_the_child_is_back(bench: Bench) -> None:
+    bench.open(RECIPE)
+    for client in (bench.engine, bench.worker):
+        client.be("starting")
+        crash(bench, client)
+        before = bench.document.state.notice
+        client.be("ready")
+        notice = bench.document.state.notice
+        assert before is not None
+        assert notice is not None
+        assert "being" in before.text
+        assert "has been restarted" in notice.text
+    # One that was dismissed, or followed by another one, does not come back.
+    crash(bench, bench.worker)
+    bench.document.set(notice=None)
+    bench.worker.be("busy")
+    bench.worker.be("ready")
+    assert bench.document.state.notice is None
+
+
 # Runs
 
 

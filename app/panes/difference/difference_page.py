@@ -14,13 +14,13 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun
+from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun, Printed
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Table
 from lowerscope.app.panes.common.descriptions import nothing_words
-from lowerscope.core.model.compact_script import LANGUAGE, compact_script
+from lowerscope.core.model.compact_script import LANGUAGE, compact_script, edited
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (
@@ -269,13 +269,13 @@ class Side(NamedTuple):
 
     lines: list[str]
     notes: dict[int, str]
-    printed: list[str]
+    printed: list[Printed]
 
 
 def _printed(function: FunctionDifference) -> tuple[Side, Side]:
     """Return both sides of a function as printed."""
     old, new = function.old.split("\n"), function.new.split("\n")
-    return Side(old, {}, old), Side(new, {}, new)
+    return Side(old, {}, list(map(Printed, old))), Side(new, {}, list(map(Printed, new)))
 
 
 def _compact(function: FunctionDifference, types: bool) -> tuple[Side, Side]:
@@ -283,20 +283,20 @@ def _compact(function: FunctionDifference, types: bool) -> tuple[Side, Side]:
 
     A line that differs only in what this form leaves out is written as printed.
     """
-    printed = _printed(function)
     old = _short(function.old, tuple(function.old_names.items()), types)
     new = _short(function.new, tuple(function.new_names.items()), types)
     sides = (
-        Side([*old.lines], {**old.notes}, old.printed),
-        Side([*new.lines], {**new.notes}, new.printed),
+        Side([*old.lines], {**old.notes}, [*old.printed]),
+        Side([*new.lines], {**new.notes}, [*new.printed]),
     )
     for run in function.runs:
         if run.status == "changed":
             for i in range(run.length):
                 places = run.old - 1 + i, run.new - 1 + i
                 if sides[0].lines[places[0]] == sides[1].lines[places[1]]:
-                    for side, whole, at in zip(sides, printed, places, strict=True):
-                        side.lines[at] = whole.lines[at]
+                    for side, at in zip(sides, places, strict=True):
+                        text = side.printed[at].text
+                        side.lines[at], side.printed[at] = text, Printed(text)
                         side.notes.pop(at, None)
     return sides
 
@@ -305,7 +305,8 @@ def _compact(function: FunctionDifference, types: bool) -> tuple[Side, Side]:
 def _short(text: str, names: tuple[tuple[str, str], ...], types: bool) -> Side:
     lines = text.split("\n")
     form = compact_script(text, dict(names), types=types)
-    return Side([form.line(at, line) for at, line in enumerate(lines)], dict(form.notes), lines)
+    printed = [Printed(line, form.edits.get(at, ())) for at, line in enumerate(lines)]
+    return Side([edited(*each) for each in printed], dict(form.notes), printed)
 
 
 class CodePage(QWidget):
@@ -410,7 +411,10 @@ def diff_part(
     old_notes, new_notes = (
         {at + 1: note for at, note in each.notes.items()} for each in (before, after)
     )
-    old_printed, new_printed = (dict(enumerate(each.printed, 1)) for each in (before, after))
+    old_printed, new_printed = (
+        {at: line for at, line in enumerate(each.printed, 1) if line.edits}
+        for each in (before, after)
+    )
     runs: list[DiffRun] = []
     foreign: list[int] = []
     sources = Counter[str]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from PySide6.QtWidgets import QFileDialog
 
@@ -13,6 +13,7 @@ from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.run.differences import differing, runs_alone, select_next, starting
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
+from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _
 
@@ -174,6 +175,9 @@ def finding_differences(
     def starts() -> bool:
         return bool(starting(document))
 
+    def refers_to(name: str) -> bool:
+        return document.state.reference == name
+
     def differs_first() -> bool:
         record = document.run_record
         return record is not None and bool(record.first_difference)
@@ -198,6 +202,17 @@ def finding_differences(
             _("Run the node a&lone"),
             show_alone,
             enabled=lambda: runs_alone(document),
+            key_there="A",
+        ),
+        *(
+            Command(
+                f"reference-{name}",
+                name,
+                partial(document.set, reference=name),
+                enabled=document.is_open,
+                checked=partial(refers_to, name),
+            )
+            for name in get_args(ReferenceDtype)
         ),
         Command(
             "first-difference",

@@ -417,6 +417,9 @@ def test_values_that_are_not_there_are_said_to_be_so(bench: Bench, qtbot: QtBot)
     assert page.again.isVisible()
     page.again.click()
     assert bench.count(ComparisonQuery) == 3
+    bench.document.set(reference="float64")
+    assert bench.count(ComparisonQuery) == 4
+    assert bench.sent(ComparisonQuery).query.place.reference == "float64"
 
 
 def test_a_source_without_torch_has_no_nodes_to_compare(bench: Bench, qtbot: QtBot) -> None:
