@@ -154,7 +154,9 @@ class _Answer:
         self._job.report(_("Shrinking the model: {answer}", answer=record.text))
         with tempfile.TemporaryDirectory(prefix="lowerscope-bisect-") as folder:
             shrinking = self._shrinking(Path(folder))
-            small = shrinking and shrinking.smallest((self._node,) if self._node else ())
+            small = None
+            if shrinking is not None:
+                small = shrinking.smallest((self._node,) if self._node else ())
             optimised = self._is_optimised_wrongly(small)
             if optimised:
                 record = msgspec.structs.replace(

@@ -129,7 +129,7 @@ def files_of(small: Small, item: Item, node: str, *, optimised: bool) -> tuple[W
     ]
     if arrays:
         stream = io.BytesIO()
-        np.savez(stream, **arrays)
+        np.savez(stream, allow_pickle=False, **arrays)
         written.append(WrittenFile(name=ARRAYS, content=stream.getvalue()))
     if module:
         written.append(WrittenFile(name=MODULE, content=module.encode()))

@@ -116,8 +116,8 @@ class WrongStep(QWidget):
         super().__init__()
         self._document, self._bisecting = document, bisecting
         self.heading = Label(_("Wrong step"), role="quiet-title")
-        self.find = push_button(_("Find the wrong step"), act=bisecting.start)
-        self.find.setToolTip(
+        self.search = push_button(_("Find the wrong step"), act=bisecting.start)
+        self.search.setToolTip(
             _("Run the modules between, name the step, and shrink the model to what shows it")
         )
         self.progress = Label(role="quiet", wraps=True)
@@ -126,7 +126,7 @@ class WrongStep(QWidget):
         self.show_step = push_button(_("Show the step"), look="quiet", act=self._show_step)
         self.show_step.setProperty("align", "left")
         self.save = push_button(_("Save the reproduction…"), act=self._save)
-        parts = (self.heading, self.find, self.progress, self.stop, self.answer)
+        parts = (self.heading, self.search, self.progress, self.stop, self.answer)
         self.column: QVBoxLayout = column_of(
             self, *parts, self.show_step, self.save, margins=(12, 8, 12, 4), spacing=6
         )
@@ -136,7 +136,7 @@ class WrongStep(QWidget):
     def _show(self) -> None:
         bisecting, record = self._bisecting, self._bisecting.record
         self.setVisible(bisecting.running or bisecting.can_start or record is not None)
-        self.find.setVisible(not bisecting.running and record is None)
+        self.search.setVisible(not bisecting.running and record is None)
         self.progress.setText(bisecting.progress)
         self.progress.setVisible(bisecting.running)
         self.stop.setVisible(bisecting.running)

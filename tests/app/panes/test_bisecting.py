@@ -36,14 +36,14 @@ def test_the_wrong_step_is_found_shown_and_saved(
     bench.run(TIMED)
     assert not section.isVisible()
     bench.run(DIFFERS)
-    section.find.click()
+    section.search.click()
     sent = bench.sent(BisectQuery)
     sent.progress("Build 2: the module after step 4 (FuseOps)")
     assert section.progress.text() == "Build 2: the module after step 4 (FuseOps)"
     section.stop.click()
     sent.refuse(CANCELLED)
     assert not bisecting.running
-    section.find.click()
+    section.search.click()
     bench.sent(BisectQuery).answer(FOUND)
     assert section.answer.text() == FOUND.text
     with qtbot.waitSignal(section.step_wanted) as wanted:
