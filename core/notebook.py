@@ -40,12 +40,14 @@ from lowerscope.core.model.queries import (
     GraphQuery,
     NodeErrorsQuery,
     RunQuery,
+    ScheduleQuery,
     SnapshotQuery,
     WhyFunctionQuery,
     WhyFusedQuery,
     WhyPassQuery,
 )
 from lowerscope.core.model.recipe import Recipe, Step
+from lowerscope.core.model.schedule_records import Advice
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.why import FunctionAnswer, FusionAnswer, PassAnswer
 from lowerscope.resources import NOTEBOOK
@@ -219,6 +221,14 @@ class Exploration:
         if name.removeprefix("tir:") in pipeline.stages(self.recipe).functions.by_name:
             return pipeline.answer(WhyFunctionQuery(self.recipe, name))
         return pipeline.answer(WhyPassQuery(self.recipe, Step(name=name)))
+
+    def coach(self, function: str) -> tuple[Advice, ...]:
+        """Return what makes a TensorIR function slow with its schedule, and the cures.
+
+        Raises `LowerscopeError` if there is no such function.
+        """
+        query = ScheduleQuery(self.recipe, function.removeprefix("tir:"), None)
+        return _pipeline().answer(query).advice
 
     # Display in a notebook
 
