@@ -36,6 +36,7 @@ Of = Literal[
     "replay",
     "run",
     "set",
+    "tokens",
     "fault",
     "schedule",
     "values",

@@ -19,6 +19,7 @@ from lowerscope.app.engine.watchdog import AtWork, Hanging
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.faults import Faults
+from lowerscope.app.panes.run.generations import Generations
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
@@ -59,6 +60,7 @@ class Features(QObject):
         self.pins = Pins(document)
         self.colouring = Colouring(document)
         self.inputs = Inputs(document, queries, self.runs.run)
+        self.generations = Generations(document, queries)
         self.run_steps = RunSteps(document, self.stepping, self._failure)
         self.node_steps = NodeSteps(document, queries, self.stepping, self.run_steps)
         self.at_work = AtWork(document, children)

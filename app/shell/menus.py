@@ -25,6 +25,7 @@ from lowerscope.app.panes.run.bisecting import bisect_commands
 from lowerscope.app.panes.run.commands import (
     fault_commands,
     finding_differences,
+    generating,
     reporting,
     run_step_commands,
     running_variants,
@@ -240,6 +241,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             enabled=lambda: document.wanted is not None and not document.running,
         ),
         *running_variants(window, document, features.runs),
+        generating(window, features.generations),
         Command(
             "stop",
             _("Sto&p"),
@@ -267,6 +269,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     commands.follow(
         document.changed,
         features.runs.variants.changed,
+        features.generations.changed,
         features.run_steps.breaks_changed,
         features.faults.changed,
         features.bisecting.changed,
@@ -335,6 +338,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     _("a run is in progress"): ("run", "run-variants"),
     _("nothing is in progress"): ("stop",),
+    _("the file has no next_inputs"): ("generate-tokens",),
     _("run first (F5)"): ("measure-again", "variants", "export-report", "colours-time"),
     _("there is no breakpoint"): ("next-break", "previous-break", "clear-breaks"),
     _("select a node or a line first"): ("toggle-break", "play-until"),
@@ -598,6 +602,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "save-reproduction",
         "",
         (_("&Variants"), ("run-variants", "variants")),
+        "generate-tokens",
         (
             _("&Input"),
             ("input-page", "input-file", "input-random", "input-folder", "input-archive"),

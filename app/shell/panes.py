@@ -26,6 +26,7 @@ from lowerscope.app.panes.run.memory_page import MemoryPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.run_view import RunView
 from lowerscope.app.panes.run.time_page import TimePage
+from lowerscope.app.panes.run.tokens_page import TokensPage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
@@ -42,6 +43,7 @@ from lowerscope.core.model.texts import _
 HELP_PAGES = {
     "outcome": "compare",
     "memory": "time",
+    "tokens": "sources#language-models",
     "pipeline": "timeline",
     "changes": "difference",
     "call": "details",
@@ -195,6 +197,7 @@ class Panes(QWidget):
         self.tune = TunePage(document, features.tuning)
         self.tune.in_model_wanted.connect(features.variants.set_in_model)
         self.variants = VariantsPage(document, queries, features.runs, self.outcome.set_busy)
+        self.tokens = TokensPage(document, features.generations)
         self.inputs = InputsPage(document, queries, features.inputs)
         self.translation = TranslationPage(document, queries, self.relax.set_busy)
         self.node_map = NodeMap(document)
@@ -208,6 +211,7 @@ class Panes(QWidget):
             (self.outcome, "memory", _("Memory"), self.memory),
             (self.outcome, "variants", _("Variants"), self.variants),
             (self.outcome, "inputs", _("Inputs"), self.inputs),
+            (self.outcome, "tokens", _("Tokens"), self.tokens),
             (self.outcome, "tune", _("Tune"), self.tune),
             (self.relax, "translation", _("Translation"), self.translation),
             (self.relax, "node-map", _("Node map"), self.node_map),

@@ -107,6 +107,11 @@ class RunView(Pane):
 
     def _show(self) -> None:
         """Show the current page with what belongs to it, or that nothing has run yet."""
+        snapshot = self._document.snapshot
+        generates = snapshot is not None and snapshot.model.generates
+        self.header.tabs.set_absent("tokens", not generates)
+        if self._key == "tokens" and snapshot is not None and not generates:
+            self.set_current(self.pages()[0])
         has_run = self._runs.newest is not None
         is_empty = not has_run and self._key in NEED_A_RUN
         if self._key:
