@@ -37,7 +37,19 @@ Trust = Callable[[Recipe, Callable[[Recipe], object]], None]
 """Calls a function with a recipe, once the user has approved the files that it runs."""
 
 
-Of = Literal["change", "replay", "run", "set", "fault", "schedule", "values", "export", "asked"]
+Of = Literal[
+    "change",
+    "replay",
+    "run",
+    "set",
+    "tokens",
+    "fault",
+    "schedule",
+    "values",
+    "export",
+    "asked",
+    "bisect",
+]
 """Owner of a job. Each owner has one at most, and ends its own only."""
 
 

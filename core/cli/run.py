@@ -47,7 +47,11 @@ from lowerscope.core.model.formatting import (
     share_of_text,
     unreliable_text,
 )
-from lowerscope.core.model.generation_records import GenerationRecord, fault_text
+from lowerscope.core.model.generation_records import (
+    GenerationRecord,
+    fault_text,
+    generation_text,
+)
 from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent
@@ -325,13 +329,7 @@ def _generate(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -
 
 
 def _generation_lines(record: GenerationRecord) -> Iterator[str]:
-    yield _(
-        "{same} of {count} tokens are torch's: {verdict}; largest error {error} absolute",
-        same=record.same,
-        count=len(record.tokens),
-        verdict=record.verdict,
-        error=error_text(record.max_abs_error),
-    )
+    yield generation_text(record)
     fault = record.fault
     if fault is not None:
         yield fault_text(fault)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import OutputVerdict
 from lowerscope.core.model.texts import _
@@ -105,6 +106,17 @@ class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def _times(self, side: str) -> list[float]:
         return [each.tvm_ms if side == "TVM" else each.torch_ms for each in self.tokens]
+
+
+def generation_text(record: GenerationRecord) -> str:
+    """Return the outcome of a generation, in one line."""
+    return _(
+        "{same} of {count} tokens are torch's: {verdict}; largest error {error} absolute",
+        same=record.same,
+        count=len(record.tokens),
+        verdict=record.verdict,
+        error=error_text(record.max_abs_error),
+    )
 
 
 def fault_text(fault: TokenFault) -> str:

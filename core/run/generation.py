@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -68,20 +68,17 @@ def generation_recipes(
     """
     replace = msgspec.structs.replace
     source = replace(recipe.source, decode=False)
-    named = {each for spec in recipe.inputs for each in spec.shape or ()}
+    given = () if recipe.source.decode else recipe.inputs
+    named = {each for spec in given for each in spec.shape or ()}
     own = tuple(each for each in recipe.dimensions if each.name in named)
-    prefill = replace(recipe, source=source, dimensions=own)
+    prefill = replace(recipe, source=source, inputs=given, dimensions=own)
     source = replace(source, decode=True)
     decode = replace(recipe, source=source, inputs=(), dimensions=())
     job.report(_("Computing the first tokens in torch"))
     stages = pipeline.stages(decode, job)
     decoding = _decoding_of(stages)
     with stages.opened.environment():
-        start = max(
-            (max(one, default=0) for one, _two in decoding.first.shapes.values()), default=0
-        )
-        most = 1 << max(6, (start + tokens).bit_length())
-        inputs, dimensions = decoding.described(recipe.dimensions, most)
+        inputs, dimensions = decoding.described(recipe.dimensions, tokens)
     return prefill, replace(decode, inputs=inputs, dimensions=dimensions)
 
 
@@ -104,6 +101,7 @@ def linked(prefill: Stages, decode: Stages) -> tuple[RecordedBuild, Mapping[str,
     def make() -> RecordedBuild:
         functions = _renamed(one, {"main": PREFILL}, {}, {})
         known = {str(each.name_hint): (each, function) for each, function in functions.items()}
+        taken = {*known, *(str(each.name_hint) for each in two.get_global_vars()), PREFILL, DECODE}
         names: dict[str, str] = {"main": DECODE}
         shared: dict[str, ir.GlobalVar] = {}
         for variable, function in two.functions_items():
@@ -114,7 +112,8 @@ def linked(prefill: Stages, decode: Stages) -> tuple[RecordedBuild, Mapping[str,
             if isinstance(function, tirx.PrimFunc) and tvm_ffi.structural_equal(function, held[1]):
                 shared[name] = held[0]
             else:
-                names[name] = _unused(f"{name}_{DECODE}", known)
+                names[name] = _unused(f"{name}_{DECODE}", taken)
+                taken.add(names[name])
         functions |= _renamed(two, names, shared, outside)
         return recorded_build(tvm.IRModule(functions, attrs=one.attrs), prefill.target)
 
@@ -122,8 +121,8 @@ def linked(prefill: Stages, decode: Stages) -> tuple[RecordedBuild, Mapping[str,
     return prefill.keep("link", key, make), library
 
 
-def _unused(name: str, known: Mapping[str, Any]) -> str:
-    while name in known:
+def _unused(name: str, taken: Collection[str]) -> str:
+    while name in taken:
         name += "_"
     return name
 

@@ -185,13 +185,13 @@ class Decoding:
         }
 
     def described(
-        self, given: Sequence[Dimension], most: int
+        self, given: Sequence[Dimension], steps: int
     ) -> tuple[tuple[InputSpec, ...], tuple[Dimension, ...]]:
         """Return the inputs whose sizes change from step to step, and their dimensions.
 
         Args:
             given: Named by the user; sizes that change are named by these, in order.
-            most: The largest size of a dimension that the user does not name.
+            steps: Number of steps that the range of a dimension allows if the user gives none.
         """
         names = iter([*(each.name for each in given), NAME, *(f"{NAME}_{n}" for n in range(2, 99))])
         ranges = {each.name: each for each in given}
@@ -217,7 +217,8 @@ class Decoding:
                 )
             )
         dimensions = (
-            ranges.get(name) or Dimension(name=name, high=most) for name in of_sizes.values()
+            ranges.get(name) or Dimension(name=name, high=max(sizes) + steps)
+            for sizes, name in of_sizes.items()
         )
         return tuple(specs), tuple(dimensions)
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._dynamo.exc import UserError
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
@@ -57,7 +56,7 @@ def export(
             shapes = None if named is None else _dynamic_shapes(model, values, named)
             try:
                 return torch.export.export(model, values, dynamic_shapes=shapes)
-            except (UserError, ValueError) as error:
+            except Exception as error:  # of classes whose modules take seconds to import
                 if named is None or not _guards_hold(str(error), named):
                     raise
                 # torch cannot prove a condition that holds for all sizes.

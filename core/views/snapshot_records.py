@@ -350,6 +350,7 @@ def _model_record(loaded: LoadedModel) -> ModelRecord:
         classes=loaded.classes,
         modules=() if model is None else tuple(_modules(model)),
         parameters=() if model is None else tuple(_parameters(model)),
+        generates=model is not None and loaded.next_inputs is not None,
     )
 
 

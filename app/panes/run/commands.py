@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lowerscope.app.document.run_steps import RunSteps
     from lowerscope.app.document.stepping import Stepping
     from lowerscope.app.panes.run.faults import Faults
+    from lowerscope.app.panes.run.generations import Generations
     from lowerscope.app.panes.run.run_variants import RunVariants
     from lowerscope.app.panes.run.runs import Runs
 
@@ -150,6 +151,24 @@ def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Comman
             "Ctrl+Shift+V",
             enabled=document.is_open,
         ),
+    )
+
+
+# --- The command that generates tokens ---
+
+
+def generating(host: Host, generations: Generations) -> Command:
+    """Return the command."""
+
+    def generate() -> None:
+        host.show_page("tokens")
+        generations.run()
+
+    return Command(
+        "generate-tokens",
+        _("Generate to&kens"),
+        generate,
+        enabled=lambda: generations.is_there and not generations.running,
     )
 
 

@@ -15,6 +15,7 @@ from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.common.prediction import verdict_state
+from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.runs import Runs
@@ -43,7 +44,12 @@ class RunView(Pane):
     """A pane whose pages share the summary of the last run."""
 
     def __init__(
-        self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
+        self,
+        document: Document,
+        runs: Runs,
+        faults: Faults,
+        bisecting: Bisecting,
+        parent: QWidget | None = None,
     ) -> None:
         self._key = ""
         super().__init__(_("Run"), parent)
@@ -52,7 +58,7 @@ class RunView(Pane):
         self._faults = faults
         self.header.title.hide()
         self.header.is_movable = False
-        self.summary = SummaryView(document, runs, faults)
+        self.summary = SummaryView(document, runs, faults, bisecting)
         self.calls = CallsStrip(document, runs)
         self.verdict = Pill()
         self.empty = EmptyState()
@@ -110,6 +116,11 @@ class RunView(Pane):
 
     def _show(self) -> None:
         """Show the current page with what belongs to it, or that nothing has run yet."""
+        snapshot = self._document.snapshot
+        generates = snapshot is not None and snapshot.model.generates
+        self.header.tabs.set_absent("tokens", not generates)
+        if self._key == "tokens" and snapshot is not None and not generates:
+            self.set_current(self.pages()[0])
         has_run = self._runs.newest is not None
         is_empty = not has_run and self._key in NEED_A_RUN
         if self._key:
