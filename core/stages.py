@@ -776,6 +776,7 @@ KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 """Bound on the size of a pipeline's cached results, in bytes."""
 
 _ANSWERING = (
+    "bisect.answering",
     "build.targets",
     "export.folder",
     "export.rule_files",

@@ -32,7 +32,17 @@ Trust = Callable[[Recipe, Callable[[Recipe], object]], None]
 
 
 Of = Literal[
-    "change", "replay", "run", "set", "tokens", "fault", "schedule", "values", "export", "asked"
+    "change",
+    "replay",
+    "run",
+    "set",
+    "tokens",
+    "fault",
+    "schedule",
+    "values",
+    "export",
+    "asked",
+    "bisect",
 ]
 """Owner of a job. Each owner has one at most, and ends its own only."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from lowerscope.core.cli.bisect import add_bisect_options, bisect
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.help_format import RawHelpFormatter
 from lowerscope.core.cli.recipe_options import (
@@ -141,13 +142,15 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-    *("tune", "why", "course", "cache"),
+    *("tune", "why", "bisect", "course", "cache"),
 )
 
 PATIENCE = 2.0
 """Seconds that threads and ``atexit`` functions of a user's code may take after the answer."""
 
-_OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "tune", "why")
+_OPENING = (
+    *("run", "rule", "show", "compare", "export", "passes", "schedule", "tune", "why", "bisect"),
+)
 """Commands that open a source."""
 
 
@@ -311,6 +314,7 @@ def _parser() -> argparse.ArgumentParser:
         ("schedule", _("apply a schedule to a function and show it"), add_schedule_options),
         ("tune", _("search schedules by measuring"), add_tune_options),
         ("why", _("explain a fusion, a pass or a schedule"), add_why_options),
+        ("bisect", _("name the step that makes a model differ from torch"), add_bisect_options),
         (
             "cache",
             _("show the size of the caches of tuning and measuring; clear them"),
@@ -496,4 +500,5 @@ _ANSWERS = {
     "schedule": schedule,
     "tune": tune,
     "why": why,
+    "bisect": bisect,
 }

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 import msgspec
 
 from lowerscope.core.model.artifacts import ExportRecord, Wanted
+from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     Comparison,
@@ -547,6 +548,15 @@ class RunQuery(Query[RunRecord], frozen=True):
     before: RunRecord | None = None
     runs_on = "worker"
     doing = _("running the model")
+    has_own_job = True
+
+
+class BisectQuery(Query[BisectRecord], frozen=True):
+    """The first step after which the module differs from torch, with a reproduction."""
+
+    recipe: Recipe
+    runs_on = "worker"
+    doing = _("looking for the step that differs")
     has_own_job = True
 
 

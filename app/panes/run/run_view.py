@@ -15,6 +15,7 @@ from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.common.prediction import verdict_state
+from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.runs import Runs
@@ -39,7 +40,12 @@ class RunView(Pane):
     """A pane whose pages share the summary of the last run."""
 
     def __init__(
-        self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
+        self,
+        document: Document,
+        runs: Runs,
+        faults: Faults,
+        bisecting: Bisecting,
+        parent: QWidget | None = None,
     ) -> None:
         self._key = ""
         super().__init__(_("Run"), parent)
@@ -48,7 +54,7 @@ class RunView(Pane):
         self._faults = faults
         self.header.title.hide()
         self.header.is_movable = False
-        self.summary = SummaryView(document, runs, faults)
+        self.summary = SummaryView(document, runs, faults, bisecting)
         self.calls = CallsStrip(document, runs)
         self.verdict = Pill()
         self.empty = EmptyState()

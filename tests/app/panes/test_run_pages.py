@@ -81,7 +81,7 @@ def view(bench: Bench, qtbot: QtBot) -> RunView:
     """Return the pane of a recipe that has not run."""
     bench.open(RECIPE)
     features = bench.features
-    view = RunView(bench.document, features.runs, features.faults)
+    view = RunView(bench.document, features.runs, features.faults, features.bisecting)
     page = ComparePage(
         bench.document, features.queries, features.stepping, features.runs, view.set_busy
     )
