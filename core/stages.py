@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import psutil
 import torch
 import tvm
+from torch.nn.parameter import is_lazy
 from torch.utils.dlpack import from_dlpack
 from tvm import tirx
 
@@ -96,7 +97,9 @@ def weight_bytes(model: torch.nn.Module | None) -> int:
     if model is None:
         return SMALL
     tensors = [*model.parameters(), *model.buffers()]
-    return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return SMALL + sum(
+        tensor.numel() * tensor.element_size() for tensor in tensors if not is_lazy(tensor)
+    )
 
 
 def copied_bytes(lowered: LoweredModel) -> int:

@@ -6,6 +6,7 @@ import copy
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import tvm
 from torch.nn.parameter import is_lazy
 from tvm import relax
 
+from lowerscope.core.lowering.values import held_from
 from lowerscope.core.model.problems import (
     TVM_ERRORS,
     LowerscopeError,
@@ -23,6 +25,7 @@ from lowerscope.core.model.problems import (
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
+from lowerscope.core.sources.gradients import without_gradients
 from lowerscope.core.sources.pytree import CallSpec, by_position, leaves, path_text
 
 _MISFIT = re.compile(
@@ -112,6 +115,7 @@ class Execution:
 
 def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
     """Copy a tensor to TVM, whatever its dtype and memory layout."""
+    value = held_from(value)
     # from_dlpack needs 64-byte alignment, which a copy does not guarantee either.
     result = tvm.runtime.empty(tuple(value.shape), str(value.dtype).removeprefix("torch."))
     if value.numel():
@@ -179,8 +183,12 @@ class Reference:
 
     def call(self) -> Any:
         """Run once and return the model's result; call `refresh` before."""
-        with torch.inference_mode():
+        with self.mode():
             return self.infer()
+
+    def mode(self) -> AbstractContextManager[None]:
+        """Return the mode of torch for `infer`."""
+        return without_gradients(self._model)
 
     def infer(self) -> Any:
         """Run once; the caller sets inference mode."""
@@ -211,14 +219,15 @@ class Reference:
         """Run once; return the outputs with their paths, in torch's order.
 
         A path is ``logits`` or ``hidden[0]``; ``output``, or ``output[0]``, if the model returns a
-        tensor or a tuple. ``None`` is left out, and a number is a tensor of rank 0.
+        tensor or a tuple. ``None`` is left out, and a number is a tensor of rank 0. A tensor of a
+        dtype or layout that TVM lacks is in the form that TVM has it.
         """
         self.refresh()
         torch.manual_seed(self._seed)
         return tuple(
             (
                 path_text(path, "" if path and isinstance(path[0], str) else "output"),
-                leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf),
+                held_from(torch.as_tensor(leaf)).clone(),
             )
             for path, leaf in leaves(self.call())
             if leaf is not None

@@ -30,7 +30,14 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.input_values import from_array
-from lowerscope.core.sources.pytree import leaves, path_text
+from lowerscope.core.sources.pytree import (
+    SPARSE,
+    SparseTensor,
+    forward_signature,
+    leaves,
+    mapped,
+    path_text,
+)
 from lowerscope.core.sources.user_code import user_code
 
 
@@ -106,7 +113,7 @@ def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
             todo=_("Define it, or open another entry"),
         )
     parameters, rest, keywords = [], "", False
-    for parameter in inspect.signature(model.forward).parameters.values():
+    for parameter in forward_signature(model).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             rest = parameter.name
         elif parameter.kind is parameter.VAR_KEYWORD:
@@ -222,10 +229,18 @@ def call_examples(
         with user_code(path, _("makes its example inputs")):
             values = values()
     args, kwargs = _arguments(values, path)
-    arguments = _by_name(args, kwargs, signature, path)
+    arguments = {
+        name: mapped(value, _taken_apart)
+        for name, value in _by_name(args, kwargs, signature, path).items()
+    }
     for name, value in arguments.items():
         _check_leaves(name, value, signature, path)
     return arguments, frozenset(kwargs)
+
+
+def _taken_apart(leaf: Any) -> Any:
+    sparse = isinstance(leaf, torch.Tensor) and leaf.layout in SPARSE
+    return SparseTensor.of(leaf.cpu()) if sparse else leaf
 
 
 def _arguments(values: Any, path: Path) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
