@@ -123,9 +123,7 @@ class ProblemsView(QWidget):
         column = QVBoxLayout(card)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        what = _text(f"✕ {problem.headline}", "title")
-        what.setStyleSheet(f"color: {theme.current().wrong}")
-        column.addWidget(what)
+        column.addWidget(_text(f"✕ {problem.headline}", "wrong-title"))
         if problem.where:
             column.addWidget(_text(problem.where, "quiet"))
         if problem.todo:
