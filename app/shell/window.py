@@ -541,7 +541,7 @@ class MainWindow(QMainWindow):
     # Signals
 
     def _show_snapshot(self) -> None:
-        recipe, snapshot = self.document.recipe, self.document.snapshot
+        recipe, snapshot = self.document.wanted, self.document.snapshot
         if recipe is not None and snapshot is not None:
             self._show_title()
             from lowerscope.core.files.sources import is_in_memory

@@ -106,6 +106,7 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...] = ()
     modules: tuple[ModuleRecord, ...] = ()
     parameters: tuple[ParameterRecord, ...] = ()
+    generates: bool = False  # whether the file has ``next_inputs``, so that tokens can be generated
 
 
 View = Literal[

@@ -163,10 +163,7 @@ class Reference:
         side: str = "torch",
     ) -> None:
         self.side = side
-        with warnings.catch_warnings():
-            # Modules of exported programs contain tree specs that warn when they are copied.
-            warnings.simplefilter("ignore", FutureWarning)
-            self._model: Callable[..., Any] = in_eval_mode(copied(model))
+        self._model: Callable[..., Any] = in_eval_mode(copied(model))
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
         self._seed = seed
         self.take(inputs)
@@ -273,7 +270,10 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
     }
     memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
     try:
-        return copy.deepcopy(model, memo)
+        with warnings.catch_warnings():
+            # Modules of exported programs contain tree specs that warn when they are copied.
+            warnings.simplefilter("ignore", FutureWarning)
+            return copy.deepcopy(model, memo)
     except (RuntimeError, TypeError, ValueError, AttributeError) as error:
         raise LowerscopeError(
             _(

@@ -31,7 +31,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.input_values import from_array
-from lowerscope.core.sources.pytree import leaves, path_text
+from lowerscope.core.sources.pytree import Count, leaves, path_text
 from lowerscope.core.sources.user_code import user_code
 
 
@@ -176,7 +176,7 @@ class Examples:
 
 def is_tensor(value: object) -> bool:
     """Return whether `as_input` accepts `value` as a tensor."""
-    return isinstance(value, torch.Tensor | np.ndarray | np.generic) or (
+    return isinstance(value, torch.Tensor | np.ndarray | np.generic | Count) or (
         callable(getattr(value, "numpy", None)) and not isinstance(value, type)
     )
 
@@ -188,6 +188,8 @@ def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
     """
     if isinstance(value, torch.Tensor):
         tensor = value.detach()
+    elif isinstance(value, Count):
+        tensor = torch.zeros(value, dtype=torch.bool)
     elif isinstance(value, (np.ndarray, np.generic)):
         tensor = from_array(np.asarray(value), where)
     elif callable(getattr(value, "numpy", None)):
@@ -226,6 +228,13 @@ def call_examples(
             ) from None
         with user_code(path, _("makes its example inputs")):
             values = values()
+    return named_arguments(values, signature, path)
+
+
+def named_arguments(
+    values: Any, signature: Signature, path: Path
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return arguments by name, and the names of those passed by keyword: see this module."""
     args, kwargs = _arguments(values, path)
     arguments = _by_name(args, kwargs, signature, path)
     for name, value in arguments.items():

@@ -200,6 +200,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         exported=None,
         classes=_classes(file),
         reference=_reference(file, name) if is_ir_module(built) else None,
+        next_inputs=_declared("next_inputs", entry, built, file),
         files=environment.files(),
         home=environment,
         offered=Offered(signature, examples, fixed, RandomState.present()),
@@ -305,12 +306,16 @@ def _signature_of_module(module: Any, path: Path) -> Signature:
 
 def _examples(entry: object, built: Any, file: ModuleType, path: Path) -> Examples:
     """Return the example inputs of the model, of its builder, or of the file."""
-    make = None
-    if isinstance(built, torch.nn.Module):
-        make = getattr(built, "example_inputs", getattr(entry, "example_inputs", None))
-    if make is None:
-        make = file.__dict__.get("example_inputs")
+    make = _declared("example_inputs", entry, built, file)
     return Examples(make, f"example_inputs of {path.name}")
+
+
+def _declared(name: str, entry: object, built: Any, file: ModuleType) -> Any:
+    """Return an attribute of the model, of its builder, or of the file; ``None`` for none."""
+    found = None
+    if isinstance(built, torch.nn.Module):
+        found = getattr(built, name, getattr(entry, name, None))
+    return file.__dict__.get(name) if found is None else found
 
 
 def _description(file: ModuleType) -> str:
@@ -528,6 +533,12 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
         candidates = {key: candidates[key] for key in exported if key in candidates} or candidates
     if not candidates:
         raise LowerscopeError(_("no model found in the file"), where=str(path), todo=LOOKED_FOR)
+    made = [name for name, value in candidates.items() if is_model(value)]
+    if len(made) == 1 and all(
+        isinstance(candidates[name], type) for name in candidates.keys() - made
+    ):
+        # A file that makes a model of its classes means that one.
+        return made[0], candidates[made[0]]
     if len(candidates) > 1:
         raise LowerscopeError(
             _("there are several candidates: {candidates}", candidates=", ".join(candidates)),

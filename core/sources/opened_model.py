@@ -23,6 +23,8 @@ from lowerscope.core.sources.user_code import Environment
 if TYPE_CHECKING:
     import tvm
 
+    from lowerscope.core.sources.decoding import Decoding
+
 
 # State of the random number generators that models use: torch's, NumPy's and Python's.
 
@@ -83,6 +85,9 @@ class OpenedModel:
     # arrays and returns the expected outputs; or the entry's in a dict of this name.
     reference: Callable[..., Any] | None = None
     offered: Offered
+    # The file's function ``next_inputs``, for a language model: see `decoding`.
+    next_inputs: Callable[..., Any] | None = None
+    decoding: Decoding | None = None  # of the decode step of a model
 
     def environment(self) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the file's code runs, for calls of the model's functions.

@@ -27,7 +27,11 @@ Path = tuple[Key, ...]
 _NOT_IN_NAMES = re.compile(r"\W+")
 
 
-def members(value: Any) -> list[tuple[Key, Any]] | None:
+Around = Mapping[int, Any]
+"""The objects around a value by id: a reference back to one of them is no member."""
+
+
+def members(value: Any, around: Around | None = None) -> list[tuple[Key, Any]] | None:
     """Return keys and values of the members of a nest; ``None`` for anything else."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return list(zip(value._fields, value, strict=True))
@@ -45,12 +49,18 @@ def members(value: Any) -> list[tuple[Key, Any]] | None:
         return [(_key(key), each) for key, each in value.items()]
     if isinstance(value, tuple | list):
         return list(enumerate(value))
-    held = _held(value)
+    held = _held(value, around or {})
     if not held:
         return None
     listed = _only_list(held)
     # A list of layers alone: ``cache.0.keys`` for the attribute ``layers[0].keys``.
     return list(held.items()) if listed is None else [(str(i), e) for i, e in enumerate(listed)]
+
+
+def _is_object(value: Any) -> bool:
+    """Return whether the members of a nest are attributes that are found by their values."""
+    named = dataclasses.is_dataclass(value) or isinstance(value, (tuple, list, Mapping))
+    return not named and _definition(value) is None
 
 
 def _definition(value: Any) -> Any:
@@ -61,12 +71,13 @@ def _definition(value: Any) -> Any:
     """
     found = pytree.SUPPORTED_NODES.get(type(value))
     is_object = found is not None and not isinstance(value, (tuple, list, Mapping))
-    return None if is_object and (dataclasses.is_dataclass(value) or _held(value)) else found
+    return None if is_object and (dataclasses.is_dataclass(value) or _held(value, {})) else found
 
 
 _ATOMS = (
     *(type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, torch.nn.Module),
     *(bool, int, float, complex, str, bytes, torch.dtype, torch.device, type(None)),
+    *(torch.SymInt, torch.SymFloat, torch.SymBool),
 )
 """Types whose attributes are never members."""
 
@@ -82,10 +93,14 @@ def _attributes(value: Any) -> dict[str, Any]:
     }
 
 
-def _held(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object that hold tensors; those that refer back are left out."""
+def _held(value: Any, around: Around) -> dict[str, Any]:
+    """Return the attributes of an object that hold tensors, without references back."""
+    if id(value) in around:
+        return {}
     return {
-        name: each for name, each in _attributes(value).items() if _holds_tensor(each, {id(value)})
+        name: each
+        for name, each in _attributes(value).items()
+        if _holds_tensor(each, {*around, id(value)})
     }
 
 
@@ -130,33 +145,51 @@ def other_text(leaf: Any) -> str:
     return type(leaf).__qualname__
 
 
-def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def leaves(value: Any, path: Path = (), around: Around | None = None) -> Iterator[tuple[Path, Any]]:
     """Yield the leaves of a nest with their paths, in order."""
-    below = members(value)
+    below = members(value, around)
     if below is None:
         yield path, value
         return
+    inside = {**(around or {}), id(value): value}
     for key, each in below:
-        yield from leaves(each, (*path, key))
+        yield from leaves(each, (*path, key), inside)
 
 
-def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a new nest of the same types with `change` applied to every leaf."""
-    below = members(value)
+def mapped(value: Any, change: Callable[[Any], Any], around: Around | None = None) -> Any:
+    """Return a new nest of the same types with `change` applied to every leaf.
+
+    `around`: the copies of the objects around it.
+    """
+    around = around or {}
+    if id(value) in around:
+        return around[id(value)]
+    below = members(value, around)
     if below is None:
         return change(value)
-    return _with_members(value, [mapped(each, change) for _, each in below])
+    held = _held(value, around) if _is_object(value) else {}
+    if not held:
+        inside = {**around, id(value): value}
+        return _with_members(value, [mapped(each, change, inside) for _, each in below])
+    copied = object.__new__(type(value))
+    inside = {**around, id(value): copied}
+    for name, each in _attributes(value).items():
+        # The model may change the rest as well, such as a flag for each layer.
+        new = mapped(each, change, inside) if name in held else own_copy(each, inside)
+        object.__setattr__(copied, name, new)
+    return copied
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, around: Around | None = None) -> Any:
     """Return a nest of tuples, lists and dicts alone; types with named members become dicts.
 
     A leaf of a type that a graph cannot hold becomes its text.
     """
-    below = members(value)
+    below = members(value, around)
     if below is None:
         return value if isinstance(value, _IN_GRAPHS) else other_text(value)
-    made = [plain(each) for _, each in below]
+    inside = {**(around or {}), id(value): value}
+    made = [plain(each, inside) for _, each in below]
     if any(isinstance(key, str) for key, _ in below):
         return {key: each for (key, _), each in zip(below, made, strict=True)}
     return made if isinstance(value, list) else tuple(made)
@@ -222,26 +255,20 @@ def _with_members(value: Any, made: Sequence[Any]) -> Any:
         return copied
     if isinstance(value, Mapping):
         return dict(zip(value, made, strict=True))
-    held = _held(value)
-    if held:
-        if _only_list(held) is not None:
-            made = [list(made)]
-        copied = object.__new__(type(value))
-        changed = dict(zip(held, made, strict=True))
-        for name, each in _attributes(value).items():
-            # The model may change the rest as well, such as a flag for each layer.
-            new = changed[name] if name in changed else own_copy(each)
-            object.__setattr__(copied, name, new)
-        return copied
     return list(made) if isinstance(value, list) else tuple(made)
 
 
-def own_copy(value: Any) -> Any:
-    """Return a copy of an object without tensors, which a call may change; else the value."""
+def own_copy(value: Any, around: Around | None = None) -> Any:
+    """Return a copy of an object without tensors, which a call may change; else the value.
+
+    `around`: the copies of the objects around it, to which it may refer back.
+    """
+    if around and id(value) in around:
+        return around[id(value)]
     if isinstance(value, _ATOMS) or _holds_module(value, set()):
         return value
     try:
-        return copy.deepcopy(value)
+        return copy.deepcopy(value, dict(around or {}))
     except (TypeError, ValueError, RuntimeError, AttributeError):
         return value
 
@@ -249,7 +276,7 @@ def own_copy(value: Any) -> Any:
 def form(value: Any, seen: tuple[int, ...] = ()) -> Any:
     """Return a nest with a `Place` for each tensor as tuples and texts, which tell it apart."""
     if isinstance(value, Place):
-        return ("place", int(value))
+        return (type(value).__name__, int(value))
     if isinstance(value, _ATOMS) or id(value) in seen:
         return "…" if id(value) in seen else repr(value)
     if isinstance(value, Mapping):
@@ -281,7 +308,32 @@ class Place(int):
     """Placeholder for the tensor of this number among the arguments of a call: a leaf of a nest."""
 
 
-_VALUES = (torch.Tensor, np.ndarray, np.generic, Place, fx.Proxy)
+class Length(Place):
+    """Placeholder for a number that is the length of the tensor of this number."""
+
+
+class Count(int):
+    """A number of an object that differs from call to call, such as the tokens in a cache.
+
+    It is passed as the length of a tensor, so that one graph serves all numbers.
+    """
+
+
+def numbers(
+    value: Any, path: Path = (), around: Around | None = None
+) -> Iterator[tuple[Path, Any, int]]:
+    """Yield the integers in the attributes of objects in a nest: path, object and value."""
+    below = members(value, around)
+    if below is not None and not isinstance(value, (tuple, list, Mapping)):
+        for name, each in _attributes(value).items():
+            if type(each) is int:
+                yield (*path, name), value, each
+    inside = {**(around or {}), id(value): value}
+    for key, each in below or ():
+        yield from numbers(each, (*path, key), inside)
+
+
+_VALUES = (torch.Tensor, np.ndarray, np.generic, Place, Count, fx.Proxy)
 """Types of leaves that are tensors, or stand for one."""
 
 _IN_GRAPHS = (
@@ -312,6 +364,8 @@ class CallSpec:
         """Return new arguments with `values` in the places."""
 
         def fill(leaf: Any) -> Any:
+            if isinstance(leaf, Length):
+                return values[leaf].shape[0]
             return values[leaf] if isinstance(leaf, Place) else own_copy(leaf)
 
         args = tuple(mapped(each, fill) for each in self.args)
@@ -341,7 +395,8 @@ class Places:
                 return leaf
             tensors.append(leaf)
             self.names.append(self._unused(identifier(root, path)))
-            return Place(len(self.names) - 1)
+            kind = Length if isinstance(leaf, Count) else Place
+            return kind(len(self.names) - 1)
 
         return mapped(value, place), tensors
 

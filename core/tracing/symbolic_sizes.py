@@ -194,15 +194,21 @@ def _always_holds(condition: Any, ranges: Mapping[str, Range]) -> bool:
 
     Sizes below 2 are excluded: torch treats them as general.
     """
-    free = sorted(condition.free_symbols, key=str)
-    if any(str(symbol) not in ranges for symbol in free):
+    free = {str(symbol): symbol for symbol in condition.free_symbols}
+    if any(name not in ranges for name in free):
         return True  # depends on data; checked at run time
-    share = max(2, int(_MOST ** (1 / max(1, len(free)))))
-    tried = [_some_of(*ranges[str(symbol)], share) for symbol in free]
+    return not any(
+        condition.subs({free[name]: size for name, size in sizes.items()}) == sympy.false
+        for sizes in sizes_within({name: ranges[name] for name in free})
+    )
+
+
+def sizes_within(ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
+    """Yield combinations of sizes, all of them if they are few; none is below 2."""
+    share = max(2, int(_MOST ** (1 / max(1, len(ranges)))))
+    tried = [_some_of(low, high, share) for low, high in ranges.values()]
     for sizes in itertools.product(*tried):
-        if condition.subs(dict(zip(free, sizes, strict=True))) == sympy.false:
-            return False
-    return True
+        yield dict(zip(ranges, sizes, strict=True))
 
 
 def _some_of(low: int, high: int, count: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-VOCABULARY, WIDTH, WINDOW = 23, 8, 64
+VOCABULARY, WIDTH, WINDOW = 23, 8, 96
 
 
 class Layer:
