@@ -51,7 +51,3 @@ def test_all_of_them_are_named_at_once(bench: Any) -> None:
     assert "(node tolist," in problem.what
     assert "(node tolist_1," in problem.what
     assert len(problem.details.splitlines()) == 2
-
-
-def test_an_output_that_is_no_tensor_is_refused(bench: Any) -> None:
-    assert "an output is a str" in refusal(bench, Calls(lambda x: (x, "name"))).what
