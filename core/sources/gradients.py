@@ -34,8 +34,10 @@ def uses_gradients(called: Any) -> bool:
             if not _NAMES.isdisjoint(code.co_names):
                 return True
             codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
-            known = [function.__globals__.get(name) for name in code.co_names]
-            functions += [each for each in known if _is_own(each)]
+            for name in code.co_names:
+                known = function.__globals__.get(name)
+                if isinstance(known, types.FunctionType) and _is_own(known):
+                    functions.append(known)
     return False
 
 

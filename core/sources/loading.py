@@ -180,7 +180,7 @@ def _initialised(opened: OpenedModel, inputs: Inputs, seed: int) -> torch.nn.Mod
         return model
     lazy = filter(is_lazy, [*model.parameters(), *model.buffers()])
     # Tensors without a shape cannot be copied.
-    model = copy.deepcopy(model, {id(each): type(each)(dtype=each.dtype) for each in lazy})
+    model = copy.deepcopy(model, {id(each): _empty(each) for each in lazy})
     args, kwargs = inputs.calling.arguments([each.value.clone() for each in inputs.values])
     seed_all(seed)
     try:
@@ -199,6 +199,11 @@ def _initialised(opened: OpenedModel, inputs: Inputs, seed: int) -> torch.nn.Mod
             choices=inputs.calling.names,
         ) from error
     return model
+
+
+def _empty(tensor: Any) -> Any:
+    """Return a new tensor without a shape, like another."""
+    return type(tensor)(dtype=tensor.dtype)
 
 
 def _without_subclasses(model: torch.nn.Module) -> torch.nn.Module:

@@ -286,7 +286,8 @@ class SparseTensor:
         """Return the tensor."""
         if len(self.parts) == 2:
             return torch.sparse_coo_tensor(*self.parts, self.shape, is_coalesced=True)
-        return torch.sparse_csr_tensor(*self.parts, self.shape)
+        rows, columns, values = self.parts
+        return torch.sparse_csr_tensor(rows, columns, values, size=self.shape)
 
 
 SPARSE = (torch.sparse_coo, torch.sparse_csr)

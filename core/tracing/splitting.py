@@ -587,7 +587,7 @@ class Split:
             if value.numel() != 1:
                 raise CannotFollow(_("a condition depends on a tensor or its size"))
             flag = condition.reshape(()) if value.dim() else condition
-            return flag if value.dtype is torch.bool else flag != 0
+            return flag if value.dtype is torch.bool else flag.bool()
         return self.tracer.create_proxy(
             "call_function", torch.tensor, (condition,), {"dtype": torch.bool}
         )

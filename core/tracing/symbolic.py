@@ -407,7 +407,7 @@ class _SplitTracer(_Tracer):
         if any(other != spec for _each, other in others):
             raise CannotFollow(_("the number of its results depends on the data"))
         outputs = part.settle(leaves, spec)
-        proxy = self.create_proxy("call_module", name, inputs, {})
+        proxy: Any = self.create_proxy("call_module", name, inputs, {})
         made = dict(part.constants)
         made |= {index: proxy[number] for number, index in enumerate(outputs)}
         return pytree.tree_unflatten([made[index] for index in range(len(leaves))], spec)
@@ -416,12 +416,12 @@ class _SplitTracer(_Tracer):
         found: dict[fx.Node, list[Any]] = {}
         fx.node.map_arg(nodes, lambda node: found.setdefault(node, self.values_of(node)))
         for number in range(min(map(len, found.values()), default=1)):
-            yield fx.node.map_arg(
-                nodes,
-                lambda node, number=number: pytree.tree_map_only(
-                    torch.Tensor, torch.clone, found[node][number]
-                ),
-            )
+            values = {node: _cloned(each[number]) for node, each in found.items()}
+            yield fx.node.map_arg(nodes, values.__getitem__)
+
+
+def _cloned(value: Any) -> Any:
+    return pytree.tree_map_only(torch.Tensor, torch.clone, value)
 
 
 def varied(inputs: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, ...]]:
@@ -543,7 +543,8 @@ class _SplitProxy(_Proxy):
         try:
             return super().__iter__()
         except fx.proxy.TraceError:
-            return iter([self[index] for index in range(len(self))])
+            own: Any = self
+            return iter([own[index] for index in range(len(self))])
 
 
 def _enter_in_place(name: str) -> None:

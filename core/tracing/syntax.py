@@ -70,7 +70,7 @@ def has(statement: ast.stmt, *kinds: type[ast.AST]) -> bool:
     return any(isinstance(each, kinds) for each in (statement, *own_nodes(statement)))
 
 
-def jumps_out(statement: ast.stmt, *kinds: type[ast.AST]) -> bool:
+def jumps_out(statement: ast.AST, *kinds: type[ast.AST]) -> bool:
     """Return whether a statement has a jump out of it."""
     if isinstance(statement, kinds):
         return True
