@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from tvm import tirx
 
 from lowerscope.core.build.build import BuiltModel, RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import check_runs_here, make_target
-from lowerscope.core.files.memo import FileHashes, Memo, key_of
+from lowerscope.core.files.memo import FileHashes, Memo, cached_property, key_of
 from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_script
@@ -564,7 +564,8 @@ class Stages:
 
         def make() -> TransformedModel:
             told = _StepProgress(self._progress, recipe_steps, 0)
-            with self.loaded.environment():
+            # Without steps, nothing has to wait for the passes of another recipe.
+            with self.loaded.environment() if steps else contextlib.nullcontext():
                 return transform(
                     module,
                     steps,

@@ -39,6 +39,7 @@ from lowerscope.core.model.formatting import (
     duration_text,
     durations_text,
     error_text,
+    estimate_text,
     method_text,
     not_finite_text,
     ratio_text,
@@ -54,7 +55,12 @@ from lowerscope.core.model.generation_records import (
 from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent
-from lowerscope.core.model.queries import AgreementQuery, GenerationQuery, RunQuery
+from lowerscope.core.model.queries import (
+    AgreementQuery,
+    GenerationQuery,
+    RunEstimateQuery,
+    RunQuery,
+)
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
 from lowerscope.core.model.texts import _
@@ -139,6 +145,10 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
         return _run_set(pipeline, recipe, options)
     if options.tokens:
         return _generate(pipeline, recipe, options)
+    if recipe.remote is None:
+        slow = estimate_text(pipeline.answer(RunEstimateQuery(recipe), progress), recipe.measuring)
+        if slow:
+            say(_("{slow} Faster: --pipeline optimise-cpu", slow=slow))
     record = pipeline.answer(RunQuery(recipe), progress)
     code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
     (name,) = variant_names((recipe,))

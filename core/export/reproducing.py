@@ -423,7 +423,7 @@ def steps_values(stages: Stages, recipe: Recipe, taken: Identifiers) -> dict[str
             for each in next(applied_schedules, ()):
                 function = each.schedule.function
                 named[function] = taken.take(f"schedule_{function}")
-                schedules[named[function]] = function, each.lines
+                schedules[named[function]] = function, each.lines()
             lines += _scheduling(step, named)
             continue
         found = find(step.name, stages.passes, step.name)

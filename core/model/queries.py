@@ -35,7 +35,7 @@ from lowerscope.core.model.module_steps import (
     PassRecord,
 )
 from lowerscope.core.model.recipe import Recipe, Step, WindowLayout
-from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord, RunTimes
+from lowerscope.core.model.run_records import KEEP, RunEstimate, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
@@ -145,6 +145,16 @@ class SnapshotQuery(Query[Snapshot], frozen=True):
 
     recipe: Recipe
     metrics: TextMetrics
+    doing = _("lowering the model")
+
+
+class LoweredQuery(Query[Snapshot], frozen=True):
+    """The same before the passes of a recipe, which may take long: as of a recipe without steps."""
+
+    recipe: Recipe
+    metrics: TextMetrics
+    cached_first = True
+    lane = "light"
     doing = _("lowering the model")
 
 
@@ -549,6 +559,15 @@ class RunQuery(Query[RunRecord], frozen=True):
     runs_on = "worker"
     doing = _("running the model")
     has_own_job = True
+
+
+class RunEstimateQuery(Query[RunEstimate], frozen=True):
+    """Estimate the time of a run before it."""
+
+    recipe: Recipe
+    cached_first = True
+    lane = "light"
+    doing = _("estimating the run")
 
 
 class BisectQuery(Query[BisectRecord], frozen=True):

@@ -140,6 +140,7 @@ class WrongStep(QWidget):
         self.progress.setText(bisecting.progress)
         self.progress.setVisible(bisecting.running)
         self.stop.setVisible(bisecting.running)
+        self.heading.setVisible(bisecting.running or record is not None)
         self.answer.setVisible(record is not None)
         self.show_step.setVisible(record is not None and record.moment is not None)
         self.save.setVisible(record is not None and bool(record.files))
