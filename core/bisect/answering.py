@@ -14,6 +14,7 @@ from lowerscope.core.bisect.first_step import (
     Prober,
     Search,
     Unclear,
+    Unreported,
     computes_same,
     is_reproducible,
     items_of,
@@ -54,7 +55,8 @@ def bisect(query: BisectQuery, pipeline: Pipeline, job: Progress) -> BisectRecor
     Raises a `LowerscopeError` if the model cannot be built and run as it is, or runs elsewhere.
     """
     recipe = query.recipe
-    stages = pipeline.stages(recipe, job)
+    parts = Unreported(job)
+    stages = pipeline.stages(recipe, parts)
     stages.check_runs_here(_("its modules are run"))
     prober, last, again = last_probe(stages, recipe, job)
     side = "torch" if stages.loaded.model is not None else "NumPy"
@@ -68,7 +70,7 @@ def bisect(query: BisectQuery, pipeline: Pipeline, job: Progress) -> BisectRecor
         )
         return BisectRecord(outcome="not-reproducible", text=text, builds=1)
     items = items_of(stages, pipeline.replays, job)
-    first = stages if len(items) == 1 else pipeline.stages(with_steps(recipe, 0), job)
+    first = stages if len(items) == 1 else pipeline.stages(with_steps(recipe, 0), parts)
     search = Search(prober, items, last, lambda: first.recorded, job)
     try:
         item = search.find()
@@ -104,7 +106,7 @@ def _wrong_node(stages: Stages, recipe: Recipe, prober: Prober, job: Progress) -
     if stages.traced is None:
         return ""
     with stages.running():
-        nodes = node_runs(stages, recipe, prober.values, job, repeats=1).nodes
+        nodes = node_runs(stages, recipe, prober.values, Unreported(job), repeats=1).nodes
     alone = [each for each in nodes if each.id.startswith("fx:") and each.own_matches is False]
     return alone[0].id if alone else first_difference(nodes)
 
@@ -133,7 +135,7 @@ class _Answer:
         self._pipeline, self._recipe, self._search = pipeline, recipe, search
         self._item, self._prober, self._last = item, prober, last
         self._side, self._job = side, job
-        self._stages = pipeline.stages(recipe, job)
+        self._stages = pipeline.stages(recipe, Unreported(job))
         self._entity = ""
         if item.stage == "translate":
             self._entity = _wrong_node(first, with_steps(recipe, 0), prober, job)

@@ -18,7 +18,7 @@ from lowerscope.core.model.bisect_records import BisectStage, ProbedModule
 from lowerscope.core.model.dimensions import runs_of
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.progress import SILENT, Progress
+from lowerscope.core.model.progress import SILENT, Progress, Silent
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import OutputVerdict
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, SCHEDULING, Applied, Primitive
@@ -36,6 +36,22 @@ from lowerscope.core.run.implementations import (
 from lowerscope.core.schedule.replay import Replays
 from lowerscope.core.schedule.whole_model import with_functions
 from lowerscope.core.stages import Stages
+
+
+class Unreported(Silent):
+    """Progress of parts of a search, which are not reported one by one."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        """Raise `Cancelled` if the search was cancelled."""
+        self._progress.check()
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the search was cancelled."""
+        self._progress.check()
+
 
 RIGHT: tuple[OutputVerdict, ...] = ("match", "rounding")
 """Verdicts on a module without a fault."""

@@ -13,7 +13,7 @@ import msgspec
 import torch
 import tvm
 
-from lowerscope.core.bisect.first_step import Item, Probe, Prober
+from lowerscope.core.bisect.first_step import Item, Probe, Prober, Unreported
 from lowerscope.core.bisect.small_model import Parts, SmallModel
 from lowerscope.core.files.approved import approve
 from lowerscope.core.ir.tensorir import structure_of
@@ -27,6 +27,9 @@ from lowerscope.core.stages import Pipeline, Stages
 
 SECONDS = 150.0
 """Processor time after which the smallest model so far is taken."""
+
+FEW = 4
+"""Number of neighbouring nodes that are tried where no half of the model shows the fault."""
 
 EXTENTS = (2, 3, 4, 8, 16)
 """Sizes that are tried in place of larger ones."""
@@ -70,7 +73,8 @@ class Shrinking:
         self._progress = progress
         self._tried = 0
         self._end = time.process_time() + SECONDS
-        self._stages = pipeline.stages(recipe, progress)
+        self._quiet = Unreported(progress)
+        self._stages = pipeline.stages(recipe, self._quiet)
         traced, lowered = self._stages.traced, self._stages.lowered
         assert traced is not None
         assert lowered is not None
@@ -132,7 +136,17 @@ class Shrinking:
             names = tuple(first) if found else names
         while (part := self._part_of(names)) is not None:
             names, found = part
+        if len(names) > 2 * FEW and (part := self._few_of(names)) is not None:
+            names, found = part
         return self._without_single_nodes(names, found)
+
+    def _few_of(self, names: Sequence[str]) -> tuple[tuple[str, ...], Small] | None:
+        """Return a few neighbouring nodes that show the fault."""
+        for start in range(0, len(names) - FEW // 2, FEW // 2):
+            part = tuple(names[start : start + FEW])
+            if (found := self._of_nodes(part)) is not None:
+                return part, found
+        return None
 
     def _part_of(self, names: Sequence[str]) -> tuple[tuple[str, ...], Small] | None:
         """Return half of some neighbouring nodes that shows the fault."""
@@ -244,13 +258,13 @@ class Shrinking:
         return None
 
     def _judged(self, model: SmallModel, recipe: Recipe) -> Small | None:
-        stages = self._pipeline.stages(recipe, self._progress)
+        stages = self._pipeline.stages(recipe, self._quiet)
         before, after = sides_of(stages, self._item.stage)
-        prober = Prober(stages, recipe, self._progress)
+        prober = Prober(stages, recipe, self._quiet)
         found = prober.probe(after)
         if not found.differs:
             return None
-        if before is not None and prober.probe(before).verdict.verdict != "match":
+        if before is not None and not prober.probe(before).is_right:
             return None
         return Small(model, recipe, stages, before, after, found)
 
@@ -258,7 +272,7 @@ class Shrinking:
         """Return the recipe with the strategies that the nodes had in the model."""
         if not overrides_on(self._stages.recipe):
             return recipe
-        traced = self._pipeline.stages(recipe, self._progress).traced
+        traced = self._pipeline.stages(recipe, self._quiet).traced
         assert traced is not None
         nodes = [each for each in traced.graph_module.graph.nodes if each.op.startswith("call_")]
         overrides = tuple(
@@ -274,7 +288,7 @@ class Shrinking:
         if item.stage != "schedule" or recipe.steps[-1].name != APPLY_SCHEDULES:
             yield msgspec.structs.replace(recipe, schedules=())
             return
-        stages = self._pipeline.stages(recipe, self._progress)
+        stages = self._pipeline.stages(recipe, self._quiet)
         for name, function in stages.functions.by_name.items():
             states = self._pipeline.replays.replay(
                 name, function, stages.target, item.primitives, self._progress.check

@@ -47,8 +47,12 @@ class Bisecting(QObject):
     @property
     def record(self) -> BisectRecord | None:
         """The answer for the recipe shown, if it was found."""
+        return self.record_of(self._document.recipe)
+
+    def record_of(self, recipe: Recipe | None) -> BisectRecord | None:
+        """Return the answer for a recipe, if it is the last that was found."""
         found = self._found
-        return found[1] if found is not None and found[0] == self._document.recipe else None
+        return found[1] if found is not None and found[0] == recipe else None
 
     @property
     def can_start(self) -> bool:
@@ -140,6 +144,7 @@ class WrongStep(QWidget):
         self.progress.setText(bisecting.progress)
         self.progress.setVisible(bisecting.running)
         self.stop.setVisible(bisecting.running)
+        self.heading.setVisible(bisecting.running or record is not None)
         self.answer.setVisible(record is not None)
         self.show_step.setVisible(record is not None and record.moment is not None)
         self.save.setVisible(record is not None and bool(record.files))

@@ -255,10 +255,10 @@ class SummaryView(QScrollArea):
         column_of(
             body,
             head,
+            self.wrong_step,
             self.sizes,
             self.outputs,
             self.first_difference,
-            self.wrong_step,
             self.times,
             self._used,
             self._predicted,

@@ -129,7 +129,9 @@ class PipelineView(Pane):
         foot.setFixedHeight(40)
         foot.setProperty("edge", "top")
         foot.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.play.setFixedWidth(self.play.sizeHint().width() + 26)
+        advance = self.play.fontMetrics().horizontalAdvance
+        # The icon and the paddings take the rest.
+        self.play.setFixedWidth(max(advance(_("Play")), advance(_("Pause"))) + 42)
         column_of(page, strip, (self.list, 1), foot)
         self.add_page("steps", _("Steps"), page)
         self.header.tabs.hide()
