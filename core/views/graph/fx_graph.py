@@ -402,10 +402,14 @@ def _passing(graph_module: GraphModule, values: Values) -> dict[Node, Node]:
             continue
         name = operator_name(node.target)
         value, given = values.get(node.name), values.get(source.name)
-        same = value and given and (value.shape, value.dtype) == (given.shape, given.dtype)
+        same = (
+            value is not None
+            and given is not None
+            and value.shape is not None
+            and (value.shape, value.dtype) == (given.shape, given.dtype)
+        )
         gives = any(user.op == "output" for user in node.users)
-        hands_on = name in _NO_EFFECT and same and value.shape is not None and not gives
-        if hands_on or (name in _CHECKS and not node.users):
+        if (name in _NO_EFFECT and same and not gives) or (name in _CHECKS and not node.users):
             found[node] = found.get(source, source)
     return found
 
