@@ -36,12 +36,25 @@ from lowerscope.core.model.graph import (
     cut_to,
 )
 from lowerscope.core.model.problems import LowerscopeError, last_line
-from lowerscope.core.model.queries import GraphQuery, NodeErrorsQuery, RunQuery, SnapshotQuery
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.queries import (
+    BisectQuery,
+    GraphQuery,
+    NodeErrorsQuery,
+    RunQuery,
+    ScheduleQuery,
+    SnapshotQuery,
+    WhyFunctionQuery,
+    WhyFusedQuery,
+    WhyPassQuery,
+)
+from lowerscope.core.model.recipe import Recipe, Step
+from lowerscope.core.model.schedule_records import Advice
 from lowerscope.core.model.texts import _
+from lowerscope.core.model.why import FunctionAnswer, FusionAnswer, PassAnswer
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
+    from lowerscope.core.model.bisect_records import BisectRecord
     from lowerscope.core.model.comparison_records import NodeErrors
     from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.model.run_records import RunRecord
@@ -198,6 +211,30 @@ class Exploration:
                 raise
         _pipeline().answer(RunQuery(self.recipe, quick=True))
         return _pipeline().answer(query)
+
+    def bisect(self) -> BisectRecord:
+        """Return the first step after which it differs from torch, with a reproduction."""
+        return _pipeline().answer(BisectQuery(self.recipe))
+
+    def why(self, name: str, other: str = "") -> FusionAnswer | FunctionAnswer | PassAnswer:
+        """Return why two nodes are fused or not; of one name, of a function's schedule or a pass.
+
+        Raises `LowerscopeError` if there is no such node, function or pass.
+        """
+        pipeline = _pipeline()
+        if other:
+            return pipeline.answer(WhyFusedQuery(self.recipe, name, other))
+        if name.removeprefix("tir:") in pipeline.stages(self.recipe).functions.by_name:
+            return pipeline.answer(WhyFunctionQuery(self.recipe, name))
+        return pipeline.answer(WhyPassQuery(self.recipe, Step(name=name)))
+
+    def coach(self, function: str) -> tuple[Advice, ...]:
+        """Return what makes a TensorIR function slow with its schedule, and the cures.
+
+        Raises `LowerscopeError` if there is no such function.
+        """
+        query = ScheduleQuery(self.recipe, function.removeprefix("tir:"), None)
+        return _pipeline().answer(query).advice
 
     # Display in a notebook
 

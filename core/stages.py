@@ -7,11 +7,12 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import psutil
 import torch
 import tvm
@@ -20,7 +21,7 @@ from tvm import tirx
 
 from lowerscope.core.build.build import BuiltModel, RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import check_runs_here, make_target
-from lowerscope.core.files.memo import FileHashes, Memo, key_of
+from lowerscope.core.files.memo import FileHashes, Memo, cached_property, key_of
 from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_script
@@ -66,9 +67,10 @@ from lowerscope.core.run.tuning.database import Database
 from lowerscope.core.schedule.primitive_table import check_schedules
 from lowerscope.core.schedule.replay import Replayed, Replays, state_at
 from lowerscope.core.schedule.whole_model import Functions, WholeModel
+from lowerscope.core.sources.decoding import decode_step
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs
+from lowerscope.core.tracing.named_inputs import NamedInputs
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 _DERIVED = (
@@ -320,20 +322,33 @@ class Stages:
         recipe = self.recipe
 
         def make() -> OpenedModel:
+            if recipe.source.decode:
+                return decode_step(self._prefill.opened, recipe.seed)
             self._progress.report(_("Opening the model"))
             return open_model(recipe.source, recipe.seed)
 
+        def size(made: OpenedModel) -> int:
+            # The decode step shares its parameters.
+            return SMALL if recipe.source.decode else weight_bytes(made.model)
+
         key = self._open_key()
-        kept = self.keep("open", key, make, lambda each: weight_bytes(each.model))
+        kept = self.keep("open", key, make, size)
         if kept.spent:
             # The registrations of its file were replaced by another file's.
             self._memo.forget(key)
-            kept = self.keep("open", key, make, lambda each: weight_bytes(each.model))
+            kept = self.keep("open", key, make, size)
         read = tuple(path for path in kept.files if path not in self._source_files)
         if self._files.note_read(self._source_key, read):
             # The files that it reads are known now: the key depends on them as well.
             self._memo.rename(key, self._open_key())
         return kept
+
+    @property
+    def _prefill(self) -> Stages:
+        """The stages of the model whose decode step this is."""
+        source = msgspec.structs.replace(self.recipe.source, decode=False)
+        recipe = msgspec.structs.replace(self.recipe, source=source, inputs=(), dimensions=())
+        return Stages(recipe, self._progress, self._memo, self._files, self._replays)
 
     @cached_property
     def loaded(self) -> LoadedModel:
@@ -549,7 +564,8 @@ class Stages:
 
         def make() -> TransformedModel:
             told = _StepProgress(self._progress, recipe_steps, 0)
-            with self.loaded.environment():
+            # Without steps, nothing has to wait for the passes of another recipe.
+            with self.loaded.environment() if steps else contextlib.nullcontext():
                 return transform(
                     module,
                     steps,
@@ -761,6 +777,7 @@ KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 """Bound on the size of a pipeline's cached results, in bytes."""
 
 _ANSWERING = (
+    "bisect.answering",
     "build.targets",
     "export.folder",
     "export.rule_files",
@@ -769,8 +786,10 @@ _ANSWERING = (
     "run.compare.tensor_values",
     "run.compare.variants",
     "run.function_metrics",
+    "run.generation",
     "run.kept_run",
     "run.tuning.tuning",
+    "views.explanations",
     "views.functions",
     "views.fusion",
     "views.graph_records",

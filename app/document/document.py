@@ -19,10 +19,17 @@ from PySide6.QtCore import QObject, Signal, SignalInstance
 from lowerscope.app.document.history import History, Version, history_after
 from lowerscope.app.document.overrides import calls_among, with_strategy
 from lowerscope.app.document.selection import Links, Selection
+from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import APART, Moment
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.recipe import Recipe, Strategy, applies_schedules, without_schedules
+from lowerscope.core.model.recipe import (
+    Recipe,
+    Strategy,
+    applies_schedules,
+    without_schedules,
+    without_steps,
+)
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
 
@@ -30,7 +37,19 @@ Trust = Callable[[Recipe, Callable[[Recipe], object]], None]
 """Calls a function with a recipe, once the user has approved the files that it runs."""
 
 
-Of = Literal["change", "replay", "run", "set", "fault", "schedule", "values", "export", "asked"]
+Of = Literal[
+    "change",
+    "replay",
+    "run",
+    "set",
+    "tokens",
+    "fault",
+    "schedule",
+    "values",
+    "export",
+    "asked",
+    "bisect",
+]
 """Owner of a job. Each owner has one at most, and ends its own only."""
 
 
@@ -45,6 +64,7 @@ class Job:
     text: str = ""
     fraction: float | None = None
     cancel: Callable[[], None] | None = field(default=None, compare=False)
+    step: int = 0  # The step of the recipe that is being applied, from 1; 0 for none.
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +105,10 @@ class State:
     running: bool = False  # Whether a run is in progress or waits for the engine.
     # The work in progress, the job reported last at the end: the status bar shows that one.
     jobs: tuple[Job, ...] = ()
-    notice: Notice | None = None  # The last notification of the user.
+    notice: Notice | None = None  # The notification in the banner.
     metrics: TextMetrics = DEFAULT  # Sizes of the text that the engine lays out.
     code_form: CodeForm = field(default_factory=CodeForm)
+    reference: ReferenceDtype = "torch"  # The values that tensors of a run are shown beside.
 
 
 FIELDS = frozenset(each.name for each in fields(State))
@@ -377,6 +398,15 @@ class Document(QObject):
             rejected=None,
         )
 
+    def show_lowered(self, snapshot: Snapshot) -> None:
+        """Show the source of the pending version before its passes, which are being applied."""
+        assert self.pending is not None
+        version = replace(self.pending, recipe=without_steps(self.pending.recipe))
+        with self.changing():
+            pending = self.pending
+            self.show(version, snapshot)
+            self.set(pending=pending)
+
     def reject(self, problem: Problem) -> None:
         """Reject the pending version, and show why, unless it was cancelled."""
         pending = self.pending
@@ -439,11 +469,12 @@ class Document(QObject):
         *,
         of: Of = "change",
         cancel: Callable[[], None] | None = None,
+        step: int = 0,
     ) -> None:
         """Set the job of an owner; ``""`` ends it, and `cancel` is kept until then."""
         others = tuple(each for each in self._state.jobs if each.of != of)
         before = next((each for each in self._state.jobs if each.of == of), Job())
-        job = Job(of, text, fraction, cancel or before.cancel)
+        job = Job(of, text, fraction, cancel or before.cancel, step)
         self.set(jobs=(*others, job) if text else others)
 
     def cancel_jobs(self) -> None:

@@ -77,9 +77,10 @@ class Links:
         self._links: dict[str, set[str]] = {}
         # Cache of one entry: several panes query the links of the selected module.
         self._last: tuple[str, frozenset[str]] = ("", frozenset())
-        for first, second in snapshot.links if snapshot is not None else ():
-            self._links.setdefault(first, set()).add(second)
-            self._links.setdefault(second, set()).add(first)
+        for first, *others in snapshot.links if snapshot is not None else ():
+            self._links.setdefault(first, set()).update(others)
+            for other in others:
+                self._links.setdefault(other, set()).add(first)
         self._modules = [each for each in self._links if each.startswith("module:")]
 
     def at_step(self, functions: Sequence[FunctionRecord]) -> Links:

@@ -152,7 +152,7 @@ class Ending:
         return Problem(
             what=str(self),
             todo=_(
-                "The {role} is being restarted; undo what led to this, or try again",
+                "The {role} restarts by itself; undo what led to this, or try again",
                 role=self.role,
             ),
             code="crashed",

@@ -11,7 +11,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.document import Document
+from lowerscope.app.document.document import Document, Notice
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.engine.child_process import Ending
 from lowerscope.app.engine.children import Children
@@ -44,6 +44,10 @@ class Recovering(QObject):
         children.engine.killed.connect(self._note_killed)
         children.engine.crashed.connect(self._note_death)
         children.worker.crashed.connect(self._note_death)
+        # The notification of a crash, until its child is ready again.
+        self._said: dict[str, tuple[Notice, Ending]] = {}
+        for client in (children.engine, children.worker):
+            client.state_changed.connect(self._say_restarted)
 
     # Crashes
 
@@ -56,6 +60,8 @@ class Recovering(QObject):
         self._last = (ending.role, ending.call.part)
         self._deaths[self._last] += 1
         document.notify(self._crash_text(ending), "wrong")
+        if document.state.notice is not None:
+            self._said[ending.role] = document.state.notice, ending
         if ending.role == "engine":
             # Whether a lost change is retried is decided by its problem, which comes later.
             self._lost = True
@@ -80,6 +86,15 @@ class Recovering(QObject):
         else:
             what = _("It is being restarted and the session restored.")
         return f"{ending}. {what}"
+
+    def _say_restarted(self) -> None:
+        """Bring notifications of crashes up to date that are still shown."""
+        for client in (self._children.engine, self._children.worker):
+            if client.state == "ready" and client.role in self._said:
+                notice, ending = self._said.pop(client.role)
+                if self._document.state.notice is notice:
+                    what = _("It has been restarted; everything that was open stays open.")
+                    self._document.notify(f"{ending}. {what}", notice.role)
 
     def remedy(self, recipe: Recipe) -> Recipe | None:
         """Return the recipe to continue with after the engine crashed while deriving this one.

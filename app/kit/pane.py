@@ -133,6 +133,7 @@ class PaneTabs(QWidget):
         self._widths: dict[str, int] = {}
         self._current = ""
         self._hidden: list[str] = []
+        self._absent: set[str] = set()
         self._more = IconButton("down", _("More"), size=(_MORE, _HEIGHT))
         self._more.setParent(self)
         self._more.clicked.connect(self._open_menu)
@@ -150,6 +151,13 @@ class PaneTabs(QWidget):
             self.set_current(key)
         self._arrange()
         self.updateGeometry()
+
+    def set_absent(self, key: str, absent: bool) -> None:
+        """Leave a tab out that has nothing to show, or take it back."""
+        if absent != (key in self._absent):
+            self._absent ^= {key}
+            self._arrange()
+            self.updateGeometry()
 
     def has(self, key: str) -> bool:
         """Return whether there is a tab of this key."""
@@ -175,7 +183,7 @@ class PaneTabs(QWidget):
         self.chosen.emit(key)
 
     def _step(self, by: int) -> None:
-        keys = [key for key, tab in self._tabs.items() if tab.isEnabled()]
+        keys = [key for key in self._there() if self._tabs[key].isEnabled()]
         if self._current in keys:
             place = keys.index(self._current) + by
             if 0 <= place < len(keys):
@@ -184,7 +192,7 @@ class PaneTabs(QWidget):
 
     def _arrange(self) -> None:
         """Show the tabs that fit, always including the current one."""
-        widths = self._widths
+        widths = self._there()
         # A single page needs no tab.
         keys = list(widths) if len(widths) > 1 else []
         room = self.width() + _GAP
@@ -211,6 +219,10 @@ class PaneTabs(QWidget):
         self._more.setVisible(bool(self._hidden))
         self._more.move(x, 0)
 
+    def _there(self) -> dict[str, int]:
+        """Return the widths of the tabs that are not left out."""
+        return {key: width for key, width in self._widths.items() if key not in self._absent}
+
     def _open_menu(self) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -228,11 +240,11 @@ class PaneTabs(QWidget):
     # Qt
 
     def sizeHint(self) -> QSize:
-        widths = list(self._widths.values())
+        widths = list(self._there().values())
         return QSize(sum(widths) - _GAP if len(widths) > 1 else 0, _HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
-        widths = self._widths
+        widths = self._there()
         if len(widths) < 2:
             return QSize(0, _HEIGHT)
         return QSize(max(widths.values()) + _MORE, _HEIGHT)

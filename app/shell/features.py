@@ -17,7 +17,9 @@ from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.engine.watchdog import AtWork, Hanging
 from lowerscope.app.panes.inputs.model import Inputs
+from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.faults import Faults
+from lowerscope.app.panes.run.generations import Generations
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
@@ -42,6 +44,7 @@ class Features(QObject):
         self.changes = Changes(document, queries, self.recovering)
         self.runs = Runs(document, queries, children, self.recovering, self._tuning_measures)
         self.faults = Faults(document)
+        self.bisecting = Bisecting(document, queries)
         self.stepping = Stepping(document)
         self.build = BuildSteps(document, queries, self.stepping)
         self.scheduling = Scheduling(document, queries, self.stepping, self.recovering)
@@ -57,6 +60,7 @@ class Features(QObject):
         self.pins = Pins(document)
         self.colouring = Colouring(document)
         self.inputs = Inputs(document, queries, self.runs.run)
+        self.generations = Generations(document, queries)
         self.run_steps = RunSteps(document, self.stepping, self._failure)
         self.node_steps = NodeSteps(document, queries, self.stepping, self.run_steps)
         self.at_work = AtWork(document, children)

@@ -21,9 +21,11 @@ from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.difference.commands import CompareCommands
 from lowerscope.app.panes.inputs.commands import changing_inputs, loading_parameters
 from lowerscope.app.panes.relax.commands import NodeCommands, importing
+from lowerscope.app.panes.run.bisecting import bisect_commands
 from lowerscope.app.panes.run.commands import (
     fault_commands,
     finding_differences,
+    generating,
     reporting,
     run_step_commands,
     running_variants,
@@ -239,6 +241,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             enabled=lambda: document.wanted is not None and not document.running,
         ),
         *running_variants(window, document, features.runs),
+        generating(window, features.generations),
         Command(
             "stop",
             _("Sto&p"),
@@ -247,6 +250,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             enabled=lambda: bool(document.job.text) or document.running,
         ),
         *fault_commands(features.faults),
+        *bisect_commands(document, features.bisecting, window),
         *limiting(window.preferences, window),
         clearing(document, window),
         Command("restart", _("Restart &engine and worker"), features.restart),
@@ -265,8 +269,10 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     commands.follow(
         document.changed,
         features.runs.variants.changed,
+        features.generations.changed,
         features.run_steps.breaks_changed,
         features.faults.changed,
+        features.bisecting.changed,
         features.pins.changed,
         features.stepping.moment_changed,
         features.stepping.schedule_moved,
@@ -297,6 +303,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
     ),
     _("run first (F5), then select a node"): ("compare-values", "run-alone"),
+    _("the last run does not differ"): ("bisect",),
+    _("find the wrong step first"): ("save-reproduction",),
     _("no node is known to differ; compare node by node first (Ctrl+N)"): (
         *("first-difference", "next-difference", "previous-difference"),
     ),
@@ -330,6 +338,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     _("a run is in progress"): ("run", "run-variants"),
     _("nothing is in progress"): ("stop",),
+    _("the file has no next_inputs"): ("generate-tokens",),
     _("run first (F5)"): ("measure-again", "variants", "export-report", "colours-time"),
     _("there is no breakpoint"): ("next-break", "previous-break", "clear-breaks"),
     _("select a node or a line first"): ("toggle-break", "play-until"),
@@ -583,13 +592,17 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "compare-nodes",
         "compare-values",
         "run-alone",
+        (_("&Reference"), ("reference-torch", "reference-float64")),
         "first-difference",
         (
             _("&Differences"),
             ("next-start", "previous-start", "", "next-difference", "previous-difference"),
         ),
+        "bisect",
+        "save-reproduction",
         "",
         (_("&Variants"), ("run-variants", "variants")),
+        "generate-tokens",
         (
             _("&Input"),
             ("input-page", "input-file", "input-random", "input-folder", "input-archive"),

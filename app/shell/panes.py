@@ -26,6 +26,7 @@ from lowerscope.app.panes.run.memory_page import MemoryPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.run_view import RunView
 from lowerscope.app.panes.run.time_page import TimePage
+from lowerscope.app.panes.run.tokens_page import TokensPage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
@@ -34,6 +35,7 @@ from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage
 from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.modes import BY_KEY, MODES, MOST, NARROW, ModeArea
+from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
@@ -41,6 +43,7 @@ from lowerscope.core.model.texts import _
 HELP_PAGES = {
     "outcome": "compare",
     "memory": "time",
+    "tokens": "sources#language-models",
     "pipeline": "timeline",
     "changes": "difference",
     "call": "details",
@@ -112,7 +115,9 @@ class Panes(QWidget):
             features.colouring,
             features.build,
         )
-        self.outcome = RunView(features.document, features.runs, features.faults)
+        self.outcome = RunView(
+            features.document, features.runs, features.faults, features.bisecting
+        )
         self.summary = self.outcome.summary
         self.changes = Pane(_("Changes"))
         # Its pages name the step themselves.
@@ -192,6 +197,7 @@ class Panes(QWidget):
         self.tune = TunePage(document, features.tuning)
         self.tune.in_model_wanted.connect(features.variants.set_in_model)
         self.variants = VariantsPage(document, queries, features.runs, self.outcome.set_busy)
+        self.tokens = TokensPage(document, features.generations)
         self.inputs = InputsPage(document, queries, features.inputs)
         self.translation = TranslationPage(document, queries, self.relax.set_busy)
         self.node_map = NodeMap(document)
@@ -205,6 +211,7 @@ class Panes(QWidget):
             (self.outcome, "memory", _("Memory"), self.memory),
             (self.outcome, "variants", _("Variants"), self.variants),
             (self.outcome, "inputs", _("Inputs"), self.inputs),
+            (self.outcome, "tokens", _("Tokens"), self.tokens),
             (self.outcome, "tune", _("Tune"), self.tune),
             (self.relax, "translation", _("Translation"), self.translation),
             (self.relax, "node-map", _("Node map"), self.node_map),
@@ -223,9 +230,11 @@ class Panes(QWidget):
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.node_wanted.connect(self._show_node)
         self.summary.first_difference.translation_wanted.connect(self._show_translation)
+        self.summary.wrong_step.step_wanted.connect(self._show_wrong_step)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
         self.difference.filter_wanted.connect(self.pipeline.focus_filter)
-        self.difference.why_wanted.connect(self._explain_fusion)
+        for each in (self.difference, self.fx.graph, self.relax.graph):
+            each.why_wanted.connect(self._explain_fusion)
         self.variants.text_wanted.connect(self._show_difference_of)
         features.runs.variants.ended.connect(self._show_variants)
         self.node_map.node_wanted.connect(self._show_translation)
@@ -415,6 +424,15 @@ class Panes(QWidget):
 
     def _show_translation(self) -> None:
         self.show_page("translation")
+
+    def _show_wrong_step(self, record: BisectRecord) -> None:
+        """Show the step that a search has found, where it can be stepped through."""
+        if record.moment is None:
+            return
+        if record.entity or record.function:
+            self._document.select((record.entity or record.function,))
+        self.set_mode("schedule" if record.moment.section == "schedule" else "step")
+        self._features.stepping.go(record.moment)
 
     def _show_problems(self) -> None:
         if self._features.inputs.problem is not None and self.inputs.isVisible():

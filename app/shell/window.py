@@ -278,6 +278,7 @@ class MainWindow(QMainWindow):
         document = self.document
         document.on(("snapshot",), self._show_snapshot)
         document.on(("notice",), self._show_notice)
+        self.banner.dismissed.connect(lambda: document.set(notice=None))
         document.on(("recipe", "pending"), self._forget_notice)
         self.commands.refused.connect(self.status.say)
         self.status.drawer_wanted.connect(self._switch_drawer)
@@ -293,9 +294,10 @@ class MainWindow(QMainWindow):
             from lowerscope.app.shell.panes import Panes
             from lowerscope.app.shell.session_layout import LayoutWatch, restore
 
-            self._panes = Panes(self.features)
-            self._connect_panes(self._panes)
-            self.pages.addWidget(self._panes)
+            with theme.polished_at_once():
+                self._panes = Panes(self.features)
+                self._connect_panes(self._panes)
+                self.pages.addWidget(self._panes)
             self._panes.area.window_opened.connect(self.commands.take_keys)
             self.pane_commands.fill(self._panes, self.commands)
             restore(self._panes, self.settings.layout())
@@ -539,7 +541,7 @@ class MainWindow(QMainWindow):
     # Signals
 
     def _show_snapshot(self) -> None:
-        recipe, snapshot = self.document.recipe, self.document.snapshot
+        recipe, snapshot = self.document.wanted, self.document.snapshot
         if recipe is not None and snapshot is not None:
             self._show_title()
             from lowerscope.core.files.sources import is_in_memory
@@ -552,7 +554,9 @@ class MainWindow(QMainWindow):
         from lowerscope.core.model.recipe import document_of
 
         notice = self.document.state.notice
-        if notice is not None:
+        if notice is None:
+            self.banner.dismiss()
+        else:
             self._noticed = document_of(self.document.wanted)
             self.banner.show_message(notice.text, notice.role)
 
@@ -562,7 +566,7 @@ class MainWindow(QMainWindow):
 
         wanted = document_of(self.document.wanted)
         if self._noticed is not None and self._noticed != wanted:
-            self.banner.dismiss()
+            self.document.set(notice=None)
         self._noticed = self._noticed and wanted
 
     def _switch_drawer(self, page: str) -> None:

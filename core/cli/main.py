@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from lowerscope.core.cli.bisect import add_bisect_options, bisect
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.cli.help_format import RawHelpFormatter
 from lowerscope.core.cli.recipe_options import (
@@ -49,6 +50,7 @@ from lowerscope.core.files.console import ERROR, MATCH, say
 from lowerscope.core.files.paths import cache_folder, cannot_write, check_not_read, user_path
 from lowerscope.core.files.samples import samples
 from lowerscope.core.files.sources import source_kind, source_path
+from lowerscope.core.ir.libraries import import_libraries
 from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
@@ -140,13 +142,15 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-    *("tune", "why", "course", "cache"),
+    *("tune", "why", "bisect", "course", "cache"),
 )
 
 PATIENCE = 2.0
 """Seconds that threads and ``atexit`` functions of a user's code may take after the answer."""
 
-_OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "tune", "why")
+_OPENING = (
+    *("run", "rule", "show", "compare", "export", "passes", "schedule", "tune", "why", "bisect"),
+)
 """Commands that open a source."""
 
 
@@ -221,6 +225,7 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
     recipe = recipe_of_catalogue(options) if listing else _recipe(options)
     # Output of the user's file must not be mixed with the records.
     with contextlib.redirect_stdout(sys.stderr):
+        import_libraries("lowerscope.core.stages")
         from lowerscope.core.cli.showing import leaves_out, note_lines
         from lowerscope.core.stages import Pipeline
 
@@ -228,8 +233,9 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
         if listing:
             return *answer(pipeline, recipe, options), ()
         check_passes(pipeline, recipe, options)
-        if options.command == "compare":
-            # An error in one of several variants does not keep the others from running.
+        if options.command == "compare" or getattr(options, "tokens", 0):
+            # An error in one of several variants does not keep the others from running; and a
+            # generation has recipes of its own.
             return *answer(pipeline, recipe, options), ()
         pipeline.stages(recipe).check_schedules()
         code, text = answer(pipeline, recipe, options)
@@ -307,7 +313,8 @@ def _parser() -> argparse.ArgumentParser:
         ("passes", _("list the passes, or print the module after one"), add_passes_options),
         ("schedule", _("apply a schedule to a function and show it"), add_schedule_options),
         ("tune", _("search schedules by measuring"), add_tune_options),
-        ("why", _("explain why two nodes are fused, or not"), add_why_options),
+        ("why", _("explain a fusion, a pass or a schedule"), add_why_options),
+        ("bisect", _("name the step that makes a model differ from torch"), add_bisect_options),
         (
             "cache",
             _("show the size of the caches of tuning and measuring; clear them"),
@@ -493,4 +500,5 @@ _ANSWERS = {
     "schedule": schedule,
     "tune": tune,
     "why": why,
+    "bisect": bisect,
 }

@@ -112,7 +112,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def add_recipe_options(
-    parser: OneLineParser, *, several: bool = False, scheduling: bool = False
+    parser: OneLineParser, *, several: bool = False, scheduling: bool = False, pass_help: str = ""
 ) -> None:
     """Add the options of a recipe, which are shared by the window's command.
 
@@ -121,6 +121,7 @@ def add_recipe_options(
             given.
         scheduling: Let ``--rules`` without a file select the rules that write schedules:
             ``by_rule`` is then true.
+        pass_help: Help of ``--pass``, where it does not add a pass.
     """
     parser.set_defaults(by_rule=False)
     again = _("; repeatable: each is a variant") if several else ""
@@ -130,6 +131,7 @@ def add_recipe_options(
         parser.add_argument(name, dest=dest, help=f"{text}{again}", **kept, **more)
 
     parser.text("--args", "JSON", _("the entry's keyword arguments"), default="{}")
+    parser.flag("--decode", _("the decode step of a language model: next_inputs of the file"))
     parser.many(
         "--input",
         "NAME=1,784:float32",
@@ -216,7 +218,8 @@ def add_recipe_options(
     parser.many(
         "--pass",
         "NAME[:OPTION=VALUE,…]",
-        _(
+        pass_help
+        or _(
             "a pass after those of the pipeline, as `lowerscope passes --catalogue` names it; "
             "repeatable"
         ),
@@ -322,6 +325,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             args=options.args,
             params=options.params,
             trust=options.trust,
+            decode=options.decode,
         ),
         seed=options.seed,
         inputs=tuple(parse_input(text, declared) for text in options.input),
@@ -344,7 +348,8 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             )
         ),
     )
-    dimensions_of(recipe)
+    if not getattr(options, "tokens", 0):  # the steps of a generation name dimensions as well
+        dimensions_of(recipe)
     files = [each for each in options.schedules if each not in (RULES, TUNED)]
     loaded = [each for file in files for each in load_schedules(file)]
     if loaded:

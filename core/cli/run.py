@@ -39,16 +39,28 @@ from lowerscope.core.model.formatting import (
     duration_text,
     durations_text,
     error_text,
+    estimate_text,
     method_text,
     not_finite_text,
     ratio_text,
+    shape_text,
     share_of_text,
     unreliable_text,
+)
+from lowerscope.core.model.generation_records import (
+    GenerationRecord,
+    fault_text,
+    generation_text,
 )
 from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent
-from lowerscope.core.model.queries import AgreementQuery, RunQuery
+from lowerscope.core.model.queries import (
+    AgreementQuery,
+    GenerationQuery,
+    RunEstimateQuery,
+    RunQuery,
+)
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
 from lowerscope.core.model.texts import _
@@ -77,6 +89,14 @@ def add_run_options(parser: OneLineParser) -> None:
             "run each sample of a folder of pictures or .npy files, or of an .npz with samples "
             "first (and labels as y, for the accuracy), and tell how well both sides agree"
         ),
+    )
+    parser.number(
+        "--tokens",
+        _(
+            "generate that many tokens by prefill and decode steps, and compare each with torch's: "
+            "for a file with next_inputs"
+        ),
+        metavar="N",
     )
     add_nonfinite_option(parser)
     parser.add_argument(
@@ -123,6 +143,12 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     progress = Silent() if options.calls is None else _Told(options.calls)
     if options.inputs_set:
         return _run_set(pipeline, recipe, options)
+    if options.tokens:
+        return _generate(pipeline, recipe, options)
+    if recipe.remote is None:
+        slow = estimate_text(pipeline.answer(RunEstimateQuery(recipe), progress), recipe.measuring)
+        if slow:
+            say(_("{slow} Faster: --pipeline optimise-cpu", slow=slow))
     record = pipeline.answer(RunQuery(recipe), progress)
     code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
     (name,) = variant_names((recipe,))
@@ -287,6 +313,44 @@ def _sample_text(sample: SampleRun, reference: str) -> str:
     if sample.label:
         parts.append(f"labelled {sample.label}")
     return "  ".join(parts)
+
+
+def _generate(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Generate tokens: each call beside torch's."""
+    from lowerscope.core.cli.showing import note_lines
+
+    with on_terminal_line() as progress:
+        record = pipeline.answer(GenerationQuery(recipe, options.tokens), progress)
+    code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
+    recipes = (record.prefill, record.decode)
+    for note in dict.fromkeys(each for one in recipes for each in note_lines(pipeline, one)):
+        say(f"note: {note}")
+    return code, to_json(record) if options.json else "\n".join(_generation_lines(record))
+
+
+def _generation_lines(record: GenerationRecord) -> Iterator[str]:
+    yield generation_text(record)
+    fault = record.fault
+    if fault is not None:
+        yield fault_text(fault)
+    yield _("  tokens: {tokens}", tokens=" ".join(each.text for each in record.tokens))
+    for side in ("TVM", "torch"):
+        yield _(
+            "  {side}: prefill {prefill}, decode {decode} a token",
+            side=side,
+            prefill=duration_text(record.prefill_ms(side)),
+            decode=duration_text(record.decode_ms(side)),
+        )
+    total = sum(each.bytes for each in record.cache)
+    yield _("  cache: {total:,} bytes after the last token", total=total)
+    for each in record.cache:
+        yield f"    {each.name}: {shape_text(each.shape)} {each.dtype}, {each.bytes:,} bytes"
+    names = [f"{each.name} = {each.low}..{each.high}" for each in record.decode.dimensions]
+    yield _(
+        "Built in {build_ms}, one executable with prefill and decode{dimensions}",
+        build_ms=duration_text(record.build_ms),
+        dimensions=f", {', '.join(names)}" if names else "",
+    )
 
 
 class _Told(Silent):

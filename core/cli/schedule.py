@@ -275,6 +275,11 @@ def _described(record: ScheduleRecord) -> Iterator[str]:
         steps = enumerate(record.steps, start=1)
         yield "\n".join(line for number, step in steps for line in _step_lines(number, step))
         yield record.code.rstrip("\n")
+    if record.advice:
+        yield "\n".join(
+            _("⚠ {block}: {text}\n     {cure}", block=each.block, text=each.text, cure=each.cure)
+            for each in record.advice
+        )
 
 
 def _loop_line(node: LoopNode) -> str:

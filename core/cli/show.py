@@ -19,6 +19,7 @@ from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.queries import (
     BuildStepsQuery,
     CatalogueQuery,
+    ChangingPassesQuery,
     DifferenceQuery,
     SaveValuesQuery,
 )
@@ -140,6 +141,10 @@ def add_passes_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope passes``."""
     parser.add_argument("source", nargs="?", help=SOURCE_HELP)
     parser.flag("--catalogue", _("list the available passes, for any source"))
+    parser.flag(
+        "--would-change",
+        _("list the available passes that would change something after those of the pipeline"),
+    )
     parser.text(
         "--step",
         "N",
@@ -182,6 +187,9 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         return MATCH, to_json(types) if options.json else "\n".join(
             line for each in types for line in _catalogued(each)
         )
+    if options.would_change:
+        names = pipeline.answer(ChangingPassesQuery(recipe, len(recipe.steps)))
+        return MATCH, to_json(names) if options.json else "\n".join(names)
     if options.diff:
         return MATCH, _difference(pipeline, recipe, options)
     if options.step is not None:

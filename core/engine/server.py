@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
-import gc
 import os
 import queue
 import select
@@ -44,6 +43,7 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.files.approved import put_in_force, raise_refused, refusals
+from lowerscope.core.ir.libraries import import_libraries
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import (
     Cancelled,
@@ -450,22 +450,15 @@ def _accept(request: Request, role: Role) -> Job:
 
 def _open_pipeline() -> Answers:
     """Import torch and TVM, and return a pipeline."""
-    import torch  # noqa: F401
-
     # TVM replaces the handlers of fatal signals by its own, which print the C++ side of a crash.
     # Enabled after that, faulthandler prints the Python side and leaves the rest to them.
     faulthandler.disable()
-    import tvm  # noqa: F401
-
+    import_libraries("lowerscope.core.stages")
     faulthandler.enable(file=2)
 
     from lowerscope.core.stages import Pipeline
 
-    # Objects that torch and TVM made on import stay; collecting them again and again takes 0.1 s
-    # each.
-    pipeline = Pipeline()
-    gc.freeze()
-    return pipeline
+    return Pipeline()
 
 
 _READ_SIZE = 2**20

@@ -19,7 +19,7 @@ from lowerscope.core.files.python_text import with_characters
 from lowerscope.core.ir.relax import Bound, binding_ids, bound_in
 from lowerscope.core.ir.tensorir import Part, allocated_ids, parts_of, root_block
 from lowerscope.core.model.compact_script import LANGUAGE
-from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.formatting import bytes_text, shape_text
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.schedule_records import LoopKind
 from lowerscope.core.model.snapshot import Card, Span, TextRecord
@@ -129,7 +129,8 @@ def constant_cards(
 ) -> tuple[list[Card], dict[str, str]]:
     """Return the cards of the constants in the lines of bindings, and their names by printed form.
 
-    A constant with a name has a card for either.
+    A constant has a card for either. One without a name, such as those that passes compute, is
+    ``const[3]: 64×3 float32``.
     """
     cards: list[Card] = []
     names: dict[str, str] = {}
@@ -146,12 +147,17 @@ def constant_cards(
         for (number, printed), constant in zip(found, constants, strict=True):
             facts = _tensor_facts(constant.value.shape, str(constant.value.dtype))
             if printed not in names and name_of is not None:
-                names[printed] = name_of(constant)
+                names[printed] = name_of(constant) or _constant_text(printed, constant.value)
             for name in filter(None, (printed, names.get(printed))):
                 cards.append(
                     Card(name=name, kind="constant", first=number, last=number, facts=facts)
                 )
-    return cards, {printed: name for printed, name in names.items() if name}
+    return cards, names
+
+
+def _constant_text(printed: str, tensor: Any) -> str:
+    number = printed[printed.rindex("[") :]
+    return f"const{number}: {shape_text(tensor.shape)} {tensor.dtype}"
 
 
 def allocated_lines(

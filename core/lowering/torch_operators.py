@@ -254,7 +254,7 @@ def _outputs(value: Any, leaves_of: Callable[[fx.Node], int]) -> Iterator[tuple[
     elif isinstance(value, dict):
         for each in value.values():
             yield from _outputs(each, leaves_of)
-    elif value is not None:
+    elif isinstance(value, (bool, int, float)):
         yield value, 1
 
 

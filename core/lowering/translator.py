@@ -136,10 +136,10 @@ def _matches(pattern: str, names: Sequence[str]) -> bool:
 def output_value(builder: NodeBuilder, graph_module: fx.GraphModule, value: Any) -> Value:
     """Return the value that ``main`` returns: a tensor for one tensor, else a flat tuple.
 
-    Nested tuples, lists and dicts are flattened in order; ``None`` is left out, and numbers become
-    tensors of rank 0.
+    Nested tuples, lists and dicts are flattened in order, and numbers become tensors of rank 0.
+    What is neither a tensor nor a number, such as a text, is left out.
     """
-    tensors = [_tensor(builder, leaf) for leaf in _outputs(builder, value) if leaf is not None]
+    tensors = [_tensor(builder, leaf) for leaf in _outputs(builder, value) if _is_result(leaf)]
     return tensors[0] if _returns_one(graph_module, value) else relax.Tuple(tensors)
 
 
@@ -148,9 +148,17 @@ def count_outputs(value: Any) -> int:
     return sum(
         len(each.ty.fields)
         if isinstance(each, ir.Expr) and isinstance(each.ty, relax.TupleType)
-        else int(each is not None)
+        else int(_is_result(each))
         for each in leaves(value)
     )
+
+
+_LEFT_OUT = (type(None), str, complex, type, torch.dtype, torch.device)
+"""Types of outputs that are not lowered."""
+
+
+def _is_result(leaf: Any) -> bool:
+    return not isinstance(leaf, _LEFT_OUT)
 
 
 def _returns_one(graph_module: fx.GraphModule, value: Any) -> bool:

@@ -156,7 +156,7 @@ def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
                 yield Edit(found.start(), found.end(), _shortest(found["number"]))
     if "metadata[" in line:
         for found in _CONSTANT.finditer(line):
-            yield Edit(found.start(), found.end(), constants.get(found[0]) or f"metadata{found[1]}")
+            yield Edit(found.start(), found.end(), constants.get(found[0]) or f"const{found[1]}")
 
 
 def _shortest(number: str) -> str:

@@ -20,6 +20,8 @@ from lowerscope.core.model.run_records import (
 
 CallSide = Literal["read", "written"]
 Saved = Literal["tvm", "torch", "difference"]
+ReferenceDtype = Literal["torch", "float64"]
+"""The values that those of TVM are held against: torch's, or those of its graph in float64."""
 
 
 class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +34,7 @@ class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
     item: int = 0
     side: CallSide = "written"  # of a call
     own: bool = False  # of a node: its value alone, on torch's values at its inputs
+    reference: ReferenceDtype = "torch"
 
 
 class NodeErrors(msgspec.Struct, frozen=True, kw_only=True):

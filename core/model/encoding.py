@@ -19,6 +19,10 @@ NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 """Exceptions of `ast.parse` for text that is not Python, or nested too deeply."""
 
 
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """A record of which an answer may hold thousands: in MessagePack, it is without field names."""
+
+
 def _plain(value: Any) -> str:
     if isinstance(value, str):
         return str.__str__(value)
@@ -42,4 +46,18 @@ def to_json(value: Any) -> str:
 
     Raises a `TypeError` if it holds anything but plain values.
     """
-    return msgspec.json.format(_JSON.encode(value), indent=2).decode()
+    return msgspec.json.format(_JSON.encode(_named(value)), indent=2).decode()
+
+
+def _named(value: Any) -> Any:
+    """Return a value with the rows in it as mappings by their fields."""
+    match value:
+        case msgspec.Struct() if isinstance(value, Row) or not value.__struct_config__.array_like:
+            config = value.__struct_config__
+            fields = {name: _named(getattr(value, name)) for name in value.__struct_fields__}
+            return fields if config.tag is None else {config.tag_field: config.tag, **fields}
+        case tuple() | list():
+            return [_named(each) for each in value]
+        case dict():
+            return {name: _named(each) for name, each in value.items()}
+    return value

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.model.encoding import Row
 from lowerscope.core.model.texts import _
 
 
@@ -82,7 +83,7 @@ def described(operator: str, rows: tuple[tuple[str, str], ...]) -> str:
     return " · ".join(part for part in (operator, written) if part)
 
 
-class Box(msgspec.Struct, frozen=True):
+class Box(Row, frozen=True):
     """A node: a rectangle with its top left corner at ``x``, ``y``."""
 
     # Unique in the graph. Passes reuse names, so after a pass it may be that of another binding
@@ -144,7 +145,7 @@ class Box(msgspec.Struct, frozen=True):
         return (self.title, self.description, *map(name_of, self.members))
 
 
-class Edge(msgspec.Struct, frozen=True):
+class Edge(Row, frozen=True):
     """A value that flows from one box to another."""
 
     source: str
@@ -158,7 +159,7 @@ class Edge(msgspec.Struct, frozen=True):
     label_at: tuple[float, float] | None = None
 
 
-class Port(msgspec.Struct, frozen=True):
+class Port(Row, frozen=True):
     """A stub in the place of one or more long edges: its label names the other end."""
 
     box: str  # id of the box that it is attached to
@@ -171,7 +172,7 @@ class Port(msgspec.Struct, frozen=True):
     height: float
 
 
-class Region(msgspec.Struct, frozen=True):
+class Region(Row, frozen=True):
     """A frame around boxes that belong together, with the `group` and `family` of a `Box`."""
 
     title: str

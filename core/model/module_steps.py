@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.model.encoding import Row
 from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.recipe import Recipe
@@ -36,7 +37,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     function: str = ""
 
 
-class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
+class PassRecord(Row, frozen=True, kw_only=True):
     """One pass that was applied, or is to be."""
 
     number: int  # its place in the list, from 1: `Moment.index` for the module after it
@@ -61,7 +62,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class BindingEffect(msgspec.Struct, frozen=True, kw_only=True):
+class BindingEffect(Row, frozen=True, kw_only=True):
     """Effect of a pass that removed a binding (folded, fused, eliminated)."""
 
     text: str  # ``"folded by FoldConstant"``, ``"fused into fused_matmul_add by FuseOps"``
@@ -69,7 +70,7 @@ class BindingEffect(msgspec.Struct, frozen=True, kw_only=True):
     gone: bool = True  # whether it was eliminated: it is not a part of something else either
 
 
-class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
+class TranslationRecord(Row, frozen=True, kw_only=True):
     """The translation of one FX node."""
 
     number: int  # its place in the list, from 1: `Moment.index` for the module after it

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 import msgspec
 
 from lowerscope.core.model.artifacts import ExportRecord, Wanted
+from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     Comparison,
@@ -23,6 +24,7 @@ from lowerscope.core.model.comparison_records import (
     TensorPlace,
     Window,
 )
+from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.graph import FITS, GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.machines import Remote, RemoteState, TargetRecord
 from lowerscope.core.model.module_steps import (
@@ -32,8 +34,8 @@ from lowerscope.core.model.module_steps import (
     Moment,
     PassRecord,
 )
-from lowerscope.core.model.recipe import Recipe, WindowLayout
-from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord, RunTimes
+from lowerscope.core.model.recipe import Recipe, Step, WindowLayout
+from lowerscope.core.model.run_records import KEEP, RunEstimate, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
@@ -57,7 +59,7 @@ from lowerscope.core.model.snapshot import (
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
-from lowerscope.core.model.why import FusionAnswer
+from lowerscope.core.model.why import FunctionAnswer, FusionAnswer, PassAnswer
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -143,6 +145,16 @@ class SnapshotQuery(Query[Snapshot], frozen=True):
 
     recipe: Recipe
     metrics: TextMetrics
+    doing = _("lowering the model")
+
+
+class LoweredQuery(Query[Snapshot], frozen=True):
+    """The same before the passes of a recipe, which may take long: as of a recipe without steps."""
+
+    recipe: Recipe
+    metrics: TextMetrics
+    cached_first = True
+    lane = "light"
     doing = _("lowering the model")
 
 
@@ -256,12 +268,16 @@ class CodeDifferenceQuery(Query[DifferenceRecord], frozen=True):
 
 
 class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
-    """The difference of the data flow of a Relax function, laid out for fonts of these metrics."""
+    """The difference of the data flow of a Relax function, laid out for fonts of these metrics.
+
+    Unless it is ``whole``, it has what changed, with its neighbours.
+    """
 
     old: ComparedModule
     new: ComparedModule
     metrics: TextMetrics
     function: str = "main"
+    whole: bool = True
     cached_first = True
     lane = "light"
     doing = _("comparing two graphs")
@@ -311,6 +327,37 @@ class WhyFusedQuery(Query[FusionAnswer], frozen=True):
     one: str
     other: str
     doing = _("explaining the fusion")
+
+
+class WhyPassQuery(Query[PassAnswer], frozen=True):
+    """Explanation what a pass changed, or why it changed nothing.
+
+    Of several steps of that pass, the first is meant that changed nothing. A pass that is not in
+    the pipeline is tried at its end.
+    """
+
+    recipe: Recipe
+    step: Step
+    doing = _("explaining the pass")
+
+
+class ChangingPassesQuery(Query[tuple[str, ...]], frozen=True):
+    """The passes of the catalogue that would change something after the first ``place`` steps.
+
+    They are tried with their default options; those that need options are left out.
+    """
+
+    recipe: Recipe
+    place: int
+    doing = _("trying the passes")
+
+
+class WhyFunctionQuery(Query[FunctionAnswer], frozen=True):
+    """Explanation why a TensorIR function is scheduled as it is, or not at all."""
+
+    recipe: Recipe
+    function: str
+    doing = _("explaining the schedule")
 
 
 class WriteRuleQuery(Query[SourceLine], frozen=True):
@@ -511,6 +558,34 @@ class RunQuery(Query[RunRecord], frozen=True):
     before: RunRecord | None = None
     runs_on = "worker"
     doing = _("running the model")
+    has_own_job = True
+
+
+class RunEstimateQuery(Query[RunEstimate], frozen=True):
+    """Estimate the time of a run before it."""
+
+    recipe: Recipe
+    cached_first = True
+    lane = "light"
+    doing = _("estimating the run")
+
+
+class BisectQuery(Query[BisectRecord], frozen=True):
+    """The first step after which the module differs from torch, with a reproduction."""
+
+    recipe: Recipe
+    runs_on = "worker"
+    doing = _("looking for the step that differs")
+    has_own_job = True
+
+
+class GenerationQuery(Query[GenerationRecord], frozen=True):
+    """Generate tokens by prefill and decode steps, and compare each call with torch's."""
+
+    recipe: Recipe
+    tokens: int
+    runs_on = "worker"
+    doing = _("generating tokens")
     has_own_job = True
 
 

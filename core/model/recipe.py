@@ -97,6 +97,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     # parameters; empty for none.
     params: str = ""
     trust: bool = False  # whether a ``.pt2`` is opened even though it could run code
+    # Open the decode step of a language model: the call with what ``next_inputs`` of the file makes
+    # of the outputs of the call before.
+    decode: bool = False
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,6 +252,11 @@ def _with_step(recipe: Recipe, name: str, on: bool, place: int) -> Recipe:
         msgspec.structs.replace(step, on=on) if step.name == name else step for step in steps
     )
     return msgspec.structs.replace(recipe, steps=switched)
+
+
+def without_steps(recipe: Recipe) -> Recipe:
+    """Return `recipe` with no pass applied."""
+    return msgspec.structs.replace(recipe, steps=())
 
 
 def without_schedules(recipe: Recipe) -> Recipe:

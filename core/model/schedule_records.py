@@ -98,6 +98,17 @@ class ScheduleStep(msgspec.Struct, frozen=True, kw_only=True):
     changes: bool = True  # whether the text of the function differs after it
 
 
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """A warning on a schedule, with its figure, and the primitive that cures it."""
+
+    code: str  # one of those that the help page on schedules lists
+    block: str
+    place: int  # index in `ScheduleRecord.tree` of the loop or block that it is about
+    text: str
+    cure: str
+    primitive: str  # name of the primitive
+
+
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A function after some of the primitives of its schedule."""
 
@@ -113,6 +124,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     buffers: tuple[BufferNode, ...] = ()
     # All primitives of the schedule, those after ``index`` as well.
     steps: tuple[ScheduleStep, ...] = ()
+    advice: tuple[Advice, ...] = ()  # what makes it slow, the largest share of the work first
     code: str = ""  # the schedule as a Python function ``apply_trace(sch)``, in current names
     twins: tuple[str, ...] = ()  # names of the other functions of the same structure
 

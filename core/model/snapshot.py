@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.model.encoding import Row
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.module_steps import BindingEffect, PassRecord, TranslationRecord
 from lowerscope.core.model.recipe import OptionValue, Step
@@ -42,7 +43,7 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
     picture: Picture | None = None
 
 
-class ParameterRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ParameterRecord(Row, frozen=True, kw_only=True):
     """One parameter or buffer, or a constant of the Relax module; ``size`` in bytes.
 
     ``kind`` is ``parameter``, ``buffer`` or ``constant``; ``aliases`` are other names in the model
@@ -82,7 +83,7 @@ class ValuesRecord(msgspec.Struct, frozen=True, kw_only=True):
     first: tuple[str, ...]  # the first values, as text
 
 
-class ModuleRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ModuleRecord(Row, frozen=True, kw_only=True):
     """One ``nn.Module`` of the model's tree; ``path`` is empty for the root.
 
     ``parameters`` counts the scalars in the module and below it.
@@ -105,6 +106,7 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...] = ()
     modules: tuple[ModuleRecord, ...] = ()
     parameters: tuple[ParameterRecord, ...] = ()
+    generates: bool = False  # whether the file has ``next_inputs``, so that tokens can be generated
 
 
 View = Literal[
@@ -139,7 +141,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.where}: {text}" if self.where else text
 
 
-class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
+class SourceLine(Row, frozen=True, kw_only=True):
     """A line of the user's own file, counted from 1."""
 
     file: str
@@ -152,7 +154,7 @@ class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
         return f"torch:{self.file}:{self.line}"
 
 
-class FxPart(msgspec.Struct, frozen=True, kw_only=True):
+class FxPart(Row, frozen=True, kw_only=True):
     """One of the operators that a node was broken up into: ``part:lstm/linear_3``.
 
     ``args`` are names of other parts of the node, of its module's parameters, and of the nodes
@@ -170,7 +172,7 @@ class FxPart(msgspec.Struct, frozen=True, kw_only=True):
     functions: tuple[str, ...] = ()
 
 
-class FxNode(msgspec.Struct, frozen=True, kw_only=True):
+class FxNode(Row, frozen=True, kw_only=True):
     """One node of the FX graph."""
 
     id: str
@@ -219,7 +221,7 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
         return self.label.partition(" · ")[0]
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class Span(Row, frozen=True, kw_only=True):
     """The lines of a text that show an entity, ``first`` to ``last``, both included, from 1."""
 
     entity: str
@@ -227,7 +229,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     last: int
 
 
-class Card(msgspec.Struct, frozen=True, kw_only=True):
+class Card(Row, frozen=True, kw_only=True):
     """Information on a name in a text."""
 
     name: str  # as it is written
@@ -256,7 +258,7 @@ class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     constants: dict[str, str] = {}
 
 
-class PieceRecord(msgspec.Struct, frozen=True, kw_only=True):
+class PieceRecord(Row, frozen=True, kw_only=True):
     """Part of a fused function that computes some of its bindings.
 
     ``parts`` are the ids of blocks, loops and buffers; ``bindings`` are those that they compute.
@@ -266,7 +268,7 @@ class PieceRecord(msgspec.Struct, frozen=True, kw_only=True):
     bindings: tuple[str, ...]
 
 
-class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionRecord(Row, frozen=True, kw_only=True):
     """One function of the module: ``kind`` is ``relax``, ``tensorir`` or ``external``.
 
     ``calls`` are the ids of the Relax bindings that call it; ``blocks`` and ``loops`` count the
@@ -331,8 +333,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     fx_graph: GraphRecord | None  # the FX graph, laid out; ``None`` for a source without torch
     relax: TextRecord  # the Relax functions as they were lowered, before the passes
     functions: tuple[FunctionRecord, ...]  # the functions after the passes
-    # Pairs of ids that belong together, as they were recorded when the second was made.
-    links: tuple[tuple[str, str], ...]
+    # Ids that belong together, as they were recorded: the first of each with all that follow it.
+    links: tuple[tuple[str, ...], ...]
     # The functions outside of the module: those that it calls, and those that files register.
     library: tuple[LibraryRecord, ...] = ()
     # Contents of the rule and library files that are switched on, in order.

@@ -1,4 +1,4 @@
-"""Explanations: why two nodes were fused, or not."""
+"""Explanations: why nodes were fused, a pass changed nothing, and a function is scheduled."""
 
 from __future__ import annotations
 
@@ -62,4 +62,26 @@ class FusionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause
     text: str
     cites: tuple[str, ...] = ()  # ids of nodes, bindings and functions, and figures
+    change: Change | None = None
+
+
+class PassAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Explanation of what a pass changed, or why it changed nothing."""
+
+    changed: bool
+    step: int  # its place in the pipeline, from 1; 0 if it is tried at the end
+    by: str  # name of the pass
+    text: str
+    cites: tuple[str, ...] = ()  # ids of bindings and functions
+    change: Change | None = None
+
+
+class FunctionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Explanation why a function is scheduled as it is, or not at all."""
+
+    scheduled: bool
+    by: str  # ``"schedule"``, ``"tuning"`` or ``"rule: contraction"``
+    text: str
+    steps: tuple[str, ...] = ()  # each primitive, with its reason
+    cites: tuple[str, ...] = ()
     change: Change | None = None

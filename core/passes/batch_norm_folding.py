@@ -6,7 +6,7 @@ compiles each operation for itself, takes no convolution that has a bias, and re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,12 @@ import numpy as np
 import tvm
 from tvm import ir, relax
 
+from lowerscope.core.model.texts import _
+
 FOLD_BATCH_NORM = "FoldBatchNorm"
 
 _CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
+_BATCH_NORM = "relax.nn.batch_norm"
 _FLOATS = ("float16", "float32", "float64")
 
 _Array = np.ndarray[Any, Any]
@@ -40,6 +43,21 @@ def fold_batch_norm(module: tvm.IRModule) -> tvm.IRModule:
     for variable, function in folded.items():
         result.update_func(variable, function)
     return result
+
+
+@dataclass(frozen=True)
+class Unfolded:
+    """A batch norm that is not folded: the variable of its result, and the reason."""
+
+    variable: str
+    reason: str
+
+
+def unfolded(function: relax.Function) -> Unfolded | None:
+    """Return the first batch norm of a function that is not folded; ``None`` if there is none."""
+    return next(
+        (each for each in _Folding(function).foldings() if isinstance(each, Unfolded)), None
+    )
 
 
 @dataclass(frozen=True)
@@ -92,7 +110,7 @@ class _Folding:
 
     def folded(self) -> relax.Function | None:
         """Return the function with its norms folded; ``None`` if there is none to fold."""
-        found = [fold for each in self._bindings.values() if (fold := self._fold(each)) is not None]
+        found = [each for each in self.foldings() if isinstance(each, _Folded)]
         if not found:
             return None
         by_convolution = {each.convolution.var: each for each in found}
@@ -121,14 +139,21 @@ class _Folding:
         body = relax.SeqExpr(blocks, old.body.body)
         return relax.Function(old.params, body, old.ret_ty, old.is_pure, old.attrs)
 
-    def _fold(self, binding: relax.VarBinding) -> _Folded | None:
-        """Return the folding of a binding of a norm's first result; ``None`` for others."""
-        item = binding.value
-        if not isinstance(item, relax.TupleGetItem) or item.index != 0:
-            return None
-        norm = self._only_call(item.tuple_value, ("relax.nn.batch_norm",))
-        if norm is None or norm.value.attrs.training:
-            return None
+    def foldings(self) -> Iterator[_Folded | Unfolded]:
+        """Yield the folding of each batch norm, or the reason why it has none."""
+        for each in self._bindings.values():
+            item = each.value
+            norm = self._bindings.get(getattr(item, "tuple_value", None))
+            if norm is not None and item.index == 0 and _operator(norm.value) == _BATCH_NORM:
+                fold = self._fold(each, norm)
+                yield Unfolded(norm.var.name, fold) if isinstance(fold, str) else fold
+
+    def _fold(self, binding: relax.VarBinding, norm: relax.VarBinding) -> _Folded | str:
+        """Return the folding of a norm, whose first result `binding` is, or why there is none."""
+        if self._reads.get(norm.var) != 1:
+            return _("more than its first result is used")
+        if norm.value.attrs.training:
+            return _("it is in training mode")
         arrays = [self._array(each) for each in norm.value.args[1:]]
         data, gone, bias = norm.value.args[0], [norm.var], None
         added = self._only_call(data, ("relax.add",))
@@ -136,18 +161,24 @@ class _Folding:
             bias, data = self._array(added.value.args[1]), added.value.args[0]
             gone.append(added.var)
             if bias is None:
-                return None
+                return _("what is added before it is not a constant")
         convolution = self._only_call(data, _CONVOLUTIONS)
-        if convolution is None or any(each is None for each in arrays):
-            return None
+        if convolution is None:
+            return _("it does not follow a convolution whose result nothing else reads")
+        if any(each is None for each in arrays):
+            return _("its statistics are not constants")
         attrs = convolution.value.attrs
         axis = str(attrs.out_layout or attrs.data_layout).index("C")
         weight = self._array(convolution.value.args[1])
         rank = len(binding.var.ty.shape.values)
-        if weight is None or int(norm.value.attrs.axis) % rank != axis:
-            return None
+        if weight is None:
+            return _(
+                "the weights of {convolution} are not constants", convolution=convolution.var.name
+            )
+        if int(norm.value.attrs.axis) % rank != axis:
+            return _("it normalizes another axis than that of the channels")
         if bias is not None and not _is_per_channel(bias, axis, rank):
-            return None
+            return _("what is added before it is not one value for each channel")
         gamma, beta, mean, variance = (np.asarray(each, "float64") for each in arrays)
         scale = (gamma if norm.value.attrs.scale else 1.0) / np.sqrt(
             variance + float(norm.value.attrs.epsilon)

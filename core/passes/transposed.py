@@ -15,6 +15,8 @@ import numpy as np
 import tvm
 from tvm import ir, relax
 
+from lowerscope.core.model.texts import _
+
 SPLIT_TRANSPOSED = "SplitTransposedConvolution"
 
 _PLAIN: dict[str, tuple[int, Callable[..., Any]]] = {
@@ -72,8 +74,8 @@ def _split_function(function: relax.Function) -> relax.Function | None:
     for block in function.body.blocks:
         bindings: list[Any] = []
         for binding in block.bindings:
-            axes = _axes(binding.value) if isinstance(binding, relax.VarBinding) else ()
-            if not axes:
+            axes = _axes(getattr(binding, "value", None))
+            if isinstance(axes, str) or not axes:
                 bindings.append(binding)
                 continue
             found = True
@@ -100,30 +102,46 @@ def _emitting(builder: relax.BlockBuilder, old: relax.Var, to: list[Any]) -> Emi
     return emit
 
 
-def _axes(call: Any) -> tuple[_Axis, ...]:
-    """Return the spatial axes of a transposed convolution that can be split; none for others."""
+def unsplit(value: Any) -> str:
+    """Return why a transposed convolution cannot be split; empty if it can, or is none."""
+    axes = _axes(value)
+    return axes if isinstance(axes, str) else ""
+
+
+def _axes(call: Any) -> tuple[_Axis, ...] | str:
+    """Return the spatial axes of a transposed convolution, or why it cannot be split.
+
+    They are none for other values.
+    """
     name = str(getattr(call.op, "name", "")) if isinstance(call, relax.Call) else ""
     if name not in _PLAIN:
         return ()
-    dimensions, _ = _PLAIN[name]
+    dimensions, _plain = _PLAIN[name]
     attrs, (data, weight) = call.attrs, call.args
     strides = [int(each) for each in attrs.strides]
     layouts = (str(attrs.data_layout), str(attrs.kernel_layout))
-    if not isinstance(weight, ir.GenericConst) or layouts != _LAYOUTS[dimensions]:
-        return ()
-    if str(attrs.out_layout or attrs.data_layout) != str(attrs.data_layout):
-        return ()
+    if not isinstance(weight, ir.GenericConst):
+        return _("its weights are not constants")
+    same_layout = str(attrs.out_layout or attrs.data_layout) == str(attrs.data_layout)
+    if layouts != _LAYOUTS[dimensions] or not same_layout:
+        return _("its layout is not {layout}", layout=_LAYOUTS[dimensions][0])
     shapes = [_numbers(each) for each in (data.ty.shape, weight.ty.shape, call.ty.shape)]
     if str(data.ty.dtype) != str(call.ty.dtype):
-        return ()
-    if int(attrs.groups) != 1 or any(int(each) != 1 for each in attrs.dilation):
-        return ()
-    if not all(shapes) or all(each == 1 for each in strides):
-        return ()
+        return _("its result has another dtype than its input")
+    if int(attrs.groups) != 1:
+        return _("it has groups")
+    if any(int(each) != 1 for each in attrs.dilation):
+        return _("it has a dilation")
+    if not all(shapes):
+        return _("its shapes are symbolic")
+    if all(each == 1 for each in strides):
+        return _("its stride is 1")
     padding = [int(each) for each in attrs.padding][:dimensions]
     extents, kernel, outputs = (each[2:] for each in shapes)
     axes = tuple(map(_axis, extents, kernel, strides, padding, outputs))
-    return axes if all(each.before >= 0 and each.after >= 0 for each in axes) else ()
+    if any(each.before < 0 or each.after < 0 for each in axes):
+        return _("its padding is larger than its kernel allows")
+    return axes
 
 
 def _axis(extent: int, kernel: int, stride: int, padding: int, output: int) -> _Axis:

@@ -21,9 +21,17 @@ from lowerscope.core.model.problems import (
     is_interrupt,
     last_line,
 )
+from lowerscope.core.model.run_records import OutputRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.pytree import CallSpec, by_position, leaves, path_text
+from lowerscope.core.sources.pytree import (
+    CallSpec,
+    by_position,
+    is_result,
+    leaves,
+    other_text,
+    path_text,
+)
 
 _MISFIT = re.compile(
     r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="
@@ -155,10 +163,7 @@ class Reference:
         side: str = "torch",
     ) -> None:
         self.side = side
-        with warnings.catch_warnings():
-            # Modules of exported programs contain tree specs that warn when they are copied.
-            warnings.simplefilter("ignore", FutureWarning)
-            self._model: Callable[..., Any] = in_eval_mode(copied(model))
+        self._model: Callable[..., Any] = in_eval_mode(copied(model))
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
         self._seed = seed
         self.take(inputs)
@@ -211,18 +216,44 @@ class Reference:
         """Run once; return the outputs with their paths, in torch's order.
 
         A path is ``logits`` or ``hidden[0]``; ``output``, or ``output[0]``, if the model returns a
-        tensor or a tuple. ``None`` is left out, and a number is a tensor of rank 0.
+        tensor or a tuple. A number is a tensor of rank 0; what is neither is left out.
         """
+        return named_results(self.whole_output())
+
+    def whole_output(self) -> Any:
+        """Run once; return the model's result."""
         self.refresh()
         torch.manual_seed(self._seed)
-        return tuple(
-            (
-                path_text(path, "" if path and isinstance(path[0], str) else "output"),
-                leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf),
-            )
-            for path, leaf in leaves(self.call())
-            if leaf is not None
+        return self.call()
+
+
+def named_results(outputs: Any) -> tuple[tuple[str, torch.Tensor], ...]:
+    """Return copies of the tensors and numbers among a model's outputs, with their paths."""
+    return tuple(
+        (name, leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf))
+        for name, leaf in _named(outputs)
+        if is_result(leaf)
+    )
+
+
+def other_outputs(outputs: Any) -> tuple[OutputRecord, ...]:
+    """Return the records of the outputs that are neither tensors nor numbers."""
+    return tuple(
+        OutputRecord(
+            name=name,
+            shape=(),
+            dtype=type(leaf).__name__,
+            verdict="not-comparable",
+            reason=_("{value} is no tensor, and is not lowered", value=other_text(leaf)),
         )
+        for name, leaf in _named(outputs)
+        if not is_result(leaf) and leaf is not None
+    )
+
+
+def _named(outputs: Any) -> Iterator[tuple[str, Any]]:
+    for path, leaf in leaves(outputs):
+        yield path_text(path, "" if path and isinstance(path[0], str) else "output"), leaf
 
 
 def copied(model: torch.nn.Module) -> torch.nn.Module:
@@ -239,7 +270,10 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
     }
     memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
     try:
-        return copy.deepcopy(model, memo)
+        with warnings.catch_warnings():
+            # Modules of exported programs contain tree specs that warn when they are copied.
+            warnings.simplefilter("ignore", FutureWarning)
+            return copy.deepcopy(model, memo)
     except (RuntimeError, TypeError, ValueError, AttributeError) as error:
         raise LowerscopeError(
             _(

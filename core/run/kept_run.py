@@ -9,7 +9,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,7 @@ from lowerscope.core.run.compare.node_comparison import (
     NodeParts,
     NodesAlone,
     NotCompared,
+    Part,
     torch_tensor,
 )
 from lowerscope.core.run.compare.tensor_values import (
@@ -69,7 +70,7 @@ from lowerscope.core.run.compare.tensor_values import (
     statistics_of,
     window,
 )
-from lowerscope.core.run.compare.verdicts import difference
+from lowerscope.core.run.compare.verdicts import difference, tolerance_for
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
 from lowerscope.core.stages import Pipeline, Stages
@@ -220,7 +221,11 @@ def _checksum(view: torch.Tensor) -> int:
 
 
 def _name(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
+    return _dtype_name(tensor.dtype)
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 _LOOKED_AT = 3
@@ -238,6 +243,15 @@ class _Sides:
     items: int
     reason: str = ""
     found: Found | None = None
+    part: Part | None = None  # the part of a node's value that it is
+    widened: torch.dtype | None = None  # dtype of ours before it was widened to that of theirs
+
+    def tolerances(self, tolerances: Tolerances) -> Tolerances:
+        """Return the tolerances: widened values have those of their own dtype."""
+        if self.widened is None:
+            return tolerances
+        own = tolerance_for(self.widened, tolerances)
+        return msgspec.structs.replace(tolerances, float64=own)
 
 
 @dataclass
@@ -265,12 +279,20 @@ class KeptRun:
         ours, theirs = sides.ours, sides.theirs
         if ours is None or ours.value is not None:
             found = compared(
-                place, None if ours is None else ours.value, theirs, tolerances, sides.reason
+                place,
+                None if ours is None else ours.value,
+                theirs,
+                sides.tolerances(tolerances),
+                sides.reason,
             )
             judged = sides.found
-            if found.verdict == "differ" and judged is not None and judged.verdict == "rounding":
+            if sides.widened is not None:
+                found = msgspec.structs.replace(found, dtype=_dtype_name(sides.widened))
+            if found.verdict == "differ" and judged is not None and judged.matches:
+                # Not against float64, or not worse than torch.
+                reason = judged.reason or found.reason
                 found = msgspec.structs.replace(
-                    found, verdict="rounding", matches=True, reason=judged.reason
+                    found, verdict="rounding", matches=True, reason=reason
                 )
             return msgspec.structs.replace(found, items=sides.items)
         known = sides.found if sides.found is not None and sides.items == 1 else None
@@ -280,7 +302,7 @@ class KeptRun:
             shape=ours.shape,
             dtype=ours.dtype,
             torch_shape=() if theirs is None else tuple(theirs.shape),
-            torch_dtype="" if theirs is None else str(theirs.dtype).removeprefix("torch."),
+            torch_dtype="" if theirs is None else _name(theirs),
             ours=ours.statistics,
             torch=None if theirs is None else statistics_of(theirs),
             verdict=None if known is None else known.verdict,
@@ -311,7 +333,8 @@ class KeptRun:
             reason = self._over
         if ours is None and sides.theirs is None:
             raise LowerscopeError(reason or _("there are no values"), where=_text_of(place))
-        return window(place, ours, sides.theirs, tolerances, leading, area, cells, reason)
+        judging = sides.tolerances(tolerances)
+        return window(place, ours, sides.theirs, judging, leading, area, cells, reason)
 
     def errors(self, job: Progress) -> tuple[NodeErrors, ...]:
         """Return the errors of both sides of each compared node, in graph order.
@@ -356,7 +379,7 @@ class KeptRun:
         if side == "torch" and sides.theirs is not None:
             return as_array(sides.theirs)
         if side == "tvm" and ours is not None:
-            return as_array(ours)
+            return as_array(ours.to(sides.widened or ours.dtype))
         if side == "difference" and ours is not None and sides.theirs is not None:
             if comparable(ours, sides.theirs):
                 return as_array(signed_difference(ours, sides.theirs))
@@ -374,6 +397,8 @@ class KeptRun:
         known = self._looked_at.get(place)
         if known is None:
             known = self._find(place)
+            if place.reference == "float64":
+                known = self._in_float64(place, known)
             for other in list(self._looked_at)[: 1 - _LOOKED_AT]:
                 del self._looked_at[other]
             self._looked_at[place] = known
@@ -403,7 +428,7 @@ class KeptRun:
         reason = "" if found is None or found.verdict is not None else found.reason
         ours = self.values.calls[part.source[0]].written[part.source[1]]
         theirs, missing = self._theirs(name, place.item)
-        return _Sides(ours, theirs, len(parts), reason or missing, found)
+        return _Sides(ours, theirs, len(parts), reason or missing, found, part)
 
     def _of_call(self, place: TensorPlace, call: int) -> _Sides:
         if call not in self.values.calls:
@@ -430,7 +455,8 @@ class KeptRun:
             assert self.parts is not None
             theirs, missing = self._theirs(part.node, self.parts.of[part.node].index(part))
             random = self.parts.random.get(part.node)
-            return _Sides(tensor, theirs, items, random.reason if random else missing)
+            reason = random.reason if random else missing
+            return _Sides(tensor, theirs, items, reason, part=part)
         return _Sides(tensor, None, items, _NO_REFERENCE)
 
     def _of_node_alone(self, place: TensorPlace, name: str) -> _Sides:
@@ -453,9 +479,36 @@ class KeptRun:
                 items,
                 _("torch could not run the graph: {last_line}", last_line=last_line(error)),
             )
-        dtype = str(ran.dtype).removeprefix("torch.")
-        ours = KeptTensor(tuple(ran.shape), dtype, ran)
-        return _Sides(ours, theirs, items, found=self.found_alone.get(name))
+        ours = KeptTensor(tuple(ran.shape), _name(ran), ran)
+        part = self.parts.of[name][place.item]
+        return _Sides(ours, theirs, items, found=self.found_alone.get(name), part=part)
+
+    def _in_float64(self, place: TensorPlace, sides: _Sides) -> _Sides:
+        """Return the values of the same graph in float64 in place of torch's."""
+        part, theirs, ours = sides.part, sides.theirs, sides.ours
+        if part is None or theirs is None or self.traced is None:
+            return sides
+        if not (theirs.is_floating_point() or theirs.is_complex()):
+            # Widening does not change what is exact.
+            return sides
+        name = part.node
+        exact = Float64Nodes(self.traced, self.inputs, self.seed, lambda: [name], {})
+        if place.own:
+            assert self.alone is not None
+            reads = self.alone.reads[name]
+            alone = exact.alone(name, [part.path], reads, self._torch_values([name, *reads]), ())
+            right = alone[0] if alone else None
+        else:
+            right = exact.in_run(name, part.path)
+        if right is None:
+            return replace(
+                sides, theirs=None, reason=_("{name} cannot be computed in float64", name=name)
+            )
+        value = held_from(right.value)
+        if ours is not None and ours.value is not None and ours.value.dtype == theirs.dtype:
+            wide = replace(ours, value=ours.value.to(value.dtype))
+            return replace(sides, ours=wide, theirs=value, widened=theirs.dtype)
+        return replace(sides, theirs=value)
 
     def _of_torch(self, place: TensorPlace, name: str, reason: str) -> _Sides:
         """Return torch's tensor only, for a node without a value in the run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -33,6 +33,7 @@ from lowerscope.core.model.run_records import (
     Measuring,
     NodeProvenance,
     NodeRun,
+    OutputRecord,
     Prediction,
     RunRecord,
     RunTimes,
@@ -49,7 +50,7 @@ from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.calls import BoundCall, CallsOf, Owners
 from lowerscope.core.run.compare.verdicts import Verdict
-from lowerscope.core.run.execution import Execution
+from lowerscope.core.run.execution import Execution, named_results, other_outputs
 from lowerscope.core.run.implementations import (
     check_callable,
     inputs_at,
@@ -291,15 +292,18 @@ def _run_at(
     side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read out of bounds for an invalid index: the model may have been
     # traced with other values.
-    named = None
+    named: tuple[tuple[str, torch.Tensor], ...] | None = None
+    others: tuple[OutputRecord, ...] = ()
     if reference is not None:
         progress.report(_("Running {side}{at}", side=side, at=at))
-        named = reference.named_outputs()
+        returned = reference.whole_output()
+        named, others = named_results(returned), other_outputs(returned)
     progress.report(_("Running{at}", at=at))
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
     actual = followed_outputs(execution, calls, progress)
     progress.report(_("Comparing with {side}{at}", side=side, at=at))
     verdict, expected = judge_run(stages, recipe, values, actual, named)
+    verdict = replace(verdict, outputs=(*verdict.outputs, *others))
     if before is None:
         # A new one: after instrumentation, each call of a machine goes through Python.
         execution = Execution(stages.built.executable, "main", stages.arguments(values))

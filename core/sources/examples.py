@@ -10,8 +10,8 @@ a tuple of a tuple and a dict               the first's members by position, the
                                             keyword
 ==========================================  ===================================================
 
-Each member may be a tensor (or a NumPy array), a nest of them, or a number, a string or ``None``,
-which are passed unchanged.
+Each member may be a tensor (or a NumPy array), or a nest of them, such as a cache with tensors in
+its attributes; a number, a string, ``None`` or an object without tensors is passed unchanged.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.input_values import from_array
-from lowerscope.core.sources.pytree import leaves, path_text
+from lowerscope.core.sources.pytree import Count, leaves, path_text
 from lowerscope.core.sources.user_code import user_code
 
 
@@ -142,6 +143,10 @@ def _parameter_of_variable(variable: Any) -> Parameter:
 _AS_THEY_ARE = (bool, int, float, complex, str, torch.dtype, torch.device, type(None))
 
 
+_CODE = (type, ModuleType, FunctionType, torch.nn.Module)
+"""Types of objects that are no inputs; others, such as an empty cache, are passed unchanged."""
+
+
 @dataclass(frozen=True, eq=False)
 class ExampleInput:
     """One tensor among the inputs, as used."""
@@ -171,7 +176,7 @@ class Examples:
 
 def is_tensor(value: object) -> bool:
     """Return whether `as_input` accepts `value` as a tensor."""
-    return isinstance(value, torch.Tensor | np.ndarray | np.generic) or (
+    return isinstance(value, torch.Tensor | np.ndarray | np.generic | Count) or (
         callable(getattr(value, "numpy", None)) and not isinstance(value, type)
     )
 
@@ -183,6 +188,8 @@ def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
     """
     if isinstance(value, torch.Tensor):
         tensor = value.detach()
+    elif isinstance(value, Count):
+        tensor = torch.zeros(value, dtype=torch.bool)
     elif isinstance(value, (np.ndarray, np.generic)):
         tensor = from_array(np.asarray(value), where)
     elif callable(getattr(value, "numpy", None)):
@@ -221,6 +228,13 @@ def call_examples(
             ) from None
         with user_code(path, _("makes its example inputs")):
             values = values()
+    return named_arguments(values, signature, path)
+
+
+def named_arguments(
+    values: Any, signature: Signature, path: Path
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return arguments by name, and the names of those passed by keyword: see this module."""
     args, kwargs = _arguments(values, path)
     arguments = _by_name(args, kwargs, signature, path)
     for name, value in arguments.items():
@@ -290,7 +304,8 @@ def _check_leaves(name: str, value: Any, signature: Signature, path: Path) -> No
     if signature.tensors_only and not is_tensor(value):
         raise _no_tensor(name, value, str(path))
     for place, leaf in leaves(value):
-        if not is_tensor(leaf) and not isinstance(leaf, _AS_THEY_ARE):
+        held = getattr(leaf, "__dict__", None) is not None and not isinstance(leaf, _CODE)
+        if not is_tensor(leaf) and not held and not isinstance(leaf, _AS_THEY_ARE):
             raise _no_tensor(path_text(place, name), leaf, str(path))
 
 

@@ -257,7 +257,9 @@ def _given(
 
 def _renumbered(argument: _Argument, places: list[Place]) -> Any:
     left = iter(places)
-    return mapped(argument.nest, lambda leaf: next(left) if isinstance(leaf, Place) else leaf)
+    return mapped(
+        argument.nest, lambda leaf: type(leaf)(next(left)) if isinstance(leaf, Place) else leaf
+    )
 
 
 def _in_order(

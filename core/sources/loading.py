@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import json
 import linecache
@@ -94,26 +93,6 @@ def shorten_stacks() -> None:
     inspecting.__dict__.update(vars(inspect), stack=stack)
     for entry in (tirx_entry, ir_entry, relax_entry):
         entry.inspect = inspecting
-
-
-_CACHES = ("transformers", "transformers.integrations.executorch")
-"""Package whose models return key-value caches, and its module that registers them."""
-
-
-def register_package_types() -> None:
-    """Register containers of packages that the user's file has imported with torch's pytree.
-
-    Models return such types, and torch flattens only registered ones.
-    """
-    package, module = _CACHES
-    if package not in sys.modules:
-        return
-    try:
-        register = importlib.import_module(module).register_dynamic_cache_export_support
-    except (ImportError, AttributeError):
-        # A version without it; torch then reports the unknown type.
-        return
-    register()
 
 
 shorten_stacks()
@@ -210,7 +189,6 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
             built = built.cpu().eval()
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
-        register_package_types()
     examples = _examples(entry, built, file, path)
     return OpenedModel(
         title=_title(source, name),
@@ -222,6 +200,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         exported=None,
         classes=_classes(file),
         reference=_reference(file, name) if is_ir_module(built) else None,
+        next_inputs=_declared("next_inputs", entry, built, file),
         files=environment.files(),
         home=environment,
         offered=Offered(signature, examples, fixed, RandomState.present()),
@@ -285,7 +264,6 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
     if isinstance(built, torch.nn.Module):
         built = built.cpu().eval()
         signature = signature_of_model(built, header.title)
-        register_package_types()
     else:
         built = with_main(built, header.title, header.title)
         signature = _signature_of_module(built, path)
@@ -328,12 +306,16 @@ def _signature_of_module(module: Any, path: Path) -> Signature:
 
 def _examples(entry: object, built: Any, file: ModuleType, path: Path) -> Examples:
     """Return the example inputs of the model, of its builder, or of the file."""
-    make = None
-    if isinstance(built, torch.nn.Module):
-        make = getattr(built, "example_inputs", getattr(entry, "example_inputs", None))
-    if make is None:
-        make = file.__dict__.get("example_inputs")
+    make = _declared("example_inputs", entry, built, file)
     return Examples(make, f"example_inputs of {path.name}")
+
+
+def _declared(name: str, entry: object, built: Any, file: ModuleType) -> Any:
+    """Return an attribute of the model, of its builder, or of the file; ``None`` for none."""
+    found = None
+    if isinstance(built, torch.nn.Module):
+        found = getattr(built, name, getattr(entry, name, None))
+    return file.__dict__.get(name) if found is None else found
 
 
 def _description(file: ModuleType) -> str:
@@ -551,6 +533,12 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
         candidates = {key: candidates[key] for key in exported if key in candidates} or candidates
     if not candidates:
         raise LowerscopeError(_("no model found in the file"), where=str(path), todo=LOOKED_FOR)
+    made = [name for name, value in candidates.items() if is_model(value)]
+    if len(made) == 1 and all(
+        isinstance(candidates[name], type) for name in candidates.keys() - made
+    ):
+        # A file that makes a model of its classes means that one.
+        return made[0], candidates[made[0]]
     if len(candidates) > 1:
         raise LowerscopeError(
             _("there are several candidates: {candidates}", candidates=", ".join(candidates)),

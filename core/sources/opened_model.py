@@ -17,11 +17,13 @@ from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.examples import ExampleInput, Examples, Signature
-from lowerscope.core.sources.pytree import CallSpec, Place, mapped
+from lowerscope.core.sources.pytree import CallSpec, form
 from lowerscope.core.sources.user_code import Environment
 
 if TYPE_CHECKING:
     import tvm
+
+    from lowerscope.core.sources.decoding import Decoding
 
 
 # State of the random number generators that models use: torch's, NumPy's and Python's.
@@ -83,6 +85,9 @@ class OpenedModel:
     # arrays and returns the expected outputs; or the entry's in a dict of this name.
     reference: Callable[..., Any] | None = None
     offered: Offered
+    # The file's function ``next_inputs``, for a language model: see `decoding`.
+    next_inputs: Callable[..., Any] | None = None
+    decoding: Decoding | None = None  # of the decode step of a model
 
     def environment(self) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the file's code runs, for calls of the model's functions.
@@ -136,11 +141,6 @@ def form_of(loaded: LoadedModel) -> str:
     Models that were opened alike and have the same form are traced and lowered alike.
     """
     calling = loaded.calling
-
-    def shown(leaf: Any) -> Any:
-        return ("place", int(leaf)) if isinstance(leaf, Place) else leaf
-
-    args = [mapped(each, shown) for each in calling.args]
-    kwargs = {name: mapped(each, shown) for name, each in calling.kwargs.items()}
+    args, kwargs = form(calling.args), form(calling.kwargs)
     inputs = [(each.name, each.shape, str(each.value.dtype)) for each in loaded.inputs]
     return repr((inputs, args, kwargs, sorted(loaded.parameters)))

@@ -14,11 +14,9 @@ from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.pytree import CallSpec, leaves, path_text
+from lowerscope.core.sources.pytree import CallSpec, other_text
 from lowerscope.core.tracing.trace_errors import (
-    forward_line,
     inputs_do_not_fit,
-    returns_foreign,
     where_of,
 )
 
@@ -57,6 +55,8 @@ def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
         return NodeInfo(None, "", f"{{{text}}}", tuple(named.values()))
     if isinstance(value, torch.SymInt):
         return NodeInfo(None, "", "int")
+    if isinstance(value, str):
+        return NodeInfo(None, "", other_text(value))
     return NodeInfo(None, "", "none" if value is None else type(value).__name__)
 
 
@@ -211,8 +211,7 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], callin
 
     It distinguishes inputs that do not fit from a graph that cannot be traced.
 
-    Raises `LowerscopeError` if the model fails on these inputs, or returns neither a tensor nor a
-    number.
+    Raises `LowerscopeError` if the model fails on these inputs.
     """
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         return call_eagerly(model, inputs, calling)
@@ -224,19 +223,11 @@ def call_eagerly(
     """Run `model` like `run_eagerly` in the active modes, leaving torch's generator advanced."""
     try:
         args, kwargs = calling.arguments([value.clone() for value in inputs])
-        outputs = model(*args, **kwargs)
+        return model(*args, **kwargs)
     except BaseException as error:
         if is_interrupt(error):
             raise
         raise inputs_do_not_fit(error, None, "", calling.names) from error
-    for path, leaf in leaves(outputs):
-        if not isinstance(leaf, _RETURNED):
-            raise returns_foreign(type(leaf), path_text(path), forward_line(model))
-    return outputs
-
-
-_RETURNED = (torch.Tensor, type(None), bool, int, float, complex, str, torch.dtype, torch.device)
-"""Types that a model may return, in nests; support by lowering is checked for each."""
 
 
 def writes_statistics(node: fx.Node) -> bool:

@@ -20,7 +20,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
+from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.trace_errors import (
     cannot_export,
     line_of_stack,
@@ -54,7 +54,20 @@ def export(
         ):
             values = tuple(value.clone() for value in inputs)
             shapes = None if named is None else _dynamic_shapes(model, values, named)
-            return torch.export.export(model, values, dynamic_shapes=shapes)
+            try:
+                return torch.export.export(model, values, dynamic_shapes=shapes)
+            except Exception as error:  # of classes whose modules take seconds to import
+                if named is None or not _guards_hold(str(error), named):
+                    raise
+                # torch cannot prove a condition that holds for all sizes.
+                program = torch.export.export(
+                    model,
+                    values,
+                    dynamic_shapes=shapes,
+                    prefer_deferred_runtime_asserts_over_guards=True,
+                )
+                _drop_checks_of_sizes(program.graph_module)
+                return program
     except BaseException as error:
         if is_interrupt(error):
             raise
@@ -85,6 +98,52 @@ _GUARD = re.compile(
     re.MULTILINE,
 )
 """Errors of torch.export for a condition that does not hold for each size in a range."""
+
+
+def _guards_hold(message: str, named: NamedInputs) -> bool:
+    """Return whether torch's conditions hold for all sizes of the ranges, as far as is tested."""
+    # Imported here since it takes seconds, and few models need it.
+    from lowerscope.core.tracing.symbolic_sizes import sizes_within
+
+    reasons = _GUARD.findall(message)
+    if len(reasons) != message.count("Not all values of") or not reasons:
+        return False
+    sources = {source: name for name, source, _other in reasons}
+    for _name, _source, guard in reasons:
+        for source, name in sources.items():
+            guard = guard.replace(source, name)
+        try:
+            code = compile(guard, "guard", "eval")
+            known = {"min": min, "max": max, "__builtins__": {}}
+            if not all(eval(code, known, sizes) for sizes in sizes_within(named.ranges)):
+                return False
+        except (SyntaxError, NameError, TypeError):
+            return False
+    return True
+
+
+def _drop_checks_of_sizes(graph_module: fx.GraphModule) -> None:
+    """Erase the checks of conditions on sizes that were found to hold; those on data stay."""
+    from_data = torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default
+    for node in reversed(list(graph_module.graph.nodes)):
+        is_check = node.target is torch.ops.aten._assert_scalar.default
+        is_size = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, int, bool))
+        if node.op != "call_function" or node.users or not (is_check or is_size):
+            continue
+        if is_check and any(each.target in from_data for each in _all_read(node)):
+            continue
+        graph_module.graph.erase_node(node)
+
+
+def _all_read(node: fx.Node) -> set[fx.Node]:
+    """Return all nodes that a node depends on."""
+    found: set[fx.Node] = set()
+    waiting = [node]
+    while waiting:
+        new = [each for each in waiting.pop().all_input_nodes if each not in found]
+        found.update(new)
+        waiting += new
+    return found
 
 
 def _violated_guard(message: str) -> str:

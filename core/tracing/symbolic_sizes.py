@@ -11,7 +11,6 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -37,6 +36,7 @@ from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec
 from lowerscope.core.tracing.example_run import NodeInfo, describe
+from lowerscope.core.tracing.named_inputs import NamedInputs, Range, fixed_dimension
 from lowerscope.core.tracing.trace_errors import (
     first_line,
     is_users_file,
@@ -44,55 +44,6 @@ from lowerscope.core.tracing.trace_errors import (
     source_line,
     where_of,
 )
-
-# Named dimensions of a model's inputs, and the error for a model that fixes their size.
-
-CONSTRAINT = "fixed-dimension"
-"""Problem code of a model that does not take all sizes of a dimension."""
-
-Range = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class NamedInputs:
-    """The shapes of a model's inputs, with names for some extents.
-
-    `shapes`: of the tensors in order.
-    `ranges`: smallest and largest size of each name.
-    """
-
-    shapes: tuple[tuple[int | str, ...], ...]
-    ranges: Mapping[str, Range]
-
-
-def fixed_dimension(
-    demand: str, named: NamedInputs, line: SourceLine | None, at: str = ""
-) -> LowerscopeError:
-    """Return the error for a model that does not take all sizes of a dimension.
-
-    `demand`: Torch's constraint: ``batch == 7``.
-    `at`: the node that has it.
-    """
-    names = [name for name in named.ranges if name in demand] or list(named.ranges)
-    name = names[0]
-    low, high = named.ranges[name]
-    place = _(" at node {at}", at=at) if at else ""
-    return LowerscopeError(
-        _(
-            "{name} cannot have every size from {low} to {high}: torch needs {demand}{place}",
-            name=name,
-            low=low,
-            high=high,
-            demand=demand,
-            place=place,
-        ),
-        where=where_of(line),
-        todo=_(
-            "narrow --dim {name}, give a number in place of {name}, or change the model", name=name
-        ),
-        code=CONSTRAINT,
-    )
-
 
 _MOST = 4096
 """Most combinations of sizes that a condition is tested with."""
@@ -243,15 +194,21 @@ def _always_holds(condition: Any, ranges: Mapping[str, Range]) -> bool:
 
     Sizes below 2 are excluded: torch treats them as general.
     """
-    free = sorted(condition.free_symbols, key=str)
-    if any(str(symbol) not in ranges for symbol in free):
+    free = {str(symbol): symbol for symbol in condition.free_symbols}
+    if any(name not in ranges for name in free):
         return True  # depends on data; checked at run time
-    share = max(2, int(_MOST ** (1 / max(1, len(free)))))
-    tried = [_some_of(*ranges[str(symbol)], share) for symbol in free]
+    return not any(
+        condition.subs({free[name]: size for name, size in sizes.items()}) == sympy.false
+        for sizes in sizes_within({name: ranges[name] for name in free})
+    )
+
+
+def sizes_within(ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
+    """Yield combinations of sizes, all of them if they are few; none is below 2."""
+    share = max(2, int(_MOST ** (1 / max(1, len(ranges)))))
+    tried = [_some_of(low, high, share) for low, high in ranges.values()]
     for sizes in itertools.product(*tried):
-        if condition.subs(dict(zip(free, sizes, strict=True))) == sympy.false:
-            return False
-    return True
+        yield dict(zip(ranges, sizes, strict=True))
 
 
 def _some_of(low: int, high: int, count: int) -> list[int]:

@@ -147,20 +147,6 @@ def inputs_do_not_fit(
     )
 
 
-def returns_foreign(kind: type, path: str, line: SourceLine | None) -> LowerscopeError:
-    """Return the error for a model with an object of class `kind` in its outputs, at `path`."""
-    place = _(" as its output {path}", path=path) if path else ""
-    return LowerscopeError(
-        _(
-            "the model returns a {name}{place}, which holds nothing that torch supports",
-            name=kind.__name__,
-            place=place,
-        ),
-        where=where_of(line),
-        todo=_("return tensors and numbers, or tuples, dicts and dataclasses of them"),
-    )
-
-
 def returns_nothing(line: SourceLine | None) -> LowerscopeError:
     """Return the error for a model without a tensor or a number among its outputs."""
     return LowerscopeError(

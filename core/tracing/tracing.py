@@ -28,7 +28,7 @@ from lowerscope.core.tracing.fidelity import (
     observe,
     unchanged,
 )
-from lowerscope.core.tracing.symbolic_sizes import CONSTRAINT, NamedInputs
+from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
 from lowerscope.core.tracing.trace_errors import (
     forward_line,
     is_scripted,
@@ -38,6 +38,9 @@ from lowerscope.core.tracing.trace_errors import (
     took_export,
     where_of,
 )
+
+_RESULTS = (fx.Node, bool, int, float)
+"""Types of the outputs of a graph that are lowered."""
 
 
 def positional_call(model: torch.nn.Module, count: int) -> CallSpec:
@@ -160,7 +163,7 @@ def trace(
         else:
             traced = _trace_export(model, inputs, calling, exported, named, decomposed=decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
-    if all(leaf is None for _other, leaf in leaves(output.args[0])):
+    if not any(isinstance(leaf, _RESULTS) for _other, leaf in leaves(output.args[0])):
         raise returns_nothing(forward_line(model))
     return traced
 

@@ -367,7 +367,7 @@ class _Pair:
                 fuse_ops=FUSE_OPS,
             )
             return self._not("unknown", text, source, user)
-        cause, where, words = _reason(one, other, module)
+        cause, where, words = fusion_reason(one, other, module)
         cites = (
             source,
             user,
@@ -459,7 +459,7 @@ def _with_fusion(steps: Sequence[Step]) -> tuple[Step, ...]:
     return (*others[:before], *fusing, *others[before:])
 
 
-def _reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cause, Vertex, str]:
+def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cause, Vertex, str]:
     """Return the cause why `one` was not fused with its user `other`, in words."""
     for each in (one, other):
         if each.barrier is not None:

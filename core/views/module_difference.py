@@ -336,7 +336,7 @@ def graphs_difference(
         # Names do not identify bindings across modules: only the new side's can be selected.
         boxes = [replace(box, origins=()) for box in before.boxes]
         before = replace(before, boxes=boxes)
-    graph, nodes = graph_difference(before, after, query.metrics, job.check)
+    graph, nodes = graph_difference(before, after, query.metrics, job.check, whole=query.whole)
     return GraphDifference(
         old_label=labels[0], new_label=labels[1], function=function, graph=graph, nodes=nodes
     )

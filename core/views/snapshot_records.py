@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
@@ -24,8 +25,8 @@ from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import SnapshotQuery, answers
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.queries import LoweredQuery, SnapshotQuery, answers
+from lowerscope.core.model.recipe import Recipe, without_steps
 from lowerscope.core.model.snapshot import (
     ExtensionRecord,
     FunctionRecord,
@@ -109,7 +110,7 @@ def _library(
     lowered = stages.lowered
     torch = {} if lowered is None else lowered.library
     found: set[str] = set()
-    if called:
+    if not called.keys() <= {*lines, *torch}:
         with stages.running():
             found = {name for name in called if is_registered(name)}
     for name in dict.fromkeys((*called, *lines)):
@@ -169,8 +170,8 @@ def _key_text(key: object) -> str:
     return str(getattr(key, "__name__", key))
 
 
-Links = dict[tuple[str, str], None]
-"""Pairs of ids, in the order in which they were recorded, each once."""
+Links = defaultdict[str, dict[str, None]]
+"""The ids that belong to each one, in the order in which they were recorded, each once."""
 
 
 def make_snapshot(
@@ -295,24 +296,24 @@ def _links(
     called: Mapping[str, tuple[str, ...]],
     model: ModelRecord,
     arguments: Mapping[str, str],
-) -> Iterator[tuple[str, str]]:
-    links: Links = {}
+) -> Iterator[tuple[str, ...]]:
+    links: Links = defaultdict(dict)
     for binding, functions in called.items():
         for function in functions:
-            links[binding, function] = None
+            links[binding][function] = None
     for node in nodes:
         for entity in (*node.bindings, *node.functions):
-            links[node.id, entity] = None
+            links[node.id][entity] = None
         if node.line is not None:
             for entity in (node.id, *node.bindings, *node.functions):
-                links[node.line.id, entity] = None
+                links[node.line.id][entity] = None
         for part in node.parts:
             for entity in (node.id, *part.bindings, *part.functions):
-                links[part.id, entity] = None
+                links[part.id][entity] = None
     _link_model(nodes, model, links)
     for name, parameter in arguments.items():
-        links[f"param:{parameter}", f"relax:main/{name}"] = None
-    yield from links
+        links[f"param:{parameter}"][f"relax:main/{name}"] = None
+    return ((first, *others) for first, others in links.items())
 
 
 def _link_model(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> None:
@@ -330,12 +331,12 @@ def _link_model(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> 
     for node in nodes:
         path = node.target if node.opcode == "call_module" else node.module
         if path in modules:
-            links[node.id, modules[path]] = None
+            links[node.id][modules[path]] = None
         if node.opcode == "call_module":
             for entity in owned.get(path, ()):
-                links[node.id, entity] = None
+                links[node.id][entity] = None
         elif node.opcode == "get_attr" and node.target in by_name:
-            links[node.id, by_name[node.target]] = None
+            links[node.id][by_name[node.target]] = None
 
 
 def _model_record(loaded: LoadedModel) -> ModelRecord:
@@ -349,6 +350,7 @@ def _model_record(loaded: LoadedModel) -> ModelRecord:
         classes=loaded.classes,
         modules=() if model is None else tuple(_modules(model)),
         parameters=() if model is None else tuple(_parameters(model)),
+        generates=model is not None and loaded.next_inputs is not None,
     )
 
 
@@ -439,6 +441,17 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
         milliseconds=stages.milliseconds,
         structures=stages.functions.structures if recipe.schedules else {},
     )
+
+
+def _is_lowered(query: LoweredQuery, pipeline: Pipeline, job: Progress) -> bool:
+    stages = pipeline.stages(query.recipe, job)
+    return stages.is_cached(stages.lower_key)
+
+
+@answers(LoweredQuery, _is_lowered)
+def lowered_snapshot(query: LoweredQuery, pipeline: Pipeline, job: Progress) -> Snapshot:
+    """Return all that the window shows of a recipe before its passes."""
+    return snapshot(SnapshotQuery(without_steps(query.recipe), query.metrics), pipeline, job)
 
 
 def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:

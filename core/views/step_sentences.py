@@ -23,6 +23,7 @@ from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, VECTOR_
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.views.moved_lines import sources_of
+from lowerscope.core.views.unchanged import why_unchanged
 
 MOST_NAMES = 3
 """Number of names that a sentence lists; the others are counted."""
@@ -614,6 +615,10 @@ def step_sentence(name: str, effect: Effect) -> str:
     title = name.removeprefix("relax.")
     rule = RULES.get(title)
     words = "" if rule is None else rule(effect)
+    if not words and not effect.named("changed", "added", "removed"):
+        unmet = why_unchanged(title, effect.before)
+        if unmet is not None:
+            return _("{title} changed nothing: {reason}.", title=title, reason=unmet.text)
     return f"{title} {words or general_words(effect)}."
 
 

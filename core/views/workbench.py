@@ -48,6 +48,7 @@ from lowerscope.core.model.schedule_records import (
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.function_metrics import calls_from_main
 from lowerscope.core.schedule.applying import apply, buffer_names
+from lowerscope.core.schedule.coach import advice, caches_here
 from lowerscope.core.schedule.code import program, program_by_name
 from lowerscope.core.schedule.index_maps import axes_of, block_axes
 from lowerscope.core.schedule.primitive import FunctionSelection, PrimitiveSpec
@@ -61,6 +62,7 @@ from lowerscope.core.schedule.references import (
     stmt_of,
 )
 from lowerscope.core.schedule.replay import Replayed, state_at
+from lowerscope.core.schedule.rules.recorder import machine_of
 from lowerscope.core.schedule.step_errors import StepFailed
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.module_difference import changed_lines
@@ -286,7 +288,7 @@ def by_rule(query: ByRuleQuery, pipeline: Pipeline, job: Progress) -> ByRule:
     """
     stages = pipeline.stages(query.recipe, job)
     state = stages.states(query.function)[0]
-    return pipeline.replays.by_rule(state.function, stages.target)
+    return pipeline.replays.by_rule(state.function, stages.target)[0]
 
 
 @answers(RulesQuery)
@@ -308,7 +310,7 @@ def rules(query: RulesQuery, pipeline: Pipeline, job: Progress) -> tuple[RuledFu
             continue
         told.add(structure)
         job.report(_("Scheduling {name} by rules", name=name), len(found) / len(functions.by_name))
-        ruled = pipeline.replays.by_rule(function, stages.target)
+        ruled, _scheduled = pipeline.replays.by_rule(function, stages.target)
         twins = functions.twins(name)
         by_hand = schedule_for(schedules, name, structure) is not None
         found.append(
@@ -340,6 +342,7 @@ def _record(stages: Stages, function: str, index: int | None, progress: Progress
         tree=state.tree,
         buffers=state.buffers,
         steps=_steps(states),
+        advice=advice(state.function, machine_of(stages.target), caches_here()),
         code=program(function, states[-1].code),
         twins=stages.functions.twins(function),
     )

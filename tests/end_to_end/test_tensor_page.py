@@ -82,7 +82,7 @@ def look_at(qtbot: QtBot, window: MainWindow, entity: str) -> TensorPage:
     window.document.select((entity,))
     trigger(window, "compare-values")
     page = window.panes.compare.tensor
-    qtbot.waitUntil(lambda: page.title.whole().startswith(entity.partition(":")[2] + " · "))
+    qtbot.waitUntil(lambda: page.is_current, timeout=PATIENCE)
     settle(qtbot, page)
     return page
 
@@ -125,7 +125,7 @@ def test_the_values_of_a_node_are_those_of_both_sides(
 
     page = look_at(qtbot, window, "fx:relu")
     known = facts(page)
-    assert page.verdict.whole().startswith("✕ differs")
+    assert page.verdict.text().startswith("✕ differs")
     assert known["max-abs"] == "0.5 at most"
     size = right.size
     assert known["outside"] == f"{size:,} of {size:,} elements · 100.0%"
@@ -148,7 +148,7 @@ def test_the_values_of_a_node_are_those_of_both_sides(
     maps["difference"].set_cursor(3, 5)
     # The other maps go along.
     assert maps["tvm"].at() == maps["torch"].at() == (3, 5)
-    readout = page.matrix.readout.whole()
+    readout = page.matrix.readout.text()
     assert readout.startswith("[1, 2, 3, 5]")
     assert f"torch {right[1, 2, 3, 5]:.9g}" in readout
     assert readout.endswith("✕ out of tolerance")
@@ -183,9 +183,9 @@ def test_the_values_of_a_node_are_those_of_both_sides(
     assert said["fx:relu"] == "✕ starts here"
     assert said["fx:clip"] == "inherited"
     page = look_at(qtbot, window, "fx:clip")
-    assert page.verdict.whole().startswith("✕ differs")
+    assert page.verdict.text().startswith("✕ differs")
     page.bases._choose(1)
-    qtbot.waitUntil(lambda: page.verdict.whole() == "✓ matches", timeout=PATIENCE)
+    qtbot.waitUntil(lambda: page.verdict.text() == "✓ matches", timeout=PATIENCE)
     settle(qtbot, page)
     choose(qtbot, page, "difference")
     assert math.isclose(float(np.abs(shown(page, "difference")).max()), 0.0, abs_tol=1e-5)

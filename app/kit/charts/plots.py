@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import QColor
@@ -36,15 +36,23 @@ class Histogram(Chart):
         self._edges: tuple[float, ...] = ()
         self._counts: tuple[int, ...] = ()
         self._limit = 0.0
+        self._beyond: Literal["wrong", "unsure"] = "wrong"
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def set_counts(self, edges: Sequence[float], counts: Sequence[int], limit: float = 0.0) -> None:
+    def set_counts(
+        self,
+        edges: Sequence[float],
+        counts: Sequence[int],
+        limit: float = 0.0,
+        beyond: Literal["wrong", "unsure"] = "wrong",
+    ) -> None:
         """Show the count of each interval between edges; no counts for no bars.
 
-        Bars beyond a `limit` have the colour of what is wrong.
+        Bars beyond a `limit` have the colour of this role.
         """
         assert len(edges) == len(counts) + 1 or not counts, (len(edges), len(counts))
         self._edges, self._counts, self._limit = tuple(edges), tuple(counts), limit
+        self._beyond = beyond
         self._show([self._value(number) for number in range(len(counts))], self._whole())
 
     def _whole(self) -> str:
@@ -115,7 +123,7 @@ class Histogram(Chart):
                 place = top + QPointF(-4 if left else 4, 0)
                 self._write(_("tolerance"), place, colours.quiet, (1 if left else 0, 0.3))
         self._plot.addItem(self._bars(pg, range(limit), colours.accent))
-        self._plot.addItem(self._bars(pg, range(limit, count), colours.wrong))
+        self._plot.addItem(self._bars(pg, range(limit, count), getattr(colours, self._beyond)))
 
     def _dotted(self, pg: Any) -> Any:
         return pg.mkPen(theme.current().quiet, style=Qt.PenStyle.DotLine)

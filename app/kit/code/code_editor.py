@@ -16,6 +16,7 @@ from PySide6.QtCore import (
     QRect,
     QRectF,
     QSize,
+    QSizeF,
     Qt,
     QTimer,
     Signal,
@@ -579,13 +580,12 @@ class CodeText(PlainTextEdit):
         block = self.firstVisibleBlock()
         offset = self.contentOffset()
         while block.isValid():
-            rect = self.blockBoundingGeometry(block).translated(offset)
-            if block.layout().lineCount():
+            rect, layout = self.blockBoundingGeometry(block).translated(offset), block.layout()
+            if layout.lineCount():
                 # The first block has the document's margin above its line.
-                above = block.layout().lineAt(0).y()
-                rect.setTop(rect.top() + above)
-                rect.setLeft(rect.left() + block.layout().lineAt(0).x())
-                rect.setHeight(block.layout().lineAt(0).height())
+                line = layout.lineAt(0)
+                place = rect.topLeft() + QPointF(line.x(), line.y())
+                rect = QRectF(place, QSizeF(rect.right() - place.x(), line.height()))
             if rect.top() > area.bottom():
                 break
             if rect.bottom() >= area.top():

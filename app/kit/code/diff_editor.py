@@ -1,8 +1,9 @@
 """A column of a difference: its rows, with fillers opposite the other side's lines."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -27,6 +28,7 @@ from lowerscope.app.kit.code.code_lines import Folding, Range
 from lowerscope.app.kit.code.marks import units
 from lowerscope.app.kit.code.shown_lines import LINE_CHARACTERS, MOST_LINES
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
+from lowerscope.core.model.compact_script import Edits, compact_script, edited, printed_column
 from lowerscope.core.model.texts import _
 
 LineStatus = Literal["same", "changed", "added", "removed", "moved-in", "moved-out"]
@@ -58,6 +60,55 @@ class DiffRun(NamedTuple):
     group: int = -1
 
 
+class Printed(NamedTuple):
+    """A line as printed, which is copied, and the edits of the form that it is shown in."""
+
+    text: str
+    edits: Edits = ()
+
+
+class SideText(NamedTuple):
+    """The lines of a side as shown, with notes for their right edges, from 0, and as printed."""
+
+    lines: list[str]
+    notes: dict[int, str]
+    printed: list[Printed]
+
+    def printed_by_number(self) -> dict[int, Printed]:
+        """Return the lines that are shown in another form, by number from 1."""
+        return {at: line for at, line in enumerate(self.printed, 1) if line.edits}
+
+
+@lru_cache(maxsize=512)
+def compact_side(
+    text: str, names: tuple[tuple[str, str], ...] = (), types: bool = False
+) -> SideText:
+    """Return a script in its compact form, line by line: see `compact_script`."""
+    form = compact_script(text, dict(names), types=types)
+    printed = [Printed(line, form.edits.get(at, ())) for at, line in enumerate(text.split("\n"))]
+    return SideText([edited(*each) for each in printed], dict(form.notes), printed)
+
+
+def told_apart(
+    old: SideText, new: SideText, changed: Iterable[tuple[int, int, int]]
+) -> tuple[SideText, SideText]:
+    """Return both sides with lines that differ only in what is not shown as printed.
+
+    Args:
+        changed: Ranges of changed lines: the first on either side, from 1, and their number.
+    """
+    sides = tuple(SideText([*s.lines], {**s.notes}, [*s.printed]) for s in (old, new))
+    for first, other, length in changed:
+        for i in range(length):
+            places = first - 1 + i, other - 1 + i
+            if sides[0].lines[places[0]] == sides[1].lines[places[1]]:
+                for side, at in zip(sides, places, strict=True):
+                    text = side.printed[at].text
+                    side.lines[at], side.printed[at] = text, Printed(text)
+                    side.notes.pop(at, None)
+    return sides[0], sides[1]
+
+
 @dataclass(frozen=True)
 class DiffPart:
     """A part of a difference with a title, such as a function."""
@@ -73,9 +124,9 @@ class DiffPart:
     # Notes at the right edge of the lines of either side, by number from 1.
     old_notes: Mapping[int, str] = field(default_factory=dict)
     new_notes: Mapping[int, str] = field(default_factory=dict)
-    # The text to copy for lines of either side that are shown in another form, by number from 1.
-    old_printed: Mapping[int, str] = field(default_factory=dict)
-    new_printed: Mapping[int, str] = field(default_factory=dict)
+    # The lines of either side that are shown in another form, by number from 1.
+    old_printed: Mapping[int, Printed] = field(default_factory=dict)
+    new_printed: Mapping[int, Printed] = field(default_factory=dict)
     group: int = -1  # Group of the lines that moved into it.
 
     def old_number(self, line: int) -> int:
@@ -132,6 +183,7 @@ class DiffRows:
         self.unified = unified
         # The rows, grouped by kind.
         self.runs = [row for number in range(len(parts)) for row in self._of_part(number)]
+        self._found: dict[int, Row] = {}  # Rows that were requested.
         lengths = (1 if run.is_heading else run.length for run in self.runs)
         # The first row of each run, and the total number of rows.
         self.starts = list(accumulate(lengths, initial=0))
@@ -149,6 +201,12 @@ class DiffRows:
 
     def row(self, number: int) -> Row:
         """Return a row; the last one for rows beyond it, and an empty one if there are none."""
+        found = self._found.get(number)
+        if found is None:
+            found = self._found[number] = self._row(number)
+        return found
+
+    def _row(self, number: int) -> Row:
         if not self.runs:
             return Row("same", 0)
         number = min(number, self.starts[-1] - 1)
@@ -182,15 +240,15 @@ class DiffRows:
         part = self.parts[row.part]
         return (part.new_notes if side != "old" and row.new else part.old_notes).get(line, "")
 
-    def printed(self, row: Row, side: Side) -> str:
-        """Return the line of a row on a side, as it is copied, or ``""``."""
+    def printed(self, row: Row, side: Side) -> Printed | None:
+        """Return the line of a row on a side; ``None`` for none."""
         line = row.line(side)
         if not line:
-            return ""
+            return None
         part = self.parts[row.part]
         if side != "old" and row.new:
-            return part.new_printed.get(line, part.new[line - 1])
-        return part.old_printed.get(line, part.old[line - 1])
+            return part.new_printed.get(line) or Printed(part.new[line - 1])
+        return part.old_printed.get(line) or Printed(part.old[line - 1])
 
     def lines(self, side: Side) -> list[str]:
         """Return the text of a side, one line for each row."""
@@ -396,19 +454,25 @@ class DiffEditor(CodeEditor):
         return self.place(self.textCursor().position())[0]
 
     def text_between(self, start: tuple[int, int], end: tuple[int, int]) -> str:
-        """Return this side's lines between two positions, without rows that have none.
+        """Return this side's lines between two positions as printed, without rows that have none.
 
-        Whole lines are as printed, and parts of lines as shown.
+        What is shown for other text stands for all of that.
         """
-        lines = super().text_between(start, end).split("\n")
-        rows = (
-            (self.diff.row(number), number, line) for number, line in enumerate(lines, start[0])
-        )
-        return "\n".join(
-            self.diff.printed(row, self.side) if line == self.lines()[number] else line
-            for row, number, line in rows
-            if row.line(self.side)
-        )
+        last = end[0]
+        to_end = end[1] >= len(self.lines()[last])
+        if to_end and last == MOST_LINES - 1:
+            # The last line that is shown contains all lines below it.
+            last = self.diff.starts[-1] - 1
+        texts = []
+        for number in range(start[0], last + 1):
+            line = self.diff.printed(self.diff.row(number), self.side)
+            if line is not None:
+                stop = len(line.text)
+                if number == end[0] and not to_end:
+                    stop = printed_column(line.edits, end[1], end=True)
+                begin = printed_column(line.edits, start[1]) if number == start[0] else 0
+                texts.append(line.text[begin:stop])
+        return "\n".join(texts)
 
     def selected_text(self) -> str:
         """Return the selected text, line by line."""
@@ -417,8 +481,9 @@ class DiffEditor(CodeEditor):
 
     def copy_line(self) -> None:
         """Copy the line of the caret to the clipboard."""
-        if text := self.diff.printed(self.diff.row(self.row()), "both"):
-            QGuiApplication.clipboard().setText(text)
+        line = self.diff.printed(self.diff.row(self.row()), "both")
+        if line is not None and line.text:
+            QGuiApplication.clipboard().setText(line.text)
 
     def words_of(self, row: Row) -> tuple[Sequence[WordRange], Sequence[WordRange]]:
         """Return the columns of the changed words in the old and the new line of a row."""
@@ -602,7 +667,8 @@ class _DiffGutter(Gutter):
         painter.setFont(self.font_of_numbers)
         metrics = TextMetrics(self.font_of_numbers)
         parts = editor.diff.parts
-        for number, place in editor.visible_lines(event.rect()):
+        lines = editor.visible_lines(event.rect())
+        for number, place in lines:
             area = QRectF(0, place.top(), self.width(), place.height())
             editor.paint_ground(painter, number, area)
             row = editor.diff.row(number)
@@ -626,7 +692,7 @@ class _DiffGutter(Gutter):
                 painter.setFont(self.font_of_numbers)
         if editor.side == "new":
             painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        for number, place in editor.visible_lines(event.rect()):
+        for number, place in lines:
             editor.paint_heading(painter, self, number, place)
             if number == editor.caret_line():
                 bar = QRectF(0, place.top(), 3, place.height())

@@ -212,7 +212,7 @@ def wrap(line: str, columns: int, reserved: int = 0) -> list[Part]:
     that fit. A signature has a line for each parameter.
 
     Args:
-        reserved: Columns beside the last part that are left free.
+        reserved: Columns beside the last part that are left free: the last part may be empty.
     """
     if len(line) + reserved <= columns:
         return [(0, len(line), 0)]
@@ -225,10 +225,15 @@ def wrap(line: str, columns: int, reserved: int = 0) -> list[Part]:
         return list(_signature(line, signature.end(), breaks, columns, hang))
     *parts, last = _filled(line, 0, len(line), breaks, columns, 0, hang)
     start, end, left = last
-    if left + end - start + reserved <= columns:
-        return [*parts, last]
-    narrower = max(LEAST_COLUMNS, columns - reserved)
-    return [*parts, *_filled(line, start, end, breaks, narrower, left, hang)]
+    room = columns - reserved
+    ends = [last]
+    if left + end - start > room:
+        ends = list(_filled(line, start, end, breaks, max(LEAST_COLUMNS, room), left, hang))
+    start, end, indent = ends[-1]
+    if indent + end - start <= room and all(each[2] in (left, hang) for each in ends):
+        return [*parts, *ends]
+    # A name that is too long to stand beside the note, which gets a line of its own.
+    return [*parts, last, *([(last[1], last[1], hang)] if reserved else [])]
 
 
 class _Break(NamedTuple):

@@ -96,6 +96,7 @@ class StepList(PaintedTree):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         self._pinned: Sequence[str] = ()
+        self._rows: list[StepRow] = []
         super().__init__(name, ("",), parent)
         self._marked = ""
         self._pressed: tuple[StepRow, QPoint] | None = None
@@ -131,32 +132,44 @@ class StepList(PaintedTree):
 
     def set_rows(self, rows: Sequence[StepRow]) -> None:
         """Set the rows; the selected one stays selected, if it still exists."""
-        if list(rows) == self.rows():
+        before, self._rows = self._rows, list(rows)
+        if before == self._rows:
             return
-        chosen, top = self.current_key(), self.verticalScrollBar().value()
-        if _places(rows) != _places(self.rows()):
-            # The dragged row may be gone, or elsewhere.
-            self._cancel_drag()
         self.blockSignals(True)
-        self._clear_items()
-        self._parents = {row.parent for row in rows}
-        for row in rows:
-            item = self._add_item(row, (row.title,))
-            item.setToolTip(0, row.tooltip)
-            off = _("switched off") if row.on is False else ""
-            said = (row.number, row.title, row.words, row.note, off, row.time)
-            spoken = ", ".join(each for each in said if each)
-            item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
-        for row in rows:
-            self._items[row.key].setExpanded(row.unfolded)
-        self.select(chosen)
+        if [(row.key, row.parent) for row in before] == [(row.key, row.parent) for row in rows]:
+            for old, row in zip(before, rows, strict=True):
+                if row != old:
+                    self._show_row(row)
+        else:
+            if _places(before) != _places(rows):
+                # The dragged row may be gone, or elsewhere.
+                self._cancel_drag()
+            chosen, top = self.current_key(), self.verticalScrollBar().value()
+            self._clear_items()
+            self._parents = {row.parent for row in rows}
+            for row in rows:
+                self._add_item(row, ())
+            for row in rows:
+                self._show_row(row)
+            self.select(chosen)
+            self.verticalScrollBar().setValue(top)
         self.blockSignals(False)
-        self.verticalScrollBar().setValue(top)
         self.empty.setVisible(not rows)
 
-    def rows(self) -> list[StepRow]:
+    def _show_row(self, row: StepRow) -> None:
+        item = self._items[row.key]
+        item.setData(0, ROW, row)
+        item.setText(0, row.title)
+        item.setToolTip(0, row.tooltip)
+        off = _("switched off") if row.on is False else ""
+        said = (row.number, row.title, row.words, row.note, off, row.time)
+        spoken = ", ".join(each for each in said if each)
+        item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
+        item.setExpanded(row.unfolded)
+
+    def rows(self) -> Sequence[StepRow]:
         """Return all rows, in order."""
-        return [item.data(0, ROW) for item in self._items.values()]
+        return self._rows
 
     def row(self, key: str) -> StepRow | None:
         """Return the row with this key."""
@@ -176,12 +189,13 @@ class StepList(PaintedTree):
         """
         if key != self._marked:
             follows = select and self.current_key() in ("", self._marked)
-            self._marked = key
+            before, self._marked = self._marked, key
             if key in self._items:
                 if follows:
                     self.setCurrentItem(self._items[key])
                 self.scrollTo(self.indexFromItem(self._items[key]))
-            self.viewport().update()
+            for each in {before, key} & self._items.keys():
+                self.viewport().update(self.row_rect(each).toAlignedRect())
 
     def marked(self) -> str:
         """Return key of the marked row, or ``""``."""

@@ -191,6 +191,13 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
         check.setCheckable(True)
         check.setChecked(page.run_steps.breaks.issuperset(breaks))
         deeds[check] = partial(page.toggle_break, name)
+    neighbours = page.neighbours(name)
+    if neighbours:
+        why = menu.addMenu(_("Why fused, or not, with"))
+        for other in neighbours:
+            deeds[why.addAction(literal(page.name_of(other)))] = partial(
+                page.why_wanted.emit, name, other
+            )
     if page.graph != "fx":
         return
     below = menu.addMenu(_("Lower as"))
@@ -265,6 +272,7 @@ class GraphPage(QWidget):
     """
 
     rule_wanted = Signal(str)  # Write a rule for a node: its id.
+    why_wanted = Signal(str, str)  # Explain the fusion of two nodes, by their ids.
     picture_wanted = Signal(object, bool)  # Save the page as a picture, or its visible part.
 
     def __init__(
@@ -493,6 +501,15 @@ class GraphPage(QWidget):
             return self._boxes[name].members
         linked = self.document.linked_to(*entities).union(entities)
         return tuple(sorted(each for each in linked if each.startswith("fx:")))
+
+    def neighbours(self, name: str) -> tuple[str, ...]:
+        """Return the calls that read a call's value, and those whose values it reads."""
+        edges = () if self._record is None else self._record.edges
+        users = (each.target for each in edges if each.source == name)
+        sources = (each.source for each in edges if each.target == name)
+        found = (name, *dict.fromkeys((*users, *sources)))
+        calls = [each for each in found if each in self._boxes and self._boxes[each].kind == "call"]
+        return tuple(calls[1:]) if name in calls else ()
 
     def breaks_of(self, name: str) -> tuple[str, ...]:
         """Return the nodes or bindings of a box, or the selected ones if there is none."""

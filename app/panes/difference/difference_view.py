@@ -90,7 +90,7 @@ class DifferenceView(QWidget):
             (Segment("two", _("Side by side")), Segment("one", _("Unified"))),
         )
         self.all_nodes = SegmentedSwitch(
-            _("List the nodes"), (Segment("changed", _("Changed")), Segment("all", _("All")))
+            _("Show the nodes"), (Segment("changed", _("Changed")), Segment("all", _("All")))
         )
         self.all_nodes.hide()
         self.all_nodes.changed.connect(self._show_nodes)
@@ -307,16 +307,22 @@ class DifferenceView(QWidget):
         record = self.graph.record if self._shows_graph else self.page.record
         is_step = self.page.record is not None and bool(self.page.record.sentence)
         line = self._stepping.line
-        for label, caption, text, side in (
-            (self.old_label, _("Before"), "" if record is None else record.old_label, 0),
-            (self.new_label, _("After"), "" if record is None else record.new_label, 1),
+        texts = []
+        for caption, text, side in (
+            (_("Before"), "" if record is None else record.old_label, 0),
+            (_("After"), "" if record is None else record.new_label, 1),
         ):
             pinned = self._pins.first if side == 0 else self._pins.second
             if pinned is not None:
                 text = _("{text} · pinned", text=text)
             elif is_step and line is not None and text:
                 text = caption if side == 0 else f"{caption} · {line.label} {line.title}"
-            label.set_whole(text)
+            texts.append(text)
+        old, new = texts
+        in_one = self._shows_graph or self.columns.current() == "one"
+        self.old_label.setVisible(not in_one)
+        self.old_label.set_whole(old)
+        self.new_label.set_whole(f"{old} → {new}" if in_one and record is not None else new)
         self._show_place()
 
     def _show_place(self) -> None:

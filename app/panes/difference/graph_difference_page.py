@@ -96,11 +96,13 @@ class GraphDifferencePage(SidesPage):
         sides = self._pins.sides
         if sides is None:
             return None
-        return GraphDifferenceQuery(*sides, document.metrics, self._function)
+        return GraphDifferenceQuery(*sides, document.metrics, self._function, self._all)
 
     def _take(self, record: GraphDifference) -> None:
         title = _("No graph")
         hint = _("Neither side has a Relax function {function}.", function=record.function)
+        if not self._all:
+            title, hint = _("Nothing differs"), _("The data flow is the same. All shows it.")
         self.canvas.set_empty(title, hint)
         self._show(record)
 
@@ -120,9 +122,9 @@ class GraphDifferencePage(SidesPage):
         self.shown.emit()
 
     def set_all(self, everything: bool) -> None:
-        """List unchanged nodes as well, or not."""
+        """Show unchanged nodes as well; otherwise those that changed, and their neighbours."""
         self._all = everything
-        self._show_list()
+        self._watch.update()
 
     def _show_list(self) -> None:
         nodes = () if self._record is None else self._record.nodes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from PySide6.QtWidgets import QFileDialog
 
@@ -13,6 +13,7 @@ from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.run.differences import differing, runs_alone, select_next, starting
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
+from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lowerscope.app.document.run_steps import RunSteps
     from lowerscope.app.document.stepping import Stepping
     from lowerscope.app.panes.run.faults import Faults
+    from lowerscope.app.panes.run.generations import Generations
     from lowerscope.app.panes.run.run_variants import RunVariants
     from lowerscope.app.panes.run.runs import Runs
 
@@ -152,6 +154,24 @@ def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Comman
     )
 
 
+# --- The command that generates tokens ---
+
+
+def generating(host: Host, generations: Generations) -> Command:
+    """Return the command."""
+
+    def generate() -> None:
+        host.show_page("tokens")
+        generations.run()
+
+    return Command(
+        "generate-tokens",
+        _("Generate to&kens"),
+        generate,
+        enabled=lambda: generations.is_there and not generations.running,
+    )
+
+
 # --- Commands that go to the nodes whose values differ from torch's ---
 
 
@@ -173,6 +193,9 @@ def finding_differences(
 
     def starts() -> bool:
         return bool(starting(document))
+
+    def refers_to(name: str) -> bool:
+        return document.state.reference == name
 
     def differs_first() -> bool:
         record = document.run_record
@@ -198,6 +221,17 @@ def finding_differences(
             _("Run the node a&lone"),
             show_alone,
             enabled=lambda: runs_alone(document),
+            key_there="A",
+        ),
+        *(
+            Command(
+                f"reference-{name}",
+                name,
+                partial(document.set, reference=name),
+                enabled=document.is_open,
+                checked=partial(refers_to, name),
+            )
+            for name in get_args(ReferenceDtype)
         ),
         Command(
             "first-difference",

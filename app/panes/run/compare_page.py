@@ -17,6 +17,7 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.common.descriptions import find_node, line_text
+from lowerscope.app.panes.run.differences import runs_alone
 from lowerscope.app.panes.run.nodes_table import NodesTable
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.tensor_page import TensorPage
@@ -64,7 +65,14 @@ class ComparePage(QWidget):
             shortcut = QShortcut(QKeySequence(key), self.nodes.table)
             shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
             shortcut.activated.connect(partial(self.tensor.matrix.slices.step, step))
+        alone = QShortcut(QKeySequence("A"), self)
+        alone.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        alone.activated.connect(self._run_alone)
         self._show_tensor()
+
+    def _run_alone(self) -> None:
+        if runs_alone(self.document):
+            self.tensor.show_alone()
 
     def _show_tensor(self) -> None:
         self.tensor.setVisible(self.tensor.has_subject)

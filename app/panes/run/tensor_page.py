@@ -36,6 +36,7 @@ from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.core.model.comparison_records import (
     Comparison,
+    ReferenceDtype,
     Saved,
     TensorPlace,
     TensorStatistics,
@@ -87,6 +88,11 @@ def scale_of(record: Comparison, side: Side) -> HeatScale:
     return HeatScale(low, high)
 
 
+def side_name(side: Side, reference: ReferenceDtype) -> str:
+    """Return the name of a side, which is beside the values of a reference."""
+    return {"tvm": "TVM", "torch": reference, "difference": f"TVM - {reference}"}[side]
+
+
 def matrix_of(shape: Sequence[int]) -> tuple[int, int]:
     """Return the rows and columns of a tensor viewed as a matrix."""
     return (shape[-2] if len(shape) > 1 else 1), (shape[-1] if shape else 1)
@@ -112,11 +118,18 @@ def worst_rows(record: Comparison) -> tuple[Row, ...]:
                 Cell(index_text(each.index), code=True, tooltip=_("Click to go to it")),
                 f"{each.ours:.5g}",
                 f"{each.torch:.5g}",
-                Cell(error_text(each.error), "" if record.matches else "wrong"),
+                Cell(error_text(each.error), beyond_role(record)),
             ),
         )
         for number, each in enumerate(record.worst)
     )
+
+
+def beyond_role(record: Comparison) -> Literal["wrong", "unsure", ""]:
+    """Return the role of errors beyond the tolerance."""
+    if record.verdict == "rounding":
+        return "unsure"
+    return "" if record.matches else "wrong"
 
 
 def places_of(record: Comparison) -> dict[str, tuple[int, ...]]:
@@ -133,7 +146,9 @@ def index_text(index: Sequence[int]) -> str:
 def about_text(record: Comparison) -> str:
     """Return shape and dtype of a tensor, for both sides if they differ."""
     ours = f"{shape_text(record.shape)} {record.dtype}".strip()
-    torch = f"{shape_text(record.torch_shape)} {record.torch_dtype}".strip()
+    # The reference has its own dtype above its values.
+    widened = record.dtype if record.place.reference == "float64" else ""
+    torch = f"{shape_text(record.torch_shape)} {widened or record.torch_dtype}".strip()
     if record.torch_dtype and not record.dtype:
         return torch
     if not record.torch_dtype or torch == ours:
@@ -154,7 +169,8 @@ def _facts(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
         yield "reason", _("reason"), Cell(record.reason, tooltip=record.reason)
     if record.max_abs_error is not None:
         yield from _errors(record)
-    for key, side, values in (("ours", "TVM", record.ours), ("torch", "torch", record.torch)):
+    reference = record.place.reference
+    for key, side, values in (("ours", "TVM", record.ours), ("torch", reference, record.torch)):
         if values is not None:
             text = statistics_text(values)
             yield key, side, Cell(text, tooltip=text)
@@ -177,7 +193,7 @@ def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
         count=count,
         outside_share=share_text(record.outside_share),
     )
-    tolerance = tolerance_text(record.atol, record.rtol, "torch")
+    tolerance = tolerance_text(record.atol, record.rtol, record.place.reference)
     if record.atol == record.rtol == 0:
         tolerance = _("none: must be equal")
     yield "outside", _("outside"), Cell(text)
@@ -226,10 +242,16 @@ SOON_MS = 80
 class SideView(QWidget):
     """The heat map of a side below its name."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.map = HeatMap(name)
-        column_of(self, Label(name, role="title"), (self.map, 1))
+        self.title = Label(role="title")
+        self.map = HeatMap("")
+        column_of(self, self.title, (self.map, 1))
+
+    def set_name(self, name: str) -> None:
+        """Set the name of the side."""
+        self.title.setText(name)
+        self.map.setAccessibleName(name)
 
 
 class TensorMatrix(QWidget):
@@ -256,9 +278,10 @@ class TensorMatrix(QWidget):
         self._soon = single_shot(self, SOON_MS, self._watch.update)
         self.what = SegmentedSwitch(_("Values or their difference"))
         self.slices = SlicesRow()
-        names = {"tvm": "TVM", "torch": "torch", "difference": _("TVM - torch")}
-        self.views: Mapping[Side, SideView] = {side: SideView(names[side]) for side in SIDES}
-        self.readout = ElidedLabel(role="quiet")
+        self.views: Mapping[Side, SideView] = {side: SideView() for side in SIDES}
+        self.readout = Label(role="quiet", wraps=True)
+        self.readout.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+        self.readout.setFixedHeight(2 * self.readout.fontMetrics().lineSpacing())
         row = row_of(None, self.slices, STRETCH, self.what, spacing=8)
         maps = row_of(None, *((each, 1) for each in self.views.values()), spacing=8)
         column_of(self, row, (maps, 1), self.readout, spacing=6)
@@ -292,7 +315,8 @@ class TensorMatrix(QWidget):
         """Show a tensor whose values are cached, at the element that differs most."""
         self._record, self._window = record, None
         self.slices.set_shape(record.shape)
-        for view in self.views.values():
+        for side, view in self.views.items():
+            view.set_name(side_name(side, record.place.reference))
             view.map.set_extent(*matrix_of(record.shape))
             view.map.clear()
         beside = record.torch is not None and record.verdict is not None
@@ -303,7 +327,9 @@ class TensorMatrix(QWidget):
                 Segment(
                     "difference",
                     difference,
-                    _("TVM - torch (D)") if beside else record.reason,
+                    f"{side_name('difference', record.place.reference)} (D)"
+                    if beside
+                    else record.reason,
                     enabled=beside,
                 ),
             )
@@ -398,7 +424,7 @@ class TensorMatrix(QWidget):
 
     def _say_element(self) -> None:
         words = self._readout(*self._map().at())
-        self.readout.set_whole(words)
+        self.readout.setText(words)
         for view in self.views.values():
             view.map.say(words)
 
@@ -409,7 +435,8 @@ class TensorMatrix(QWidget):
         cell = piece_of(window, "tvm").cell_of(row, column)
         if cell is None:
             return ""
-        words = {"tvm": "TVM", "torch": "torch", "difference": _("difference")}
+        reference = record.place.reference
+        words = {"tvm": "TVM", "torch": reference, "difference": _("difference")}
         shown = [
             f"{words[side]} {piece.value(*cell):{'.4g' if side == 'difference' else '.9g'}}"
             for side in SIDES
@@ -466,17 +493,18 @@ class TensorPage(QWidget):
         self.items.setAccessibleName(_("Tensor of the node"))
         self.bases = SegmentedSwitch(_("Inputs"))
         self.save = IconButton("save", _("Save the values as a .npy file"), size=(26, 26))
-        self.verdict = ElidedLabel()
+        self.about = Label(role="quiet", wraps=True)
+        self.verdict = Label(wraps=True)
         self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
         self.matrix.setMinimumHeight(270)
         self.errors = Label(role="quiet")
-        self.histogram = Histogram(_("Histogram of |TVM - torch|"), logarithmic=True)
+        self.histogram = Histogram(_("Histogram of the errors"), logarithmic=True)
         self.worst = Table(
             _("Worst elements"),
             (
                 Column(_("worst elements"), width=120, stretch=True),
                 Column("TVM", numeric=True, width=72),
-                Column("torch", numeric=True, width=72),
+                Column(_("reference"), numeric=True, width=72),
                 Column(_("error"), numeric=True, width=66),
             ),
         )
@@ -492,7 +520,8 @@ class TensorPage(QWidget):
         self.values.addWidget(self.matrix)
         self.values.addWidget(self.no_values)
         body = QWidget()
-        head = column_of(None, self.verdict, (self.values, 1), margins=(12, 8, 12, 0), spacing=8)
+        words = column_of(None, self.about, self.verdict, spacing=2)
+        head = column_of(None, words, (self.values, 1), margins=(12, 8, 12, 0), spacing=8)
         chart = column_of(None, self.errors, self.histogram, margins=(12, 8, 0, 0))
         column_of(body, (head, 1), chart, self.worst, self.facts, spacing=4)
         area = QScrollArea()
@@ -521,12 +550,18 @@ class TensorPage(QWidget):
         self.save.clicked.connect(self._open_saving)
         document.on(("snapshot", "run", "running"), self._show_run)
         document.on(("selection", "snapshot"), self._show_selection)
+        document.on(("reference",), self._watch.update)
         self._show_run()
 
     @property
     def has_subject(self) -> bool:
         """Return whether there is a tensor to show: of the selection, or of a call."""
         return self._place is not None or self._entity in self._runs
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the tensor shown is that of the selection."""
+        return self._record is not None and self._watch.is_current
 
     def save_to(self, side: Saved, file: str) -> None:
         """Save the values shown, of one side, overwriting an existing file."""
@@ -544,12 +579,8 @@ class TensorPage(QWidget):
         beside = self._record is not None and self._record.verdict is not None
         sides: dict[QAction, Saved] = {}
         for side in SIDES:
-            words = {
-                "tvm": _("Values of TVM…"),
-                "torch": _("Values of torch…"),
-                "difference": _("Difference, TVM - torch…"),
-            }
-            action = menu.addAction(words[side])
+            name = side_name(side, self._document.state.reference)
+            action = menu.addAction(_("Save {name}…", name=name))
             action.setEnabled(beside or side == "tvm")
             sides[action] = side
         chosen = sides.get(menu.exec(self.save.mapToGlobal(self.save.rect().bottomLeft())))
@@ -660,12 +691,12 @@ class TensorPage(QWidget):
         recipe = self._document.recipe
         if recipe is None or not self._is_wanted:
             return None
-        place = TensorPlace(
-            entity=self._entity, item=self.items.value(), own=self.bases.current() == "own"
+        own = self.bases.current() == "own"
+        place = self._place or TensorPlace(entity=self._entity, own=own)
+        item, reference = self.items.value(), self._document.state.reference
+        return ComparisonQuery(
+            recipe, msgspec.structs.replace(place, item=item, reference=reference)
         )
-        if self._place is not None:
-            place = msgspec.structs.replace(self._place, item=self.items.value())
-        return ComparisonQuery(recipe, place)
 
     def _take(self, record: Comparison) -> None:
         self._record = record
@@ -674,10 +705,10 @@ class TensorPage(QWidget):
         self.items.setSuffix(_(" of {items}", items=record.items))
         self.items.blockSignals(False)
         self.items.setVisible(record.items > 1)
-        about = about_text(record)
-        self.title.set_whole(" · ".join(each for each in (self._name(), about) if each))
+        self.title.set_whole(self._name())
+        self.about.setText(about_text(record))
         words, role = verdict_text(record)
-        self.verdict.set_whole(words)
+        self.verdict.setText(words)
         self.verdict.set_role(role)
         for table, rows in ((self.facts, fact_rows(record)), (self.worst, worst_rows(record))):
             table.set_rows(rows)
@@ -697,10 +728,12 @@ class TensorPage(QWidget):
             self.values.setCurrentWidget(self.no_values)
 
     def _show_errors(self, record: Comparison) -> None:
-        self.histogram.set_counts(record.edges, record.counts, record.atol)
+        beyond = beyond_role(record) or "wrong"
+        self.histogram.set_counts(record.edges, record.counts, record.atol, beyond)
         self.histogram.setVisible(bool(record.counts))
         count, equal = sum(record.counts), record.equal
-        text = _("Error, |TVM - torch| · {count:,} elements", count=count)
+        name = side_name("difference", record.place.reference)
+        text = _("Error, |{name}| · {count:,} elements", name=name, count=count)
         more = _(" · {equal:,} equal", equal=equal) if equal else ""
         if not count:
             text, more = _("All {equal:,} elements are equal", equal=equal), ""
@@ -726,6 +759,8 @@ class TensorPage(QWidget):
         """Show a longer request in the status bar, where it can be cancelled."""
         self._set_busy(busy)
         if busy:
+            self.empty.set_text(LOOKING)
+            self.again.hide()
             self._wait.start()
             return
         self._wait.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QScrollArea, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Pill
@@ -13,7 +13,7 @@ from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import PART, ElidedLabel, PartsLabel, SeenPage
-from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, breakable, markup
 from lowerscope.app.kit.split import head_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
@@ -186,6 +186,7 @@ class Figures(SeenPage):
     def __init__(
         self,
         document: Document,
+        scheduling: Scheduling,
         measurements: Measurements,
         parent: QWidget | None = None,
     ) -> None:
@@ -209,7 +210,8 @@ class Figures(SeenPage):
         )
         self.title = Label(_("Metrics"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
-        column_of(self, self.head, (self.table, 1), self.state)
+        self.advice = AdviceList(document, scheduling)
+        column_of(self, self.head, (self.table, 1), (self.advice, 1), self.state)
         self.measure.clicked.connect(measurements.measure)
         self.stop.clicked.connect(measurements.cancel)
         measurements.changed.connect(self.show_if_seen)
@@ -249,6 +251,53 @@ class Figures(SeenPage):
             return problem.line()
         measured = measurements.measured(here)
         return UNRELIABLE if measured is not None and measured.disturbed else ""
+
+
+class AdviceList(QScrollArea):
+    """What makes the function slow with its schedule, each with a link to the primitive for it."""
+
+    def __init__(
+        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document, self._scheduling = document, scheduling
+        self.text = MarkupLabel(wraps=True)
+        self.text.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.text.setContentsMargins(10, 6, 10, 6)
+        self.text.setAccessibleName(_("Advice"))
+        self.text.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse
+            | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setWidget(self.text)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.text.linkActivated.connect(self._follow)
+        scheduling.changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        record = self._scheduling.record
+        advice = () if record is None else record.advice
+        head = (
+            _n("{count} warning", "{count} warnings", len(advice)) if advice else _("No warnings")
+        )
+        parts = [markup("<p><b>{0}</b></p>", head if record is not None else "")]
+        for number, each in enumerate(advice):
+            pattern = '<p>{0}: {1}<br><a href="{2}">{3}</a></p>'
+            words = breakable(each.text), str(number), breakable(each.cure)
+            parts.append(markup(pattern, each.block, *words))
+        self.text.setText(Markup("".join(parts)))
+
+    def _follow(self, link: str) -> None:
+        """Select the loop of a warning, and choose the primitive that cures it."""
+        record = self._scheduling.record
+        if record is None or int(link) >= len(record.advice):
+            return
+        advice = record.advice[int(link)]
+        self._document.select((record.tree[advice.place].id,))
+        self._scheduling.trying.choose_named(advice.primitive)
 
 
 class VariantTable(SeenPage):

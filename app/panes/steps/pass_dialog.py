@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDialogButtonBox,
     QFormLayout,
@@ -161,9 +162,18 @@ class PassDialog(Dialog):
         step: The step to edit; ``None`` to add one.
     """
 
+    changing_wanted = Signal()  # Show which passes would change something.
+
     def __init__(self, step: Step | None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._step = step
+        # The passes that would change something; `None` while that is not known.
+        self._changing: frozenset[str] | None = None
+        self.only_changing = QCheckBox(_("Only those that would change something"))
+        self.only_changing.setToolTip(
+            _("Tries each pass after the selected step, with its default options")
+        )
+        self.only_changing.toggled.connect(self._filter_changing)
         self._types: dict[str, PassType] = {}
         self.chosen: Step | None = None
         adds = step is None
@@ -212,6 +222,7 @@ class PassDialog(Dialog):
             left = QVBoxLayout()
             left.setSpacing(8)
             left.addWidget(self.line)
+            left.addWidget(self.only_changing)
             left.addWidget(self._found, 1)
             left.addWidget(self.count)
             names = QWidget()
@@ -250,7 +261,8 @@ class PassDialog(Dialog):
         return self._step is not None
 
     def show_problem(self, text: str) -> None:
-        """Show why there is no catalogue."""
+        """Show why there is no catalogue, or why the passes cannot be tried."""
+        self.only_changing.setChecked(False)
         self.count.setText("")
         self.wrong.setText(text)
 
@@ -262,13 +274,27 @@ class PassDialog(Dialog):
         """Return the names of the passes that match the typed text."""
         return [item.text(0) for item in self._items() if not item.isHidden()]
 
+    def show_changing(self, names: Sequence[str]) -> None:
+        """Keep the passes that would change something, for the filter."""
+        self._changing = frozenset(names)
+        self._filter(self.line.text())
+
+    def _filter_changing(self, on: bool) -> None:
+        if on and self._changing is None:
+            self.count.setText(_("Trying the passes…"))
+            self.changing_wanted.emit()
+        else:
+            self._filter(self.line.text())
+
     def _filter(self, text: str) -> None:
         words = text.casefold().split()
+        changing = self._changing if self.only_changing.isChecked() else None
         best: QTreeWidgetItem | None = None
         for item in self._items():
             each = self._types[item.text(0)]
             said = f"{each.name} {each.dialect} {each.summary}".casefold()
-            item.setHidden(not all(word in said for word in words))
+            left_out = changing is not None and each.name not in changing
+            item.setHidden(left_out or not all(word in said for word in words))
             named = bool(words) and each.name.casefold().startswith(words[0])
             if not item.isHidden() and (best is None or (named and not _starts(best, words))):
                 best = item

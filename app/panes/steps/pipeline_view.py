@@ -36,7 +36,7 @@ from lowerscope.app.panes.steps.step_rows import (
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import CatalogueQuery
+from lowerscope.core.model.queries import CatalogueQuery, ChangingPassesQuery
 from lowerscope.core.model.recipe import Recipe, Step, changed, inserted, moved, removed
 from lowerscope.core.model.snapshot import PassType
 from lowerscope.core.model.texts import _, _n
@@ -67,6 +67,7 @@ class PipelineView(Pane):
         self._dialog: PassDialog | None = None
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
+        self._step_shown = 0  # The step that is shown as being applied.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
         self._pinned = pins.first
         self._revealed: Section | None = None  # Section to scroll to once it has rows.
@@ -109,6 +110,7 @@ class PipelineView(Pane):
         self.list.currentItemChanged.connect(self._note_selected)
         document.on(("recipe", "pending"), self._show_rows)
         document.on(("run", "running"), self._show_rows)
+        document.on(("jobs",), self._show_step)
         build.changed.connect(self._show_rows)
         pins.changed.connect(self._show_pin)
         stepping.list_changed.connect(self._show_rows)
@@ -127,7 +129,9 @@ class PipelineView(Pane):
         foot.setFixedHeight(40)
         foot.setProperty("edge", "top")
         foot.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.play.setFixedWidth(self.play.sizeHint().width() + 26)
+        advance = self.play.fontMetrics().horizontalAdvance
+        # The icon and the paddings take the rest.
+        self.play.setFixedWidth(max(advance(_("Play")), advance(_("Pause"))) + 42)
         column_of(page, strip, (self.list, 1), foot)
         self.add_page("steps", _("Steps"), page)
         self.header.tabs.hide()
@@ -262,6 +266,14 @@ class PipelineView(Pane):
         self._show_moment()
         self._note_selected()
 
+    def _applied(self) -> int:
+        """Return the step of the wanted recipe that is being applied, from 1; 0 for none."""
+        return next((each.step for each in self._document.state.jobs if each.of == "change"), 0)
+
+    def _show_step(self) -> None:
+        if self._applied() != self._step_shown:
+            self._show_rows()
+
     def _reveal(self) -> None:
         """Scroll to the section that was unfolded, once it has steps."""
         section = self._revealed
@@ -305,7 +317,8 @@ class PipelineView(Pane):
         if section != "passes":
             return rows.rows()
         known = shown.steps if shown is not None and same else ()
-        return rows.rows(list(rows.of_recipe(wanted.steps, known)))
+        self._step_shown = self._applied()
+        return rows.rows(list(rows.of_recipe(wanted.steps, known, self._step_shown)))
 
     def _words(self, section: Section, lines: tuple[StepLine, ...]) -> str:
         """Return the number of steps of a section, how many changed something, and their time."""
@@ -378,9 +391,7 @@ class PipelineView(Pane):
         at = None if here is None or line is None else (here.section, line.number)
         rows = self.list.rows()
         key = next((row.key for row in rows if at is not None and moment_of(row) == at), "")
-        if self._runs_differ(key):
-            self._show_rows()
-            return
+        self._fold_runs(key)
         # The same step may have another place in a changed pipeline: what is selected stays.
         recipe, self._marked_in = self._marked_in, self._document.recipe
         self.list.set_marked(key, select=recipe is self._marked_in)
@@ -388,15 +399,18 @@ class PipelineView(Pane):
         self.slider.set_current(number)
         self._note_selected()
 
-    def _runs_differ(self, key: str) -> bool:
-        """Return whether other runs of unchanged steps are to be unfolded, for a current step."""
-        row = self.list.row(key)
-        parent = "" if row is None else row.parent
-        return any(
-            each.unfolded != (each.key in self._opened or each.key == parent)
-            for each in self.list.rows()
-            if each.key.startswith("fold:")
-        )
+    def _fold_runs(self, key: str) -> None:
+        """Unfold the run of unchanged steps that a current step is in, and fold the others."""
+        opened, row = set(self._opened), self.list.row(key)
+        while row is not None:
+            opened.add(row.parent)
+            row = self.list.row(row.parent)
+
+        def folded(row: StepRow) -> StepRow:
+            is_right = not row.key.startswith("fold:") or row.unfolded == (row.key in opened)
+            return row if is_right else replace(row, unfolded=not row.unfolded)
+
+        self.list.set_rows([folded(each) for each in self.list.rows()])
 
     def _show_playing(self) -> None:
         playing = self._stepping.playing
@@ -525,6 +539,7 @@ class PipelineView(Pane):
         self._dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._dialog.accepted.connect(self._take_chosen)
         self._dialog.finished.connect(self._forget_dialog)
+        self._dialog.changing_wanted.connect(self._try_passes)
         recipe = self._document.recipe
         assert recipe is not None
         self._queries.ask(CatalogueQuery(recipe), self._take_catalogue, self._take_problem)
@@ -541,6 +556,16 @@ class PipelineView(Pane):
     def _take_catalogue(self, types: tuple[PassType, ...]) -> None:
         if self._dialog is not None:
             self._dialog.show_catalogue(types)
+
+    def _try_passes(self) -> None:
+        recipe, place = self._document.recipe, self.selected_place()
+        if recipe is not None:
+            query = ChangingPassesQuery(recipe, place + 1 if place >= 0 else len(recipe.steps))
+            self._queries.ask(query, self._take_changing, self._take_problem)
+
+    def _take_changing(self, names: tuple[str, ...]) -> None:
+        if self._dialog is not None:
+            self._dialog.show_changing(names)
 
     def _take_problem(self, problem: Problem) -> None:
         if self._dialog is not None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lowerscope.core.ir.libraries import import_libraries
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import Problem, error_of
 from lowerscope.core.model.texts import _
@@ -280,6 +281,7 @@ class Bench:
 
     def __init__(self) -> None:
         # They take seconds to import, and the parent works meanwhile.
+        import_libraries("lowerscope.core.run.checking")
         import torch
         import tvm
 

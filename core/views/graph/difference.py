@@ -32,13 +32,21 @@ class FunctionGraph:
 
 
 def graph_difference(
-    old: FunctionGraph, new: FunctionGraph, metrics: TextMetrics, check: Callable[[], None]
+    old: FunctionGraph,
+    new: FunctionGraph,
+    metrics: TextMetrics,
+    check: Callable[[], None],
+    *,
+    whole: bool = True,
 ) -> tuple[GraphRecord, tuple[NodeDifference, ...]]:
     """Draw both graphs as one, and list their nodes.
 
     An unchanged or changed node is one box, with the id of the new side; a removed one has its old
     id after ``old:``. The strategy of a box is its status, empty where nothing changed; its origins
     are those of both sides.
+
+    Args:
+        whole: Whether to draw all nodes; otherwise those that changed, with their neighbours.
     """
     boxes: list[BoxText] = []
     nodes: list[NodeDifference] = []
@@ -54,7 +62,15 @@ def graph_difference(
         replace(flow, source=merged[_GONE + flow.source], target=merged[_GONE + flow.target])
         for flow in old.flows
     ]
-    return graph_record(boxes, [*gone, *new.flows], metrics, check), tuple(nodes)
+    flows = [*gone, *new.flows]
+    if not whole:
+        changed = {box.id for box in boxes if box.strategy}
+        ends = [{flow.source, flow.target} for flow in flows]
+        near = changed.union(*(each for each in ends if not changed.isdisjoint(each)))
+        boxes = [box for box in boxes if box.id in near]
+        nodes = [node for node in nodes if node.id in near]
+        flows = [flow for flow in flows if {flow.source, flow.target} <= near]
+    return graph_record(boxes, flows, metrics, check), tuple(nodes)
 
 
 def _side_by_side(

@@ -12,10 +12,12 @@ from lowerscope.app.kit.code.diff_editor import (
     DiffPart,
     DiffRows,
     DiffRun,
+    Printed,
     Row,
 )
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.typefaces import CODE_LINE
+from lowerscope.core.model.compact_script import Edit
 
 OLD = [f"line {number}" for number in range(1, 21)]
 NEW = [*OLD[:9], "line ten", *OLD[10:15], "more", *OLD[15:]]
@@ -229,15 +231,18 @@ def test_switching_columns_keeps_the_place(qtbot: QtBot, view: DiffView) -> None
     assert view.rows().row(view.old.top_line()) == Row("changed", 0, 10, 10)
 
 
-def test_whole_lines_are_copied_as_printed(view: DiffView) -> None:
+def test_lines_and_parts_of_them_are_copied_as_printed(view: DiffView) -> None:
     runs = [DiffRun("changed", 1, 1, 1), DiffRun("same", 2, 2, 1)]
+    printed = Printed("f(T.int64(2), x)", [Edit(2, 12, "2")])
     part = DiffPart(
-        "f", "changed", ["f(1)", "end"], ["f(2)", "end"], runs, new_printed={1: "f(i2)"}
+        "f", "changed", ["f(1, x)", "end"], ["f(2, x)", "end"], runs, new_printed={1: printed}
     )
     view.set_parts([part], "python")
     view.new.go_to(1)
     view.new.copy_line()
-    assert QGuiApplication.clipboard().text() == "f(i2)"
-    assert view.new.text_between((1, 0), (2, 3)) == "f(i2)\nend"
-    assert view.new.text_between((1, 2), (2, 1)) == "2)\ne"
-    assert view.old.text_between((1, 0), (2, 3)) == "f(1)\nend"
+    assert QGuiApplication.clipboard().text() == printed.text
+    assert view.new.text_between((1, 0), (2, 3)) == "f(T.int64(2), x)\nend"
+    assert view.new.text_between((1, 2), (2, 1)) == "T.int64(2), x)\ne"
+    assert view.new.text_between((1, 2), (1, 3)) == "T.int64(2)"
+    assert view.new.text_between((1, 3), (1, 6)) == ", x"
+    assert view.old.text_between((1, 0), (2, 3)) == "f(1, x)\nend"

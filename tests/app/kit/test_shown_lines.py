@@ -100,6 +100,19 @@ def test_a_note_is_on_the_last_line_of_its_binding() -> None:
     assert [lines.note(each) for each in (0, 1)] == ["", "1×4"]
 
 
+def test_a_note_moves_no_text_out_of_its_indent() -> None:
+    name = "a_rather_long_name_of_a_parameter"
+    script = f"        lv: R.Tensor((1, 512, 7, 7)) = R.add(first, {name})"
+    for columns in range(48, 60):
+        lines = ShownLines(script, compact_script(script), columns)
+        shown = [line for line in lines.lines if line.strip()]
+        assert [len(line) - len(line.lstrip()) for line in shown] == [8, *[12] * (len(shown) - 1)]
+        last = len(lines.lines) - 1
+        assert lines.note(last) == "1×512×7×7"
+        assert len(lines.lines[last].rstrip() + "  " + lines.note(last)) <= columns
+        assert lines.whole((0, 0), (last, len(lines.lines[last]))) == script
+
+
 def test_headings_are_neither_numbered_nor_copied() -> None:
     lines = ShownLines("dense\na\nb\nadd\nc", headings=(0, 3))
     assert [lines.number(each) for each in range(5)] == [0, 1, 2, 0, 1]

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.document.stepping import ORDER, call_lines
+from lowerscope.app.engine.child_process import Ending
 from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.app.panes.model.model_view import ModelView
 from lowerscope.app.panes.steps.step_rows import moment_of
 from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment, PassRecord, TranslationRecord
-from lowerscope.core.model.queries import FunctionsQuery
+from lowerscope.core.model.queries import FunctionsQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.snapshot import FunctionRecord
-from tests.app.plain_values import Sent, snapshot
-from tests.app.shell.conftest import OpenPlainWindow
+from tests.app.plain_values import RECORD, Sent, snapshot
+from tests.app.shell.conftest import OpenPlainWindow, sent
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
@@ -43,16 +45,26 @@ CALLS = (CallRun(function="dense", milliseconds=2.0), CallRun(function="relu", m
 FUNCTIONS = (FunctionRecord(id="tir:dense", name="dense", kind="tensorir"),)
 
 
-@pytest.fixture
-def window(open_plain_window: OpenPlainWindow) -> MainWindow:
-    window = open_plain_window(RECIPE, RECORDS)
+@pytest.fixture(scope="module")
+def shared(open_shared_window: OpenPlainWindow) -> MainWindow:
+    window = open_shared_window(RECIPE, RECORDS)
     window.resize(1440, 900)
     window.show_panes()
-    stepping = window.features.stepping
-    stepping.take_build((PASSES[0], msgspec.structs.replace(PASSES[1], number=2)))
-    stepping.take_run(call_lines(CALLS))
-    QApplication.processEvents()
     return window
+
+
+@pytest.fixture
+def window(shared: MainWindow) -> MainWindow:
+    open_with_all_steps(shared)
+    return shared
+
+
+def open_with_all_steps(window: MainWindow) -> None:
+    window.document.open(RECIPE)
+    sent(window).answer(RECORDS)
+    window.features.stepping.take_build((PASSES[0], msgspec.structs.replace(PASSES[1], number=2)))
+    window.features.stepping.take_run(call_lines(CALLS))
+    QApplication.processEvents()
 
 
 def moments(window: MainWindow) -> Iterator[Moment]:
@@ -87,6 +99,39 @@ def asked(query: Any) -> set[Moment | None]:
     return {query.moment} if hasattr(query, "moment") else set()
 
 
+def agree(window: MainWindow, before: dict[str, int], moment: Moment | None) -> None:
+    """Check that whatever shows or requests something of a step does it of this one."""
+    stepping, panes = window.features.stepping, window.panes
+    module = None if moment is None or moment.section == "run" else moment
+    for each in list(since(window, before)):
+        if isinstance(each.query, FunctionsQuery) and not each.fate:
+            each.answer(FUNCTIONS)
+    QApplication.processEvents()
+    if module is not None:
+        assert functions_of(panes.model) == [each.name for each in FUNCTIONS]
+    # What is fetched, by whichever pane, is of this step.
+    for each in since(window, before):
+        assert each.fate or asked(each.query) <= {module}, each.query
+    windows = [panes, *window.panes.area._windows.values()]
+    for page in {page for each in windows for page in each.findChildren(FetchedPage)}:
+        if page.isVisible() and page._query() is not None:
+            assert page.moment == module
+    assert window.document.moment == stepping.here == moment
+    # The chip, the list of steps and the difference name it.
+    row = panes.pipeline.list.row(panes.pipeline.list.marked())
+    assert (None if row is None else moment_of(row)) == (
+        None if moment is None else (moment.section, moment.index)
+    )
+    assert window.tool_bar.step.isHidden() == (moment is None)
+    sides = window.features.pins.sides
+    assert sides is None or sides[1].moment == module
+    if moment is not None:
+        line = stepping.line
+        assert line is not None
+        assert line.title in window.tool_bar.step.text()
+        assert module is None or line.title in panes.difference.title.whole()
+
+
 @pytest.mark.parametrize("mode", [mode.key for mode in MODES])
 def test_every_pane_holds_the_current_step(window: MainWindow, mode: str) -> None:
     stepping, panes = window.features.stepping, window.panes
@@ -96,36 +141,78 @@ def test_every_pane_holds_the_current_step(window: MainWindow, mode: str) -> Non
         before = counts(window)
         stepping.go(moment)
         QApplication.processEvents()
-        module = None if moment.section == "run" else moment
-        for each in list(since(window, before)):
-            if isinstance(each.query, FunctionsQuery) and not each.fate:
-                each.answer(FUNCTIONS)
-        QApplication.processEvents()
-        if module is not None:
-            names = [each.name for each in FUNCTIONS]
-            assert names == functions_of(panes.model)
-        # What is fetched, by whichever pane, is of this step.
-        for each in since(window, before):
-            assert asked(each.query) <= {module}, each.query
-        for page in panes.findChildren(FetchedPage):
-            if page.isVisible() and page.moment is not None:
-                assert page.moment == module
-        assert window.document.moment == stepping.here == moment
-        line = stepping.line
-        assert line is not None
-        # The chip, the list of steps and the difference name it.
-        assert line.title in window.tool_bar.step.text()
-        row = panes.pipeline.list.row(panes.pipeline.list.marked())
-        assert row is not None
-        assert moment_of(row) == (moment.section, moment.index)
-        sides = window.features.pins.sides
-        assert sides is not None
-        assert sides[1].moment == module
-        assert line.title in panes.difference.title.whole() or module is None
+        agree(window, before, moment)
         seen.add(moment.section)
     assert seen == set(ORDER)
+    before = counts(window)
     stepping.leave()
     QApplication.processEvents()
-    assert window.document.moment is None
-    assert window.tool_bar.step.isHidden()
-    assert panes.pipeline.list.marked() == ""
+    agree(window, before, None)
+
+
+def run(window: MainWindow) -> None:
+    window.features.runs.run()
+    worker: Any = window.features.processes.worker
+    query = [each for each in worker.sent if isinstance(each.query, RunQuery)][-1]
+    query.answer(msgspec.structs.replace(RECORD, calls=CALLS))
+
+
+def lose_the_engine(window: MainWindow) -> None:
+    processes: Any = window.features.processes
+    processes.engine.crashed.emit(Ending(role="engine", how="signal"))
+    sent(window).answer(RECORDS)
+
+
+def change(window: MainWindow, **fields: Any) -> None:
+    recipe = window.document.recipe
+    assert recipe is not None
+    window.document.change(msgspec.structs.replace(recipe, **fields))
+    steps = fields.get("steps", RECIPE.steps)
+    records = msgspec.structs.replace(RECORDS, passes=PASSES[: len(steps)], key="2")
+    sent(window).answer(records)
+
+
+def undo(window: MainWindow) -> None:
+    change(window, steps=())
+    window.document.undo()
+    sent(window).answer(RECORDS)
+
+
+def open_another(window: MainWindow) -> None:
+    window.document.open(msgspec.structs.replace(RECIPE, source=Source(spec="sample:matmul")))
+    sent(window).answer(msgspec.structs.replace(RECORDS, key="3"))
+
+
+CHANGES: dict[str, Callable[[MainWindow], object]] = {
+    "run": run,
+    "crash": lose_the_engine,
+    "preset": lambda window: change(window, steps=RECIPE.steps[:1]),
+    "target": lambda window: change(window, target="llvm -mcpu=skylake"),
+    "lowering": lambda window: change(window, lowering="te"),
+    "model": open_another,
+    "undo": undo,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_after_a_change_there_is_one_moment_in_all_windows(window: MainWindow, name: str) -> None:
+    stepping, panes = window.features.stepping, window.panes
+    for pane in ("relax", "tensorir"):
+        if not panes.area.is_in_window(pane):
+            panes.switch_window(pane)
+    QApplication.processEvents()
+    for section, number in (("translate", 2), ("passes", 3), ("build", 1), ("run", 1)):
+        open_with_all_steps(window)
+        moment, before = Moment(section=section, index=number), counts(window)
+        stepping.go(moment)
+        QApplication.processEvents()
+        agree(window, before, moment)
+        before = counts(window)
+        CHANGES[name](window)
+        QApplication.processEvents()
+        agree(window, before, stepping.here)
+        # Esc leaves it, wherever the focus is.
+        before = counts(window)
+        QTest.keyClick(panes.relax.window(), Qt.Key.Key_Escape)
+        QApplication.processEvents()
+        agree(window, before, None)

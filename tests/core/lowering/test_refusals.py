@@ -72,10 +72,6 @@ def test_all_of_them_are_named_at_once(bench: Any) -> None:
     assert len(problem.details.splitlines()) == 3
 
 
-def test_an_output_that_is_no_tensor_is_refused(bench: Any) -> None:
-    assert "an output is a str" in refusal(bench, Calls(lambda x: (x, "name"))).what
-
-
 def test_an_output_of_a_dtype_that_tvm_does_not_have_is_refused(bench: Any) -> None:
     problem = refusal(bench, Calls(torch.fft.fft))
     assert "an output is complex64, which TVM does not have" in problem.what

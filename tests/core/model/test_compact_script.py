@@ -99,7 +99,7 @@ def test_floats_have_their_shortest_form() -> None:
 
 def test_a_constant_without_a_name_is_short() -> None:
     form = compact_script(f"y = R.add(x, {CONSTANT})")
-    assert form.line(0, f"y = R.add(x, {CONSTANT})") == "y = R.add(x, metadata[0])"
+    assert form.line(0, f"y = R.add(x, {CONSTANT})") == "y = R.add(x, const[0])"
 
 
 def test_columns_are_those_of_the_printed_line() -> None:

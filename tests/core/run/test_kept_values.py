@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,28 @@ def test_what_a_node_gives_is_there_beside_torchs(ran: Ran, tmp_path: Path) -> N
         assert found.max_abs_error == np.abs(ours.astype("f8") - theirs).max()
     record = next(each for each in ran.record.nodes if each.id == "fx:relu")
     assert (record.status, record.own_status) == ("matches", "matches")
+
+
+def test_values_stand_beside_the_graph_in_float64(ran: Ran, tmp_path: Path) -> None:
+    with torch.inference_mode():
+        exact = copy.deepcopy(ran.model).double().linear(ran.x.double()).relu().numpy()
+    for own, entity in ((False, "fx:relu"), (True, "fx:relu"), (False, "fx:linear")):
+        place = TensorPlace(entity=entity, own=own, reference="float64")
+        found = ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
+        assert (found.verdict, found.dtype, found.torch_dtype) == ("match", "float32", "float64")
+        # The tolerances are those of what is compared, and not of the reference.
+        assert (found.rtol, found.atol) == (1e-4, 1e-5)
+        ours, theirs = (ran.save(place, side, tmp_path) for side in ("tvm", "torch"))
+        assert ours.dtype == np.float32
+        assert found.max_abs_error == np.abs(ours.astype("f8") - theirs).max()
+        assert own == (found.max_abs_error == 0)
+        shown = ran.pipeline.answer(WindowQuery(ran.recipe, place, leading=(1,)))
+        assert np.frombuffer(shown.torch) == pytest.approx(theirs[1].reshape(-1), abs=0)
+        if entity == "fx:relu" and not own:
+            assert theirs == pytest.approx(exact, rel=1e-12, abs=1e-14)
+    # Nothing is widened of values that have no float64.
+    random = TensorPlace(entity="fx:rand_like", reference="float64")
+    assert ran.pipeline.answer(ComparisonQuery(ran.recipe, random)).verdict is None
 
 
 def test_values_that_are_read_are_those_that_were_written(ran: Ran) -> None:

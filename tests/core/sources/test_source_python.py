@@ -69,7 +69,6 @@ def test_the_seed_makes_the_weights_whatever_came_before(tmp_path: Path) -> None
         ("def build(): return Net()", "build"),
         ("def tiny() -> Net: return Net(1)", "tiny"),
         ("def tiny() -> 'nn.Module': return Net(1)", "tiny"),
-        ("other = Net(4)", "other"),
         ("class Other(Net): pass", "Other"),
     ],
 )
@@ -80,6 +79,11 @@ def test_several_candidates_are_listed(tmp_path: Path, more: str, entry: str) ->
     assert found.choices == ("Net", entry)
     assert f"several candidates: Net, {entry}" in found.what
     assert opened(file, entry).title == entry
+
+
+def test_the_only_model_of_a_file_is_meant_before_its_classes(tmp_path: Path) -> None:
+    file = write(tmp_path, f"{NET}\nclass Other(Net): pass\nother = Net(4)\n")
+    assert opened(file).title == "other"
 
 
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:

@@ -79,9 +79,11 @@ def _wrong(name: str, difference: DifferenceRecord) -> Iterator[str]:
     old = {each.name: each.old for each in difference.functions if each.status != "added"}
     new = {each.name: _new(each) for each in difference.functions if each.status != "removed"}
     differs = any(each.status != "same" for each in difference.functions)
-    if differs == sentence.endswith(" changed nothing."):
+    if differs == (" changed nothing" in sentence):
         yield "it does not say whether something changed"
     if not differs:
+        if name in PRESET_PASSES and " changed nothing: " not in sentence:
+            yield "it does not say why nothing changed"
         return
     text = "\n".join((*old.values(), *new.values()))
     for each in re.findall("`([^`]*)`", sentence):

@@ -11,7 +11,7 @@ from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import ComparedModule, GraphDifference, Moment
 from lowerscope.core.model.queries import GraphDifferenceQuery
-from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.recipe import Override, Recipe, Source
 from lowerscope.core.stages import Pipeline
 
 FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
@@ -66,6 +66,28 @@ def test_two_lowerings_of_every_sample_make_a_graph_without_cycles(
     listed = {node.old.removeprefix("relax:main/") for node in found.nodes if node.old}
     # All bindings of the old side, but for those that only name what is returned.
     assert len(bindings - listed) <= 2
+
+
+def test_what_changed_is_drawn_with_its_neighbours(pipeline: Pipeline) -> None:
+    source = Source(spec="sample:transformer_block")
+    old, new = (
+        ComparedModule(recipe=Recipe(source=source, overrides=chosen))
+        for chosen in ((), (Override(pattern="fx:linear1", strategy="te"),))
+    )
+    found = compare(pipeline, old, new)
+    part = pipeline.answer(GraphDifferenceQuery(old, new, DEFAULT, whole=False))
+    changed = {node.id for node in found.nodes if node.status != "same"}
+    touching = [
+        {edge.source, edge.target}
+        for edge in found.graph.edges
+        if changed & {edge.source, edge.target}
+    ]
+    assert touching
+    assert {box.id for box in part.graph.boxes} == changed.union(*touching)
+    assert {node.id for node in part.nodes} == changed.union(*touching)
+    assert 0 < len(part.nodes) < len(found.nodes) / 2
+    same = pipeline.answer(GraphDifferenceQuery(old, old, DEFAULT, whole=False))
+    assert (same.graph.boxes, same.nodes) == ((), ())
 
 
 def test_boxes_stand_for_what_became_both_sides(pipeline: Pipeline) -> None:

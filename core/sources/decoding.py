@@ -1,0 +1,251 @@
+"""The decode step of a language model, declared by ``next_inputs`` in its file.
+
+The call with the example inputs is the prefill. ``next_inputs(outputs, token)`` makes the inputs of
+the next call from the outputs of the one before and the next token, of shape ``(batch, 1)``, in one
+of the forms of ``example_inputs``. That call is the decode step: of the model itself, or of its
+method ``decode`` where it has one, with the same parameters.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Dimension, InputSpec
+from lowerscope.core.model.texts import _
+from lowerscope.core.sources.examples import (
+    Examples,
+    Signature,
+    as_input,
+    is_tensor,
+    named_arguments,
+    signature_of_model,
+)
+from lowerscope.core.sources.inputs import gather
+from lowerscope.core.sources.opened_model import OpenedModel
+from lowerscope.core.sources.pytree import Count, Path, Places, leaves, mapped, numbers
+from lowerscope.core.sources.user_code import user_code
+
+NAME = "length"
+"""Name of the dimension of a cache that grows, if the user gives none."""
+
+
+def decode_step(prefill: OpenedModel, seed: int) -> OpenedModel:
+    """Return the decode step of a model, which shares its parameters.
+
+    Raises `LowerscopeError` if its file declares none.
+    """
+    if prefill.next_inputs is None or prefill.model is None:
+        raise LowerscopeError(
+            _("the source has no decode step"),
+            where=str(prefill.path),
+            todo=_("Define next_inputs(outputs, token) in the file: the inputs of the next call"),
+        )
+    model = _stepping(prefill.model)
+    signature = signature_of_model(model, str(prefill.path))
+    decoding = Decoding(prefill, model, signature, seed)
+    origin = f"next_inputs of {prefill.path.name}"
+    examples = Examples(lambda: decoding.first.values, origin)
+    offered = replace(prefill.offered, signature=signature, examples=examples)
+    return replace(prefill, model=model, offered=offered, decoding=decoding)
+
+
+def _stepping(model: torch.nn.Module) -> torch.nn.Module:
+    """Return the model whose ``forward`` is its method ``decode``, if it has one."""
+    method = getattr(type(model), "decode", None)
+    if method is None:
+        return model
+    step = copy.copy(model)
+    step.__class__ = type(type(model).__name__, (type(model),), {"forward": method})
+    return step
+
+
+def greedy(outputs: Any) -> torch.Tensor:
+    """Return the most likely next token, of shape ``(batch, 1)``.
+
+    The first output of floats is the scores of each token of the vocabulary, at the last position.
+
+    Raises `LowerscopeError` if there is none.
+    """
+    scores = next(
+        (
+            leaf
+            for _path, leaf in leaves(outputs)
+            if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() and leaf.dim()
+        ),
+        None,
+    )
+    if scores is None:
+        raise LowerscopeError(
+            _("the model returns no scores of tokens"),
+            where="next_inputs",
+            todo=_("Return the logits as the first output"),
+        )
+    last = scores[:, -1] if scores.dim() > 2 else scores.reshape(-1, scores.shape[-1])
+    return last.argmax(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """The inputs of the first decode step.
+
+    `values`: in a form of ``example_inputs``, with a `Count` for each number that changes.
+    `shapes`: the shapes of its tensors in this step and in the next one, by name.
+    `counts`: the paths of the numbers that change.
+    """
+
+    values: Any
+    tensors: Mapping[str, torch.Tensor]
+    shapes: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]
+    counts: frozenset[Path]
+
+
+class Decoding:
+    """The steps of a model in torch, and the inputs of each."""
+
+    def __init__(
+        self, prefill: OpenedModel, model: torch.nn.Module, signature: Signature, seed: int
+    ) -> None:
+        self._prefill = prefill
+        self._model = model
+        self._signature = signature
+        self._seed = seed
+
+    @cached_property
+    def first(self) -> FirstStep:
+        """The first decode step after the example inputs; the environment must be entered."""
+        opened = self._prefill
+        offered, prefill = opened.offered, opened.model
+        assert prefill is not None
+        offered.random.restore()
+        given = gather(
+            (), offered.signature, offered.examples, offered.fixed, self._seed, opened.path, {}
+        )
+        args, kwargs = given.calling.arguments([each.value.clone() for each in given.values])
+        with torch.no_grad(), user_code(opened.path, _("computes its first tokens")):
+            outputs = prefill(*args, **kwargs)
+            one, keywords = self._arguments(outputs, greedy(outputs))
+            kept = {name: mapped(each, _cloned) for name, each in one.items()}
+            positional = [each for name, each in one.items() if name not in keywords]
+            outputs = self._model(*positional, **{name: one[name] for name in keywords})
+            two, _keywords = self._arguments(outputs, greedy(outputs))
+        before, after = _numbers(kept), _numbers(two)
+        counts = frozenset(
+            path for path, number in before.items() if after.get(path, number) != number
+        )
+        first, second = self._tensors(kept, counts), self._tensors(two, counts)
+        shapes = {
+            name: (tuple(each.shape), tuple(second.get(name, each).shape))
+            for name, each in first.items()
+        }
+        counted = _counted(kept, counts)
+        by_position = tuple(each for name, each in counted.items() if name not in keywords)
+        by_keyword = {name: each for name, each in counted.items() if name in keywords}
+        return FirstStep((by_position, by_keyword), first, shapes, counts)
+
+    def arguments(
+        self, outputs: Any, token: torch.Tensor
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of the next call, by position and by keyword."""
+        named, keywords = self._arguments(outputs, token)
+        positional = tuple(each for name, each in named.items() if name not in keywords)
+        return positional, {name: named[name] for name in named if name in keywords}
+
+    def inputs(self, outputs: Any, token: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return the tensors among the inputs of the next call, by name."""
+        return self._tensors(self._arguments(outputs, token)[0], self.first.counts)
+
+    def _arguments(
+        self, outputs: Any, token: torch.Tensor
+    ) -> tuple[dict[str, Any], frozenset[str]]:
+        opened = self._prefill
+        assert opened.next_inputs is not None
+        with user_code(opened.path, _("makes the inputs of the next step")):
+            values = opened.next_inputs(outputs, token)
+        return named_arguments(values, self._signature, opened.path)
+
+    def _tensors(
+        self, arguments: Mapping[str, Any], counts: frozenset[Path]
+    ) -> dict[str, torch.Tensor]:
+        """Return the tensors among named arguments; a number that changes is one of its length."""
+        places = Places()
+        found: list[Any] = []
+        for name, value in _counted(arguments, counts).items():
+            found += places.add(name, value, is_tensor)[1]
+        where = str(self._prefill.path)
+        return {
+            name: as_input(value, name, "", where).value
+            for name, value in zip(places.names, found, strict=True)
+        }
+
+    def described(
+        self, given: Sequence[Dimension], steps: int
+    ) -> tuple[tuple[InputSpec, ...], tuple[Dimension, ...]]:
+        """Return the inputs whose sizes change from step to step, and their dimensions.
+
+        Args:
+            given: Named by the user; sizes that change are named by these, in order.
+            steps: Number of steps that the range of a dimension allows if the user gives none.
+        """
+        names = iter([*(each.name for each in given), NAME, *(f"{NAME}_{n}" for n in range(2, 99))])
+        ranges = {each.name: each for each in given}
+        of_sizes: dict[tuple[int, int], str] = {}
+        specs = []
+        for name, (one, two) in self.first.shapes.items():
+            if one == two or len(one) != len(two):
+                continue
+            pairs = list(zip(one, two, strict=True))
+            for pair in pairs:
+                if pair[0] != pair[1] and pair not in of_sizes:
+                    of_sizes[pair] = next(names)
+            shape = tuple(of_sizes.get(pair, pair[0]) for pair in pairs)
+            value = self.first.tensors[name]
+            whole = not value.is_floating_point() and value.dtype is not torch.bool
+            specs.append(
+                InputSpec(
+                    name=name,
+                    shape=shape,
+                    dtype=str(value.dtype).removeprefix("torch."),
+                    low=int(value.min()) if whole else None,
+                    high=int(value.max()) + 1 if whole else None,
+                )
+            )
+        dimensions = (
+            ranges.get(name) or Dimension(name=name, high=max(sizes) + steps)
+            for sizes, name in of_sizes.items()
+        )
+        return tuple(specs), tuple(dimensions)
+
+
+def _counted(arguments: Mapping[str, Any], counts: frozenset[Path]) -> dict[str, Any]:
+    """Return a copy of arguments with a `Count` for each number at the paths `counts`."""
+    copied = {name: mapped(each, lambda leaf: leaf) for name, each in arguments.items()}
+    for path, owner, number in _all_numbers(copied):
+        if path in counts and owner is copied:
+            copied[str(path[-1])] = Count(number)
+        elif path in counts:
+            object.__setattr__(owner, str(path[-1]), Count(number))
+    return copied
+
+
+def _cloned(leaf: Any) -> Any:
+    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _all_numbers(arguments: dict[str, Any]) -> list[tuple[Path, Any, int]]:
+    """Return the integers among arguments and in the attributes of their objects."""
+    found = [((name,), arguments, each) for name, each in arguments.items() if type(each) is int]
+    return [
+        *found,
+        *(each for name, value in arguments.items() for each in numbers(value, (name,))),
+    ]
+
+
+def _numbers(arguments: dict[str, Any]) -> dict[Path, int]:
+    return {path: number for path, _owner, number in _all_numbers(arguments)}

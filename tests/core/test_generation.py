@@ -1,0 +1,82 @@
+"""Prefill and decode of language models: token by token beside torch, by one executable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import GenerationQuery, RunQuery
+from lowerscope.core.model.recipe import Dimension, Extension, Recipe, Source
+from lowerscope.core.stages import Pipeline
+
+FILE = Path(__file__).with_name("cached_models.py")
+
+CLAMPED = """
+import torch
+from tvm import relax
+from lowerscope.core.rules import Refused, rule
+
+@rule(torch.ops.aten.embedding.default)
+def clamped(builder, node, weight, places):
+    if len(places.ty.shape) != 1:
+        raise Refused("it is not the one of the positions")
+    most = relax.const(20, "int64")
+    return builder.emit(relax.op.take(weight, relax.op.minimum(places, most), axis=0))
+"""
+
+
+def recipe(entry: str, **more: object) -> Recipe:
+    made = Recipe(source=Source(spec=str(FILE), entry=entry))
+    return msgspec.structs.replace(made, **more)
+
+
+def test_tokens_equal_torchs_with_one_build(pipeline: Pipeline) -> None:
+    wide = Dimension(name="length", low=1, high=2048)
+    record = pipeline.answer(GenerationQuery(recipe("Grows", dimensions=(wide,)), 64))
+    assert record.verdict == "match"
+    assert record.fault is None
+    assert (record.same, len(record.tokens)) == (64, 64)
+    assert len({each.token for each in record.tokens}) > 5
+    assert [each.entry for each in record.tokens[:3]] == ["prefill", "decode", "decode"]
+    assert record.decode.dimensions == (wide,)
+    # Five tokens of the prompt, and all but the last that was generated.
+    assert [each.cache_bytes for each in record.tokens] == [4 * 4 * 8 * n for n in range(5, 69)]
+    assert next((each.name, each.shape, each.bytes) for each in record.cache) == (
+        *("cache.0.keys", (1, 68, 8)),
+        68 * 8 * 4,
+    )
+
+
+def test_the_step_is_a_model_of_its_own(pipeline: Pipeline) -> None:
+    step = recipe("InPlace", source=Source(spec=str(FILE), entry="InPlace", decode=True))
+    whole = recipe("InPlace")
+    shared, own = (pipeline.stages(each).opened.model for each in (step, whole))
+    assert shared is not None
+    assert own is not None
+    assert all(a is b for a, b in zip(shared.parameters(), own.parameters(), strict=True))
+    record = pipeline.answer(RunQuery(step))
+    assert record.verdict == "match", record.reason
+    assert pipeline.answer(GenerationQuery(whole, 64)).same == 64
+
+
+def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    file = tmp_path / "clamped.py"
+    file.write_text(CLAMPED)
+    faulty = recipe("Grows", extensions=(Extension(path=str(file), kind="rules"),))
+    record = pipeline.answer(GenerationQuery(faulty, 64))
+    assert record.verdict == "differ"
+    assert record.fault is not None
+    # Positions 0 to 4 are the prompt's, so that of token 18 is the first behind 20.
+    assert (record.fault.token, record.fault.entry, len(record.tokens)) == (17, "decode", 18)
+    assert record.fault.node == "fx:embedding_1"
+    assert record.fault.layer == "positions"
+    assert record.fault.where.startswith("cached_models.py:")
+
+
+def test_a_source_without_a_step_says_what_to_define(pipeline: Pipeline) -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.answer(GenerationQuery(recipe("Holds"), 4))
+    assert "next_inputs" in caught.value.problem.todo
