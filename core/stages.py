@@ -16,6 +16,7 @@ import msgspec
 import psutil
 import torch
 import tvm
+from torch.nn.parameter import is_lazy
 from torch.utils.dlpack import from_dlpack
 from tvm import tirx
 
@@ -98,7 +99,9 @@ def weight_bytes(model: torch.nn.Module | None) -> int:
     if model is None:
         return SMALL
     tensors = [*model.parameters(), *model.buffers()]
-    return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return SMALL + sum(
+        tensor.numel() * tensor.element_size() for tensor in tensors if not is_lazy(tensor)
+    )
 
 
 def copied_bytes(lowered: LoweredModel) -> int:

@@ -86,7 +86,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             window, document, window.sessions, window.source_watch, window.open_session
         ),
         window.sandbox.command(),
-        reporting(window, document, features.runs.variants),
+        reporting(window, document, features.runs.variants, features.bisecting),
         Command("save-log", _("Save whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),

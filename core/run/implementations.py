@@ -218,7 +218,7 @@ def _reference_sides(
 
 def _torch_side(reference: Reference, threads: int | None) -> Implementation:
     return Implementation(
-        reference.side, reference.infer, threads, reference.refresh, torch.inference_mode
+        reference.side, reference.infer, threads, reference.refresh, reference.mode
     )
 
 

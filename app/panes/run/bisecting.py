@@ -47,8 +47,12 @@ class Bisecting(QObject):
     @property
     def record(self) -> BisectRecord | None:
         """The answer for the recipe shown, if it was found."""
+        return self.record_of(self._document.recipe)
+
+    def record_of(self, recipe: Recipe | None) -> BisectRecord | None:
+        """Return the answer for a recipe, if it is the last that was found."""
         found = self._found
-        return found[1] if found is not None and found[0] == self._document.recipe else None
+        return found[1] if found is not None and found[0] == recipe else None
 
     @property
     def can_start(self) -> bool:

@@ -224,7 +224,7 @@ class ScheduleCode(Pane):
             editor.unfold_all()
         self.difference.next_change()
         added, removed = part.count("added") + changed, part.count("removed") + changed
-        self.set_context(_("+{added} −{removed} lines", added=added, removed=removed))
+        self.set_context(f"+{added:,} −{removed:,}")
 
     def _side(self, text: str) -> SideText:
         """Return a script in the form in which all panes show code."""
