@@ -37,6 +37,7 @@ from lowerscope.core.model.graph import (
 )
 from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import (
+    BisectQuery,
     GraphQuery,
     NodeErrorsQuery,
     RunQuery,
@@ -53,6 +54,7 @@ from lowerscope.core.model.why import FunctionAnswer, FusionAnswer, PassAnswer
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
+    from lowerscope.core.model.bisect_records import BisectRecord
     from lowerscope.core.model.comparison_records import NodeErrors
     from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.model.run_records import RunRecord
@@ -209,6 +211,10 @@ class Exploration:
                 raise
         _pipeline().answer(RunQuery(self.recipe, quick=True))
         return _pipeline().answer(query)
+
+    def bisect(self) -> BisectRecord:
+        """Return the first step after which it differs from torch, with a reproduction."""
+        return _pipeline().answer(BisectQuery(self.recipe))
 
     def why(self, name: str, other: str = "") -> FusionAnswer | FunctionAnswer | PassAnswer:
         """Return why two nodes are fused or not; of one name, of a function's schedule or a pass.

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,12 +16,13 @@ import msgspec
 import psutil
 import torch
 import tvm
+from torch.nn.parameter import is_lazy
 from torch.utils.dlpack import from_dlpack
 from tvm import tirx
 
 from lowerscope.core.build.build import BuiltModel, RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import check_runs_here, make_target
-from lowerscope.core.files.memo import FileHashes, Memo, key_of
+from lowerscope.core.files.memo import FileHashes, Memo, cached_property, key_of
 from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_script
@@ -98,7 +99,9 @@ def weight_bytes(model: torch.nn.Module | None) -> int:
     if model is None:
         return SMALL
     tensors = [*model.parameters(), *model.buffers()]
-    return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return SMALL + sum(
+        tensor.numel() * tensor.element_size() for tensor in tensors if not is_lazy(tensor)
+    )
 
 
 def copied_bytes(lowered: LoweredModel) -> int:
@@ -564,7 +567,8 @@ class Stages:
 
         def make() -> TransformedModel:
             told = _StepProgress(self._progress, recipe_steps, 0)
-            with self.loaded.environment():
+            # Without steps, nothing has to wait for the passes of another recipe.
+            with self.loaded.environment() if steps else contextlib.nullcontext():
                 return transform(
                     module,
                     steps,
@@ -776,6 +780,7 @@ KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 """Bound on the size of a pipeline's cached results, in bytes."""
 
 _ANSWERING = (
+    "bisect.answering",
     "build.targets",
     "export.folder",
     "export.rule_files",

@@ -19,6 +19,7 @@ from pytestqt.qtbot import QtBot
 # Before what has texts is imported: tests compare them in English, whatever the locale.
 os.environ["LOWERSCOPE_LANGUAGE"] = os.environ.get("LOWERSCOPE_TEST_LANGUAGE", "en")
 
+from lowerscope.core.ir.libraries import read_symbols
 from lowerscope.core.model.processors import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 from tests.diagonal import SOAK, many, off_diagonal
@@ -37,6 +38,9 @@ PATIENCE = 60_000
 
 # Before torch and TVM are imported, whose threads wait by this, as they do for users.
 prepare()
+read_symbols()
+# Collection of tests imports them, as `import_libraries` does.
+gc.disable()
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -81,6 +85,7 @@ def pytest_collection_finish() -> None:
     # What is imported stays: 400,000 objects of torch and TVM, which each collection would visit.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,7 +23,13 @@ from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import APART, Moment
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.recipe import Recipe, Strategy, applies_schedules, without_schedules
+from lowerscope.core.model.recipe import (
+    Recipe,
+    Strategy,
+    applies_schedules,
+    without_schedules,
+    without_steps,
+)
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
 
@@ -32,7 +38,17 @@ Trust = Callable[[Recipe, Callable[[Recipe], object]], None]
 
 
 Of = Literal[
-    "change", "replay", "run", "set", "tokens", "fault", "schedule", "values", "export", "asked"
+    "change",
+    "replay",
+    "run",
+    "set",
+    "tokens",
+    "fault",
+    "schedule",
+    "values",
+    "export",
+    "asked",
+    "bisect",
 ]
 """Owner of a job. Each owner has one at most, and ends its own only."""
 
@@ -48,6 +64,7 @@ class Job:
     text: str = ""
     fraction: float | None = None
     cancel: Callable[[], None] | None = field(default=None, compare=False)
+    step: int = 0  # The step of the recipe that is being applied, from 1; 0 for none.
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,6 +398,15 @@ class Document(QObject):
             rejected=None,
         )
 
+    def show_lowered(self, snapshot: Snapshot) -> None:
+        """Show the source of the pending version before its passes, which are being applied."""
+        assert self.pending is not None
+        version = replace(self.pending, recipe=without_steps(self.pending.recipe))
+        with self.changing():
+            pending = self.pending
+            self.show(version, snapshot)
+            self.set(pending=pending)
+
     def reject(self, problem: Problem) -> None:
         """Reject the pending version, and show why, unless it was cancelled."""
         pending = self.pending
@@ -443,11 +469,12 @@ class Document(QObject):
         *,
         of: Of = "change",
         cancel: Callable[[], None] | None = None,
+        step: int = 0,
     ) -> None:
         """Set the job of an owner; ``""`` ends it, and `cancel` is kept until then."""
         others = tuple(each for each in self._state.jobs if each.of != of)
         before = next((each for each in self._state.jobs if each.of == of), Job())
-        job = Job(of, text, fraction, cancel or before.cancel)
+        job = Job(of, text, fraction, cancel or before.cancel, step)
         self.set(jobs=(*others, job) if text else others)
 
     def cancel_jobs(self) -> None:

@@ -53,6 +53,10 @@ class Client(Protocol):
         """Return whether the child cannot write to the user's folders."""
 
     @property
+    def part(self) -> str:
+        """The part of the recipe that the child is applying: see `recipe.part_of`."""
+
+    @property
     def received_bytes(self) -> int:
         """Encoded size of the answer that is being delivered, in bytes."""
 

@@ -208,6 +208,11 @@ class EngineClient(QObject):
         return RunningCall() if self._child is None else self._child.call
 
     @property
+    def part(self) -> str:
+        """The part of the recipe that the child is applying: see `recipe.part_of`."""
+        return self.call.part
+
+    @property
     def hands_over(self) -> bool:
         """Return whether the child cannot write to user folders: see `engine.file_broker`."""
         return self.sandbox is not None and self.sandbox.is_on

@@ -102,10 +102,11 @@ class MarkupLabel(QLabel):
 
 
 def breakable(text: str) -> str:
-    """Return a text with names that a label may wrap after their separators."""
-    return _SEPARATOR.sub("\\g<0>\u200b", text)
+    """Return a text with long names that a label may wrap after their separators."""
+    return _LONG_NAME.sub(lambda name: _SEPARATOR.sub("\\g<0>\u200b", name[0]), text)
 
 
+_LONG_NAME = re.compile(r"\S{20,}")
 _SEPARATOR = re.compile(r"[._,:/(]+(?=\w)")
 
 

@@ -17,6 +17,7 @@ from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.engine.watchdog import AtWork, Hanging
 from lowerscope.app.panes.inputs.model import Inputs
+from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.generations import Generations
 from lowerscope.app.panes.run.runs import Runs
@@ -43,6 +44,7 @@ class Features(QObject):
         self.changes = Changes(document, queries, self.recovering)
         self.runs = Runs(document, queries, children, self.recovering, self._tuning_measures)
         self.faults = Faults(document)
+        self.bisecting = Bisecting(document, queries)
         self.stepping = Stepping(document)
         self.build = BuildSteps(document, queries, self.stepping)
         self.scheduling = Scheduling(document, queries, self.stepping, self.recovering)

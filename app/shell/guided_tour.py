@@ -179,10 +179,10 @@ class GuidedTour(QObject):
             Stop(
                 "step",
                 _(
-                    "Each row of the list is a step. The code before and after it is shown "
-                    "side by side."
+                    "The list has every step from the translation of a node to a call of the "
+                    "run. The code before and after a step is shown side by side."
                 ),
-                _("Choose a step that changed something."),
+                _("Click Translate, and choose one of its steps."),
                 whole(panes.pipeline),
                 lambda: stepping.here is not None,
             ),

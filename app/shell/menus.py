@@ -21,6 +21,7 @@ from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.difference.commands import CompareCommands
 from lowerscope.app.panes.inputs.commands import changing_inputs, loading_parameters
 from lowerscope.app.panes.relax.commands import NodeCommands, importing
+from lowerscope.app.panes.run.bisecting import bisect_commands
 from lowerscope.app.panes.run.commands import (
     fault_commands,
     finding_differences,
@@ -85,7 +86,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             window, document, window.sessions, window.source_watch, window.open_session
         ),
         window.sandbox.command(),
-        reporting(window, document, features.runs.variants),
+        reporting(window, document, features.runs.variants, features.bisecting),
         Command("save-log", _("Save whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
@@ -249,6 +250,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             enabled=lambda: bool(document.job.text) or document.running,
         ),
         *fault_commands(features.faults),
+        *bisect_commands(document, features.bisecting, window),
         *limiting(window.preferences, window),
         clearing(document, window),
         Command("restart", _("Restart &engine and worker"), features.restart),
@@ -270,6 +272,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         features.generations.changed,
         features.run_steps.breaks_changed,
         features.faults.changed,
+        features.bisecting.changed,
         features.pins.changed,
         features.stepping.moment_changed,
         features.stepping.schedule_moved,
@@ -300,6 +303,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
     ),
     _("run first (F5), then select a node"): ("compare-values", "run-alone"),
+    _("the last run does not differ"): ("bisect",),
+    _("find the wrong step first"): ("save-reproduction",),
     _("no node is known to differ; compare node by node first (Ctrl+N)"): (
         *("first-difference", "next-difference", "previous-difference"),
     ),
@@ -593,6 +598,8 @@ MENUS: dict[str, tuple[Entry, ...]] = {
             _("&Differences"),
             ("next-start", "previous-start", "", "next-difference", "previous-difference"),
         ),
+        "bisect",
+        "save-reproduction",
         "",
         (_("&Variants"), ("run-variants", "variants")),
         "generate-tokens",

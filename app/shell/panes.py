@@ -35,6 +35,7 @@ from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage
 from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.modes import BY_KEY, MODES, MOST, NARROW, ModeArea
+from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
@@ -114,7 +115,9 @@ class Panes(QWidget):
             features.colouring,
             features.build,
         )
-        self.outcome = RunView(features.document, features.runs, features.faults)
+        self.outcome = RunView(
+            features.document, features.runs, features.faults, features.bisecting
+        )
         self.summary = self.outcome.summary
         self.changes = Pane(_("Changes"))
         # Its pages name the step themselves.
@@ -227,6 +230,7 @@ class Panes(QWidget):
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.node_wanted.connect(self._show_node)
         self.summary.first_difference.translation_wanted.connect(self._show_translation)
+        self.summary.wrong_step.step_wanted.connect(self._show_wrong_step)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
         self.difference.filter_wanted.connect(self.pipeline.focus_filter)
         for each in (self.difference, self.fx.graph, self.relax.graph):
@@ -420,6 +424,15 @@ class Panes(QWidget):
 
     def _show_translation(self) -> None:
         self.show_page("translation")
+
+    def _show_wrong_step(self, record: BisectRecord) -> None:
+        """Show the step that a search has found, where it can be stepped through."""
+        if record.moment is None:
+            return
+        if record.entity or record.function:
+            self._document.select((record.entity or record.function,))
+        self.set_mode("schedule" if record.moment.section == "schedule" else "step")
+        self._features.stepping.go(record.moment)
 
     def _show_problems(self) -> None:
         if self._features.inputs.problem is not None and self.inputs.isVisible():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QHelpEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -295,5 +295,7 @@ def _place(focus: QWidget) -> QPoint:
         place = focus.visualRect(focus.currentIndex())
     else:
         asked = focus.inputMethodQuery(Qt.InputMethodQuery.ImCursorRectangle)
-        place = asked if isinstance(asked, QRect) and asked.isValid() else focus.rect()
+        area = asked.toRect() if isinstance(asked, QRectF) else asked
+        is_known = isinstance(area, QRect) and area.height() > 0
+        place = area if is_known else focus.rect()
     return place.center()

@@ -294,9 +294,10 @@ class MainWindow(QMainWindow):
             from lowerscope.app.shell.panes import Panes
             from lowerscope.app.shell.session_layout import LayoutWatch, restore
 
-            self._panes = Panes(self.features)
-            self._connect_panes(self._panes)
-            self.pages.addWidget(self._panes)
+            with theme.polished_at_once():
+                self._panes = Panes(self.features)
+                self._connect_panes(self._panes)
+                self.pages.addWidget(self._panes)
             self._panes.area.window_opened.connect(self.commands.take_keys)
             self.pane_commands.fill(self._panes, self.commands)
             restore(self._panes, self.settings.layout())
@@ -540,7 +541,7 @@ class MainWindow(QMainWindow):
     # Signals
 
     def _show_snapshot(self) -> None:
-        recipe, snapshot = self.document.recipe, self.document.snapshot
+        recipe, snapshot = self.document.wanted, self.document.snapshot
         if recipe is not None and snapshot is not None:
             self._show_title()
             from lowerscope.core.files.sources import is_in_memory

@@ -19,6 +19,7 @@ from lowerscope.core.files import console
 from lowerscope.core.files.atomic_write import WRITES
 from lowerscope.core.files.paths import cannot_write, is_same_file, user_path
 from lowerscope.core.model.artifacts import announced, parse_wanted
+from lowerscope.core.model.bisect_records import PROGRAM, REPORT
 from lowerscope.core.model.machines import usual_limit
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _
@@ -117,7 +118,7 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
     with subprocess.Popen(enclosed(*command), preexec_fn=_end_with_parent) as process:
         code = process.wait()
     if output is not None:
-        output.copy_out(lambda _unused: options.command != "export" or options.force)
+        output.copy_out(lambda _unused: getattr(options, "force", True))
         others = output.others()
         for name in others[:_MOST_NAMES]:
             console.say(_("note: not taken from the sandbox: {name}", name=name))
@@ -147,6 +148,10 @@ def _output(options: argparse.Namespace, folder: SandboxFolder) -> SandboxOutput
         return SandboxOutput(
             folder, target, lambda name: takes(name) and not is_same_file(target / name, source)
         )
+    if options.command == "bisect":
+        own = [user_path(each.path).name for each in options.extensions]
+        names = (PROGRAM, REPORT, "reproduce.npz", "reproduce.json", *own)
+        return SandboxOutput(folder, user_path(options.output).absolute(), only(names))
     files = [user_path(found) for name in _FILES if (found := getattr(options, name, ""))]
     for file in files:
         path = Path(os.path.realpath(file))

@@ -379,7 +379,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
     files = file_names((*applied, *kept))
     for name, schedule in zip(names, schedules, strict=True):
         text = (
-            program(name, replace(Code(), lines=applied[name].lines))
+            program(name, replace(Code(), lines=applied[name].lines()))
             if name in applied
             else program_by_name(schedule)
         )

@@ -143,7 +143,7 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     }
     body = template(PROGRAMS / "reproduce.py.jinja").render(values, stored=bool(arrays))
     head = template(PROGRAMS / "head.py.jinja").render(
-        values, version=version, settings=_settings(recipe), **_imports(body, froms)
+        values, version=version, settings=_settings(recipe), **imports_for(body, froms)
     )
     module = "" if lowering["lowering"] != "file" else str(tvm.ir.save_json(stages.module))
     return Reproduction(head + body, arrays, module, tuple(files))
@@ -278,9 +278,9 @@ def _lowering(stages: Stages, arrays: dict[str, Array]) -> tuple[dict[str, Any],
     except LowerscopeError:
         # The module is the file's own, or a wrapper with a single call; or no program can make it.
         return {**values, "lowering": "given" if is_own else "file"}, ()
-    known, texts = _by_content(stages), []
+    known, texts = tensors_by_content(stages), []
     for name, array in built.constants.items():
-        own = known.get(_content(array))
+        own = known.get(content_of_array(array))
         if own is None:
             arrays[f"constant {name}"] = array
         text = f"bits(tensors[{quoted(own)}])" if own else f"STORED[{quoted(f'constant {name}')}]"
@@ -296,7 +296,7 @@ def _lowering(stages: Stages, arrays: dict[str, Array]) -> tuple[dict[str, Any],
     }, built.imports
 
 
-def _by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
+def tensors_by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
     """Return the names of the model's tensors by content."""
     model = stages.loaded.model
     if model is None:
@@ -304,11 +304,11 @@ def _by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
     found: dict[tuple[str, tuple[int, ...], str], str] = {}
     for name, tensor in {**dict(model.named_parameters()), **dict(model.named_buffers())}.items():
         if tensor.layout is torch.strided and not tensor.is_quantized:
-            found.setdefault(_content(_bits(tensor)), name)
+            found.setdefault(content_of_array(_bits(tensor)), name)
     return found
 
 
-def _content(array: Array) -> tuple[str, tuple[int, ...], str]:
+def content_of_array(array: Array) -> tuple[str, tuple[int, ...], str]:
     data = np.ascontiguousarray(array)
     return str(array.dtype), array.shape, hashlib.sha256(data.data).hexdigest()
 
@@ -318,10 +318,10 @@ def _parameters(stages: Stages, arrays: dict[str, Array]) -> list[str]:
     if stages.lowered is None:
         names = [each.name for each in stages.loaded.inputs]
         return [f"{quoted(name)}: inputs[{names.index(name)}]" for name in stages.parameters]
-    found, known = [], _by_content(stages) if stages.parameters else {}
+    found, known = [], tensors_by_content(stages) if stages.parameters else {}
     for name, value in stages.parameters.items():
         tensor = torch.utils.dlpack.from_dlpack(value)
-        own = known.get(_content(_bits(tensor)))
+        own = known.get(content_of_array(_bits(tensor)))
         text = f"tensors[{quoted(own)}]" if own else _stored(arrays, f"parameter {name}", tensor)
         found.append(f"{quoted(name)}: {text}")
     return found
@@ -334,10 +334,10 @@ def _comparison(stages: Stages) -> dict[str, Any]:
         side = "torch"
     elif stages.loaded.reference is not None:
         side = "NumPy"
-    compiled, embedded = _to_compile("module", stages.completed)
+    compiled, embedded = text_to_compile("module", stages.completed)
     before = ""
     if side not in ("torch", "NumPy"):
-        before, more = _to_compile("lower(model)", stages.module)
+        before, more = text_to_compile("lower(model)", stages.module)
         embedded |= more
     return {
         "side": side,
@@ -347,7 +347,7 @@ def _comparison(stages: Stages) -> dict[str, Any]:
     }
 
 
-def _to_compile(name: str, module: tvm.IRModule) -> tuple[str, dict[str, str]]:
+def text_to_compile(name: str, module: tvm.IRModule) -> tuple[str, dict[str, str]]:
     """Return the expression of the compiled module, and the functions that it needs."""
     text, embedded = name, {}
     for change in (without_kills, with_cancellations):
@@ -365,7 +365,7 @@ def _tolerances(recipe: Recipe) -> dict[str, tuple[float, float]]:
     return found | {dtype: found[part] for dtype, part in parts.items()}
 
 
-def _imports(body: str, imports: tuple[str, ...]) -> dict[str, Any]:
+def imports_for(body: str, imports: tuple[str, ...]) -> dict[str, Any]:
     """Return the values of the template for the modules that a program uses."""
     modules = dict.fromkeys(re.findall(r"\b(tvm\.(?:\w+\.)*transform|tvm\.relax\.backend)\.", body))
     if "sch.tensorize(" in body:
@@ -410,18 +410,20 @@ def steps_values(stages: Stages, recipe: Recipe, taken: Identifiers) -> dict[str
     """Return the values of the template for ``transform(module, parameters)``."""
     applied_schedules = iter(stages.transformed.schedules)
     schedules: dict[str, tuple[str, Sequence[str]]] = {}
-    lines: list[str] = []
+    by_step: list[list[str]] = []
     own_files: dict[Path, str] = {}
     embedded: dict[str, str] = {}
     # Each step that is on, with the run of its pass.
     runs = (run for run in stages.transformed.runs if run.depth == 0 and run.status != "off")
     for step, run in zip((step for step in recipe.steps if step.on), runs, strict=True):
+        lines: list[str] = []
+        by_step.append(lines)
         if step.name in SCHEDULING:
             named = {}
             for each in next(applied_schedules, ()):
                 function = each.schedule.function
                 named[function] = taken.take(f"schedule_{function}")
-                schedules[named[function]] = function, each.lines
+                schedules[named[function]] = function, each.lines()
             lines += _scheduling(step, named)
             continue
         found = find(step.name, stages.passes, step.name)
@@ -438,7 +440,8 @@ def steps_values(stages: Stages, recipe: Recipe, taken: Identifiers) -> dict[str
         "own_files": own_files,
         "own_steps": embedded,
         "schedules": schedules,
-        "steps": lines,
+        "by_step": by_step,
+        "steps": [line for lines in by_step for line in lines],
     }
 
 
@@ -634,7 +637,7 @@ def library_entries(library: Mapping[str, LibraryFunction], own: str = "") -> li
     for name, function in library.items():
         try:
             lines += _entry(name, function, own)
-        except _NotWritten as reason:
+        except NotWritten as reason:
             raise LowerscopeError(
                 _(
                     "the library function {name} cannot be written down: {reason}",
@@ -647,7 +650,7 @@ def library_entries(library: Mapping[str, LibraryFunction], own: str = "") -> li
     return lines
 
 
-class _NotWritten(Exception):
+class NotWritten(Exception):
     """A value has no expression."""
 
 
@@ -661,15 +664,15 @@ def _entry(name: str, function: LibraryFunction, own: str) -> Iterator[str]:
 
 
 def _function_call(function: LibraryFunction, own: str) -> str:
-    args = [_expression(each) for each in function.args]
-    named = keywords((key, _expression(value)) for key, value in function.kwargs.items())
+    args = [expression_text(each) for each in function.args]
+    named = keywords((key, expression_text(value)) for key, value in function.kwargs.items())
     call = function.call
     if isinstance(call, ModuleCall):
         module = module_text(call.module)
         state, *rest = args
         passed = f"({', '.join(rest)}{',' * (len(rest) == 1)})"
         options = ", ".join(
-            f"{key!r}: {_expression(value)}" for key, value in function.kwargs.items()
+            f"{key!r}: {expression_text(value)}" for key, value in function.kwargs.items()
         )
         more = f", {{{options}}}" if options else ""
         return f"torch.func.functional_call({module}, {state}, {passed}{more})"
@@ -682,7 +685,7 @@ def _function_call(function: LibraryFunction, own: str) -> str:
 def function_text(called: Callable[..., Any], own: str = "") -> str:
     """Return an expression for a function of torch, of Python's, or of the user's file.
 
-    Raises `_NotWritten` if there is none.
+    Raises `NotWritten` if there is none.
     """
     if isinstance(called, torch._ops.OpOverload):
         return attribute("torch.ops", *str(called).split("."))
@@ -697,7 +700,7 @@ def function_text(called: Callable[..., Any], own: str = "") -> str:
             return name
     if own and module.startswith("lowerscope_source_"):
         return attribute(own, *getattr(called, "__qualname__", title).split("."))
-    raise _NotWritten(
+    raise NotWritten(
         _("it calls {module}.{title}, which is not torch's", module=module, title=title)
     )
 
@@ -721,20 +724,34 @@ def module_text(module: nn.Module) -> str:
     try:
         data = base64.b85encode(pickle.dumps(module)).decode()
     except Exception as error:  # a module may hold anything, and pickle raises anything
-        raise _NotWritten(
+        raise NotWritten(
             _("it calls {name}, {error}", name=type(module).__name__, error=error)
         ) from None
     return f"pickle.loads(base64.b85decode({data!r}))"
 
 
 def _constructed(module: nn.Module) -> str:
-    kind = type(module)
-    name = f"torch.nn.{kind.__name__}"
-    if getattr(nn, kind.__name__, None) is not kind:
+    given = constructor_arguments(module)
+    if given is None:
         return ""
-    given = []
-    for parameter in list(inspect.signature(kind).parameters.values()):
-        title = parameter.name
+    args = keywords((name, expression_text(value)) for name, value in given.items())
+    kind = type(module)
+    device = 'device="meta"' if "device" in inspect.signature(kind).parameters else ""
+    evaluated = "" if module.training else ".eval()"
+    return f"torch.nn.{kind.__name__}({', '.join([*args, *filter(None, [device])])}){evaluated}"
+
+
+def constructor_arguments(module: nn.Module) -> dict[str, Any] | None:
+    """Return the arguments with which the class of a module of torch makes one like it.
+
+    ``None`` if there are none.
+    """
+    kind = type(module)
+    if getattr(nn, kind.__name__, None) is not kind:
+        return None
+    given: dict[str, Any] = {}
+    known = inspect.signature(kind).parameters
+    for title, parameter in known.items():
         if title in ("device", "dtype") or not hasattr(module, title):
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -745,25 +762,35 @@ def _constructed(module: nn.Module) -> str:
         if parameter.default is not parameter.empty and _same(value, parameter.default):
             continue
         try:
-            given.append(f"{title}={_expression(value)}")
-        except _NotWritten:
-            return ""
-    device = 'device="meta"' if "device" in inspect.signature(kind).parameters else ""
-    evaluated = "" if module.training else ".eval()"
-    text = f"{name}({', '.join([*given, *filter(None, [device])])}){evaluated}"
+            expression_text(value)
+        except NotWritten:
+            return None
+        given[title] = value
     try:
-        made = eval(text, {"torch": torch})
+        made = kind(**given, **({"device": "meta"} if "device" in known else {}))
     except Exception:  # whatever the constructor raises, it does not make this module
-        return ""
-    return text if content_of_module(made) == content_of_module(module) else ""
+        return None
+    made.train(module.training)
+    return given if content_of_module(made) == content_of_module(module) else None
 
 
 def _same(value: Any, other: Any) -> bool:
     return type(value) is type(other) and bool(value == other)
 
 
-def _expression(value: Any) -> str:
-    """Return an expression for an argument of a call."""
+class Name(str):
+    """An expression in an argument of a call."""
+
+    __slots__ = ()
+
+
+def expression_text(value: Any) -> str:
+    """Return an expression for an argument of a call.
+
+    Raises `NotWritten` if there is none.
+    """
+    if isinstance(value, Name):
+        return str(value)
     if isinstance(value, Argument):
         tensor = f"t[{value.index}]"
         if "complex" in value.dtype:
@@ -772,14 +799,15 @@ def _expression(value: Any) -> str:
     if isinstance(value, Size):
         return f"s[{value.index}]"
     if type(value) in (tuple, list, torch.Size):
-        inside = ", ".join(map(_expression, value))
+        inside = ", ".join(map(expression_text, value))
         if type(value) is list:
             return f"[{inside}]"
         return f"({inside},)" if len(value) == 1 else f"({inside})"
     if type(value) is dict:
-        return f"{{{', '.join(f'{key!r}: {_expression(each)}' for key, each in value.items())}}}"
+        pairs = (f"{key!r}: {expression_text(each)}" for key, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
     if isinstance(value, slice):
-        return f"slice({', '.join(map(_expression, (value.start, value.stop, value.step)))})"
+        return f"slice({', '.join(map(expression_text, (value.start, value.stop, value.step)))})"
     if isinstance(value, torch.device):
         return f"torch.{value!r}"
     if isinstance(value, float) and not math.isfinite(value):
@@ -794,4 +822,4 @@ def _expression(value: Any) -> str:
         names = [*kind.__module__.split("."), *kind.__qualname__.split("."), value.name]
         if all(map(is_identifier, names)):
             return ".".join(names)
-    raise _NotWritten(_("an argument is a {name}", name=type(value).__name__))
+    raise NotWritten(_("an argument is a {name}", name=type(value).__name__))

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from lowerscope.core.files.approved import raise_refused, refusals
 from lowerscope.core.files.paths import open_plain
@@ -75,6 +75,30 @@ class FileHashes(Hashes):
     def all_of(self, paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
         """Return paths with the hashes of the files' contents."""
         return tuple((str(path), self.of(path)) for path in paths)
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property:
+        """`functools.cached_property` without the lock that all objects of a class share.
+
+        Python 3.12 has none either. Objects of one request each would wait for one another.
+        """
+
+        def __init__(self, function):
+            self._function = function
+            self.__doc__ = function.__doc__
+
+        def __set_name__(self, owner, name):
+            self._name = name
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            value = instance.__dict__[self._name] = self._function(instance)
+            return value
 
 
 class Memo:

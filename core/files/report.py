@@ -215,6 +215,7 @@ def _run(variant: Variant) -> dict[str, Any]:
         "problem": "" if problem is None else problem.line(),
         "recipe": to_json(variant.recipe),
         "record": record,
+        "wrong_step": variant.wrong_step,
     }
     if record is not None:
         claims = "" if record.times is None else claims_text(record.times)

@@ -258,7 +258,8 @@ def _inside(path: Path) -> list[Path]:
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
-DTYPES = (*FLOATS, *INTEGERS, "bool")
+COMPLEX = ("complex64", "complex128")
+DTYPES = (*FLOATS, *INTEGERS, *COMPLEX, "bool")
 
 DEFAULT_RANGE = (0, 10)
 """Default range of random integers."""

@@ -15,7 +15,7 @@ def import_libraries(*modules: str) -> None:
     """Import torch, TVM and modules, whose objects are left out of collections of cycles."""
     if "tvm" in sys.modules:
         return
-    _read_symbols()
+    read_symbols()
     # None of their 400,000 objects is garbage.
     gc.disable()
     try:
@@ -27,7 +27,7 @@ def import_libraries(*modules: str) -> None:
     gc.freeze()
 
 
-def _read_symbols() -> None:
+def read_symbols() -> None:
     """Let TVM read the symbols of its libraries, for backtraces, before torch is loaded.
 
     It reads those of all libraries that are loaded at its first error, once; and each import of it

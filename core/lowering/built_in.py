@@ -29,6 +29,7 @@ from lowerscope.core.lowering.values import (
     EncodedTensor,
     Value,
     is_size,
+    is_tensor,
     leaves,
 )
 from lowerscope.core.model.problems import LowerscopeError, Problem
@@ -73,6 +74,29 @@ def check_read_members(node: fx.Node, value: Value) -> None:
             raise Refused(missing[index % len(value)].reason)
 
 
+_BY_INDEX = frozenset(
+    {
+        *("getitem", "index", "index_select", "index_add", "index_put", "index_copy", "index_fill"),
+        *("gather", "scatter", "scatter_add", "scatter_reduce", "take", "embedding", "one_hot"),
+    }
+)
+"""Operators that read an axis by index, and so compute nothing of one without elements."""
+
+
+def check_reduced(arguments: Any, value: Value, dimensions: Dimensions) -> None:
+    """Reject a reduction over an axis that may have no element: TensorIR would not set its result.
+
+    Raises `Refused` if an extent of data is in the shapes of `arguments` and not in `value`'s.
+    """
+    read = [each for each in leaves(arguments) if is_tensor(each)]
+    if any(map(dimensions.depend_on_data, read)) and any(map(is_tensor, leaves(value))):
+        made = {each for one in leaves(value) if is_tensor(one) for each in dimensions.data_in(one)}
+        if not {each for one in read for each in dimensions.data_in(one)} <= made:
+            raise Refused(
+                _("it reduces an axis that may be empty, as its size depends on the data")
+            )
+
+
 def is_python(node: fx.Node) -> bool:
     """Return whether `node` calls Python's own functions, or a method of a Python value."""
     if node.op == "call_method":
@@ -89,7 +113,12 @@ def compute(
     """Return the value of a call between Python values, such as the extents of a shape."""
     if any(map(is_size, args)) and node.op == "call_function":
         assert callable(node.target)
-        return dimensions.compute(node.target, args)
+        try:
+            return dimensions.compute(node.target, args)
+        except NotImplementedError as error:
+            if any(is_size(each) and dimensions.is_of_data(each) for each in args):
+                return Missing(str(error))
+            raise
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
     assert callable(node.target)
@@ -448,6 +477,7 @@ class BuiltIn:
             made = self._traced.values[node.name].text
             makes = _("it makes a {made} {only_tensors}", made=made, only_tensors=ONLY_TENSORS)
             raise Refused(cause or makes)
+        reason = getattr(self._modules.get(str(node.target)), "reason", "")
         random = is_random(node, self._modules)
         if not random and not hinders_rules(args, kwargs, self._dimensions):
             try:
@@ -461,6 +491,8 @@ class BuiltIn:
         name = operator_name(node, self._modules)
         if random:
             now.cause = _("{name} is random", name=name)
+        elif reason:
+            now.cause = reason
         else:
             now.cause = (
                 f"{name}: {cause}" if cause else _("no relax operator for {name}", name=name)
@@ -480,6 +512,8 @@ class BuiltIn:
         else:
             value = self._apply(node, find_rule(node.target), args, kwargs, now)
         check_read_members(node, value)
+        if operator_name(node, self._modules) not in _BY_INDEX:
+            check_reduced((args, kwargs), value, self._dimensions)
         return self._as_traced(node, value)
 
     def _by_parts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.gradients import without_gradients
 
 
 def as_traced(
@@ -52,11 +54,18 @@ def as_traced(
     if is_tensor(value) and numbers_of(value.ty.shape) == shape and dtype_of(value) == dtype:
         return value
     dimensions = builder.dimensions
-    traced = dimensions.shape(shape)
-    if not is_tensor(value) or traced is None or not dimensions.are_known(value):
+    if not is_tensor(value):
         return value
+    if not dimensions.are_known(value):
+        raise Refused(_("the shape of its result depends on the data"))
     if written and dtype_of(value) != dtype:
         value = builder.emit(op.astype(value, dtype))
+    # The traced sizes are those of the example inputs where they depend on data.
+    traced = shape_of(value) if dimensions.depend_on_data(value) else dimensions.shape(shape)
+    if traced is None or (len(traced) != len(shape)):
+        traced = dimensions.shape(shape)
+    if traced is None:
+        return value
     made = shape_of(value)
     if (
         dtype_of(value) != dtype
@@ -142,7 +151,8 @@ def decompose(
     """
     recorder = _Recorder(covered)
     fake = FakeTensorMode(allow_non_fake_inputs=True)
-    with warnings.catch_warnings(), torch.inference_mode(), _without_shortcuts(), fake:
+    own = getattr(call, "module", call)
+    with warnings.catch_warnings(), without_gradients(own), _without_shortcuts(), fake:
         warnings.simplefilter("ignore")
         tensors = [
             recorder.placeholder(torch.empty(tuple(shape), dtype=dtype)) for shape, dtype in types
@@ -310,11 +320,15 @@ def _functional(func: OpOverload) -> OpOverload:
 def _without_shortcuts() -> Iterator[None]:
     """Disable torch's fused operators for whole layers, which have no rules."""
     fast, onednn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
+    # It logs each operator that fails without values, which is no error here.
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    disabled, log.disabled = log.disabled, True
     torch.backends.mha.set_fastpath_enabled(False)
     torch._C._set_mkldnn_enabled(False)
     try:
         yield
     finally:
+        log.disabled = disabled
         torch.backends.mha.set_fastpath_enabled(fast)
         torch._C._set_mkldnn_enabled(onednn)
 

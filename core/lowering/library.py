@@ -14,6 +14,7 @@ from torch.utils.dlpack import from_dlpack
 
 from lowerscope.core.lowering.values import held_as, held_from, leaves
 from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.sources.gradients import without_gradients
 
 Call = Callable[..., Any]
 
@@ -67,7 +68,7 @@ class LibraryFunction:
 
     def __call__(self, *tensors: Any) -> Any:
         """Run torch on tensors of the virtual machine."""
-        with torch.inference_mode(), warnings.catch_warnings():
+        with without_gradients(getattr(self.call, "module", None)), warnings.catch_warnings():
             # torch's warnings of the model's calls were shown when it was traced.
             warnings.simplefilter("ignore")
             inputs = [from_dlpack(each) for each in tensors[: self.inputs]]

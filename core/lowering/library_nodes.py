@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 from torch import fx, nn
-from tvm import ir, relax, tirx
+from torch.utils import _pytree as pytree
+from tvm import ir, relax
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.library import Argument, Call, LibraryFunctions, Size, content_of
@@ -54,6 +55,9 @@ class ModuleCall:
     """
 
     def __init__(self, module: nn.Module) -> None:
+        if not takes_tensors(module):
+            self.module = module
+            return
         memory: dict[int, Any] = {}
         for parameter in module.parameters():
             empty = nn.Parameter(parameter.detach().to("meta"), requires_grad=False)
@@ -64,7 +68,14 @@ class ModuleCall:
 
     def __call__(self, tensors: dict[str, torch.Tensor], *args: Any, **kwargs: Any) -> Any:
         """Return what the module returns with `tensors` as its parameters and buffers."""
+        if not tensors:
+            return self.module(*args, **kwargs)
         return torch.func.functional_call(self.module, tensors, args, kwargs)
+
+
+def takes_tensors(module: nn.Module) -> bool:
+    """Return whether a module can be called with other tensors as its parameters and buffers."""
+    return not any(isinstance(each, torch.jit.ScriptModule) for each in module.modules())
 
 
 def content_of_module(module: nn.Module) -> tuple[Any, ...]:
@@ -198,9 +209,13 @@ class LibraryNodes:
             returns=from_data,
             sized=bool(bound.sizes),
         )
-        call = self._call_for_data if from_data else self._call_into
         sizes = [relax.ShapeExpr(bound.sizes)] if bound.sizes else []
-        results = iter(call(node, name, [*bound.tensors, *sizes], tensors))
+        given = [*bound.tensors, *sizes]
+        results = (
+            self._call_for_data(node, name, given, tensors)
+            if from_data
+            else self._call_into(node, name, given, tensors)
+        )
         return _nest(info, results), name
 
     def bind(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
@@ -213,7 +228,8 @@ class LibraryNodes:
         if node.op == "call_module":
             module = self._modules[str(node.target)]
             changes = changes_buffers(module)
-            state = {name: self.constant(each) for name, each in tensors_of(module).items()}
+            held = tensors_of(module) if takes_tensors(module) else {}
+            state = {name: self.constant(each) for name, each in held.items()}
             args, key = (state, *args), content_of_module(module)
         tensors: list[Value] = []
         sizes: list[Any] = []
@@ -245,8 +261,11 @@ class LibraryNodes:
     ) -> bool:
         if has_shape_from_data(node, self._modules, args, _is_mask, is_tensor):
             return True
+        if "varies" in node.meta:
+            return any(map(any, node.meta["varies"]))
         return any(
-            is_tensor(value) and not self._builder.dimensions.are_known(value)
+            (is_tensor(value) and self._builder.dimensions.depend_on_data(value))
+            or (is_size(value) and self._builder.dimensions.is_of_data(value))
             for value in leaves([args, kwargs], slices=True)
         )
 
@@ -295,9 +314,13 @@ class LibraryNodes:
             yield _as_held(value, leaf)
 
     def _call_for_data(
-        self, node: fx.Node, name: str, tensors: list[Value], leaves: Sequence[Info]
+        self,
+        node: fx.Node,
+        name: str,
+        tensors: list[Value],
+        leaves: Sequence[Info],
     ) -> Iterator[Value]:
-        """Emit a call that returns new tensors, and name their extents."""
+        """Emit a call that returns new tensors, and name their extents that depend on data."""
         held = [_held_type(leaf) for leaf in leaves]
         types = [relax.TensorType(dtype=dtype, ndim=len(shape)) for shape, dtype in held]
         out = types[0] if len(types) == 1 else relax.TupleType(types)
@@ -307,11 +330,42 @@ class LibraryNodes:
             value = result if len(leaves) == 1 else self._builder.emit(result[index])
             assert leaf.shape is not None
             prefix = node.name if len(leaves) == 1 else f"{node.name}_{index}"
-            extents = [tirx.Var(f"{prefix}_dim{axis}", "int64") for axis in range(len(leaf.shape))]
+            extents = self._extents(node, index, leaf.shape, prefix)
             # The parts of a complex number have a known extent.
             whole = [*extents, *shape[len(extents) :]]
             matched = self._builder.match_cast(value, relax.TensorType(whole, dtype))
             yield _as_held(matched, leaf)
+
+    def _extents(
+        self, node: fx.Node, index: int, shape: Sequence[int | str], prefix: str
+    ) -> list[Any]:
+        """Return the extents of one tensor of a node: numbers, or variables known when it runs."""
+        dimensions = self._builder.dimensions
+        symbolic = _symbolic_shape(node, index)
+        varies = node.meta.get("varies")
+        found: list[Any] = []
+        for axis, size in enumerate(shape):
+            name = f"{prefix}_dim{axis}"
+            known = dimensions.extent(size)
+            if symbolic is not None:
+                of_symbol = dimensions.extent(symbolic[axis])
+                known = dimensions.of_data(name, symbolic[axis]) if of_symbol is None else of_symbol
+            elif varies is None or varies[index][axis] or known is None:
+                known = dimensions.of_data(name)
+            found.append(known)
+        return found
+
+
+def _symbolic_shape(node: fx.Node, index: int) -> list[Any] | None:
+    """Return the shape of one tensor of a node that torch.export recorded, symbols as text."""
+    tensors = [
+        each
+        for each in pytree.tree_leaves(node.meta.get("val"))
+        if isinstance(each, torch.Tensor)
+    ]  # fmt: skip
+    if not any(isinstance(size, torch.SymInt) for each in tensors for size in each.shape):
+        return None
+    return [size if isinstance(size, int) else str(size) for size in tensors[index].shape]
 
 
 class MethodCall:

@@ -102,7 +102,9 @@ def has_shape_from_data(
 ) -> bool:
     """Return whether the shape of a node's value depends on the values of its inputs."""
     name = bare_name(node, modules)
-    if name in _SHAPE_FROM_DATA or has_unknown_extents(node.meta.get("val")):
+    if name in _SHAPE_FROM_DATA:
+        return True
+    if has_unknown_extents(node.meta.get("val")):
         return True
     if name == "where":
         return len(args) == 1 and not node.kwargs

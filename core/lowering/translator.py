@@ -53,6 +53,7 @@ from lowerscope.core.lowering.values import (
     Dimensions,
     EncodedTensor,
     Value,
+    held_type,
     is_dtype,
     is_size,
     is_tensor,
@@ -189,7 +190,7 @@ def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
     if isinstance(leaf, (bool, int, float)):
         return builder.constant(torch.tensor(leaf))
     if isinstance(leaf, EncodedTensor):
-        raise Refused(_("an output is {dtype}, which TVM does not have", dtype=leaf.dtype))
+        return leaf.value
     reason = (
         leaf.reason
         if isinstance(leaf, Missing)
@@ -243,12 +244,14 @@ def input_variable(
 
     Raises `LowerscopeError` if TVM does not have its dtype.
     """
-    if not is_dtype(dtype):
+    held = held_type(shape, dtype)
+    if held is None:
         raise LowerscopeError(
             _("input {name} is {dtype}, which TVM does not have", name=name, dtype=dtype),
             todo=_("give it another dtype, for example --input NAME=1,784:float32"),
         )
-    return relax.Var(name, relax.TensorType(dimensions.shape(shape), dtype))
+    shape, encoding = held
+    return relax.Var(name, relax.TensorType(dimensions.shape(shape), encoding))
 
 
 def random_in_outputs(
@@ -309,7 +312,11 @@ class _Translation:
         nodes: dict[str, NodeLowering] = {}
         bindings: list[Any] = []
         output: Value = None
-        placeholders = iter(variables)
+        values = [
+            variable if is_dtype(dtype) else EncodedTensor(variable, dtype)
+            for variable, (_name, _shape, dtype) in zip(variables, inputs, strict=True)
+        ]
+        placeholders = iter(values)
         with builder.function("main", params=variables):
             builder.begin()
             for node in self._traced.graph_module.graph.nodes:

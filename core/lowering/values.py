@@ -193,6 +193,10 @@ Extent = Any
 """An int, or a TVM expression over the variables of the names."""
 
 
+_MOST = 1 << 40
+"""Bound of an extent that depends on data."""
+
+
 class Dimensions:
     """The variables of the named dimensions of one module.
 
@@ -201,6 +205,8 @@ class Dimensions:
 
     def __init__(self, ranges: Mapping[str, tuple[int, int]]) -> None:
         self._variables = {name: tirx.Var(name, "int64") for name in ranges}
+        self._of_data: list[tirx.Var] = []
+        self._symbols: dict[str, tirx.Var] = {}
         self._analyzer = sym.Analyzer()
         for name, (low, high) in ranges.items():
             span = ir.Range.from_min_extent(low, high - low + 1)
@@ -214,7 +220,9 @@ class Dimensions:
         if isinstance(extent, int):
             return extent
         try:
-            value = _evaluated(ast.parse(extent, mode="eval").body, self._variables)
+            value = _evaluated(
+                ast.parse(extent, mode="eval").body, {**self._symbols, **self._variables}
+            )
         except (KeyError, SyntaxError):
             return None
         return value if isinstance(value, int) else self.simplified(value)
@@ -231,15 +239,50 @@ class Dimensions:
         short = self._analyzer.simplify(extent)
         return int(short) if isinstance(short, tirx.IntImm) else short
 
+    def of_data(self, name: str, symbol: str = "") -> Extent:
+        """Return the variable of a new extent that is known when the model runs.
+
+        `symbol`: torch.export's name of it, which other extents may have.
+        """
+        variable = tirx.Var(name, "int64")
+        self._of_data.append(variable)
+        if symbol.isidentifier():
+            self._symbols[symbol] = variable
+        self._analyzer.bind(variable, ir.Range.from_min_extent(0, _MOST))
+        return variable
+
     def are_known(self, value: Value) -> bool:
-        """Return whether every extent of a tensor is a number, or made of named dimensions."""
+        """Return whether every extent of a tensor is a number, or made of variables."""
+        return self._consists_of(value.ty.shape, (*self._variables.values(), *self._of_data))
+
+    def depend_on_data(self, value: Value) -> bool:
+        """Return whether an extent of a tensor is known only when the model runs."""
+        return not self._consists_of(value.ty.shape, tuple(self._variables.values()))
+
+    def data_in(self, value: Value) -> list[Any]:
+        """Return the variables in a tensor's shape that are known only when the model runs."""
         shape = value.ty.shape
+        extents = extents_of(shape) if isinstance(shape, relax.ShapeExpr) else ()
+        used = [
+            each
+            for extent in extents
+            if not isinstance(extent, int)
+            for each in tirx.analysis.undefined_vars(tirx.Evaluate(extent), [])
+        ]
+        return [one for one in self._of_data if any(one.same_as(each) for each in used)]
+
+    def is_of_data(self, size: Extent) -> bool:
+        """Return whether a size is known only when the model runs."""
+        used = tirx.analysis.undefined_vars(tirx.Evaluate(size), [])
+        return any(each.same_as(one) for one in self._of_data for each in used)
+
+    def _consists_of(self, shape: Any, variables: Sequence[Any]) -> bool:
         if numbers_of(shape) is not None:
             return True
         if not isinstance(shape, relax.ShapeExpr):
             return False
         return all(
-            any(each.same_as(one) for one in self._variables.values())
+            any(each.same_as(one) for one in variables)
             for extent in [each for each in extents_of(shape) if not isinstance(each, int)]
             for each in tirx.analysis.undefined_vars(tirx.Evaluate(extent), [])
         )

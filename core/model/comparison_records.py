@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import (
@@ -263,6 +264,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Recipe
     record: RunRecord | None = None
     problem: Problem | None = None
+    wrong_step: BisectRecord | None = None  # the step that makes it differ, if it was looked for
 
 
 class FunctionTimes(msgspec.Struct, frozen=True, kw_only=True):

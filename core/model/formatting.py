@@ -6,11 +6,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lowerscope.core.model.run_records import (
+    AROUND_CALLS,
     FEW,
+    LEAST,
+    SLOW_RUN,
     VERDICT_OF,
     ExactErrors,
+    Measuring,
     NodeStatus,
     OutputVerdict,
+    RunEstimate,
     RunTimes,
     SideTimes,
     held_up,
@@ -52,6 +57,26 @@ def duration_text(milliseconds: float | None) -> str:
 def seconds_text(seconds: float | None) -> str:
     """Return a duration that is given in seconds; see `duration_text`."""
     return duration_text(None if seconds is None else seconds * 1000)
+
+
+def estimate_text(estimate: RunEstimate, measuring: Measuring) -> str:
+    """Return the estimated time of a run in words; empty for one that does not take long."""
+    calls = AROUND_CALLS + measuring.warm_up + (measuring.repeats or LEAST)
+    if estimate.seconds * calls < SLOW_RUN:
+        return ""
+    return _(
+        "A run takes some {whole}, a call {one}: {unscheduled} of {functions} functions have no "
+        "schedule.",
+        whole=_about(estimate.seconds * calls),
+        one=_about(estimate.seconds),
+        unscheduled=estimate.unscheduled,
+        functions=estimate.functions,
+    )
+
+
+def _about(seconds: float) -> str:
+    """Return a duration without needless digits: ``4 min``, ``25 s``."""
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.2g} s"
 
 
 def durations_text(low: float, high: float) -> str:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 import msgspec
 
 from lowerscope.core.model.artifacts import ExportRecord, Wanted
+from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     Comparison,
@@ -34,7 +35,7 @@ from lowerscope.core.model.module_steps import (
     PassRecord,
 )
 from lowerscope.core.model.recipe import Recipe, Step, WindowLayout
-from lowerscope.core.model.run_records import KEEP, RunPart, RunRecord, RunTimes
+from lowerscope.core.model.run_records import KEEP, RunEstimate, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
@@ -144,6 +145,16 @@ class SnapshotQuery(Query[Snapshot], frozen=True):
 
     recipe: Recipe
     metrics: TextMetrics
+    doing = _("lowering the model")
+
+
+class LoweredQuery(Query[Snapshot], frozen=True):
+    """The same before the passes of a recipe, which may take long: as of a recipe without steps."""
+
+    recipe: Recipe
+    metrics: TextMetrics
+    cached_first = True
+    lane = "light"
     doing = _("lowering the model")
 
 
@@ -547,6 +558,24 @@ class RunQuery(Query[RunRecord], frozen=True):
     before: RunRecord | None = None
     runs_on = "worker"
     doing = _("running the model")
+    has_own_job = True
+
+
+class RunEstimateQuery(Query[RunEstimate], frozen=True):
+    """Estimate the time of a run before it."""
+
+    recipe: Recipe
+    cached_first = True
+    lane = "light"
+    doing = _("estimating the run")
+
+
+class BisectQuery(Query[BisectRecord], frozen=True):
+    """The first step after which the module differs from torch, with a reproduction."""
+
+    recipe: Recipe
+    runs_on = "worker"
+    doing = _("looking for the step that differs")
     has_own_job = True
 
 

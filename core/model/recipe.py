@@ -254,6 +254,11 @@ def _with_step(recipe: Recipe, name: str, on: bool, place: int) -> Recipe:
     return msgspec.structs.replace(recipe, steps=switched)
 
 
+def without_steps(recipe: Recipe) -> Recipe:
+    """Return `recipe` with no pass applied."""
+    return msgspec.structs.replace(recipe, steps=())
+
+
 def without_schedules(recipe: Recipe) -> Recipe:
     """Return `recipe` with no function scheduled."""
     return msgspec.structs.replace(recipe, schedules=())

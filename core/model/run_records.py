@@ -163,6 +163,21 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     torch_compile: bool = False
 
 
+class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """Estimated time of a run, by the work of the functions that no schedule applies to."""
+
+    seconds: float  # of one call of the model
+    unscheduled: int  # number of these functions
+    functions: int  # number of all functions of TensorIR
+
+
+AROUND_CALLS = 3
+"""Calls of a run beside those that are timed: one for the outputs, and two by node."""
+
+SLOW_RUN = 20.0
+"""Seconds from which a run is announced with its estimated time."""
+
+
 def check_measuring(measuring: Measuring) -> Measuring:
     """Return `measuring`.
 

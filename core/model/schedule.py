@@ -7,7 +7,8 @@ serialisable.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -92,14 +93,15 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     primitives: tuple[Primitive, ...] = ()
 
 
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True)
+class Applied:
     """A schedule that was applied to a function of the model.
 
-    `lines`: the program that does the same, by ``sch``.
+    `lines`: returns the program that does the same, by ``sch``.
     """
 
     schedule: Schedule
-    lines: tuple[str, ...]
+    lines: Callable[[], tuple[str, ...]]
 
 
 APPLY_SCHEDULES = "ApplySchedules"

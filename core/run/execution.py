@@ -6,6 +6,7 @@ import copy
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import tvm
 from torch.nn.parameter import is_lazy
 from tvm import relax
 
+from lowerscope.core.lowering.values import held_from
 from lowerscope.core.model.problems import (
     TVM_ERRORS,
     LowerscopeError,
@@ -24,6 +26,7 @@ from lowerscope.core.model.problems import (
 from lowerscope.core.model.run_records import OutputRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
+from lowerscope.core.sources.gradients import without_gradients
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -120,6 +123,7 @@ class Execution:
 
 def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
     """Copy a tensor to TVM, whatever its dtype and memory layout."""
+    value = held_from(value)
     # from_dlpack needs 64-byte alignment, which a copy does not guarantee either.
     result = tvm.runtime.empty(tuple(value.shape), str(value.dtype).removeprefix("torch."))
     if value.numel():
@@ -184,8 +188,12 @@ class Reference:
 
     def call(self) -> Any:
         """Run once and return the model's result; call `refresh` before."""
-        with torch.inference_mode():
+        with self.mode():
             return self.infer()
+
+    def mode(self) -> AbstractContextManager[None]:
+        """Return the mode of torch for `infer`."""
+        return without_gradients(self._model)
 
     def infer(self) -> Any:
         """Run once; the caller sets inference mode."""
@@ -216,7 +224,8 @@ class Reference:
         """Run once; return the outputs with their paths, in torch's order.
 
         A path is ``logits`` or ``hidden[0]``; ``output``, or ``output[0]``, if the model returns a
-        tensor or a tuple. A number is a tensor of rank 0; what is neither is left out.
+        tensor or a tuple. A number is a tensor of rank 0; what is neither is left out. A tensor of
+        a dtype or layout that TVM lacks is in the form in which TVM has it.
         """
         return named_results(self.whole_output())
 
@@ -230,7 +239,7 @@ class Reference:
 def named_results(outputs: Any) -> tuple[tuple[str, torch.Tensor], ...]:
     """Return copies of the tensors and numbers among a model's outputs, with their paths."""
     return tuple(
-        (name, leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf))
+        (name, held_from(torch.as_tensor(leaf)).clone())
         for name, leaf in _named(outputs)
         if is_result(leaf)
     )

@@ -20,22 +20,27 @@ from lowerscope.core.run.execution import Reference
 from lowerscope.core.sources.pytree import CallSpec, mapped
 
 
-def rounding_of_sums(function: Any) -> float:
+def rounding_of_sums(function: Any, coarsest: torch.dtype) -> float:
     """Return the relative rounding of the sums in a TensorIR function, in any order.
 
     A sum of ``K`` terms of either sign, or of one, is off by up to about ``sqrt(K)`` roundings of
-    the dtype that it accumulates in.
+    the dtype that it accumulates in. A coarser dtype than the model itself has is no rounding of
+    the model.
+
+    Args:
+        coarsest: The coarsest of the dtypes that the model computes in.
     """
+    most = torch.finfo(coarsest).eps
     return sum(
-        math.sqrt(terms) * torch.finfo(kind).eps / 2
+        math.sqrt(terms) * min(torch.finfo(kind).eps, most) / 2
         for terms, dtype in reductions_of(function)
         if isinstance(kind := getattr(torch, dtype, None), torch.dtype) and kind.is_floating_point
     )
 
 
-def longest_sums(functions: Mapping[str, Any]) -> float:
+def longest_sums(functions: Mapping[str, Any], coarsest: torch.dtype) -> float:
     """Return the largest relative rounding of the sums in any of the functions."""
-    return max(map(rounding_of_sums, functions.values()), default=0.0)
+    return max((rounding_of_sums(each, coarsest) for each in functions.values()), default=0.0)
 
 
 MOST_BYTES = 2 << 30

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import torch
 
-from lowerscope.core.build.build import check_registered
+from lowerscope.core.build.build import RecordedBuild, check_registered
 from lowerscope.core.build.targets import ProcessorUse, threads_of_tvm
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text, traced_sizes
 from lowerscope.core.model.problems import LowerscopeError
@@ -65,28 +65,45 @@ def precise_of(
     values: tuple[torch.Tensor, ...],
     seed: int,
     expected: Sequence[torch.Tensor] | None,
+    build: RecordedBuild | None = None,
 ) -> Callable[[], PreciseRun | None] | None:
     """Return a run of the model in float64, for `judge`.
 
     ``None`` if it has no narrower floats, and for a source without torch.
+
+    Args:
+        build: The build that was run; by default, that of the stages.
     """
-    loaded, traced = stages.loaded, stages.traced
+    loaded = stages.loaded
     model = loaded.model
     if model is None:
         return None
-    parts = (*model.parameters(), *model.buffers(), *values, *(expected or ()))
-    dtypes = {str(each.dtype).removeprefix("torch.") for each in parts}
-    if traced is not None:
-        dtypes.update(each for info in traced.values.values() for each in dtypes_of(info))
-    if dtypes.isdisjoint(("float32", "float16", "bfloat16")):
+    coarsest = coarsest_of(stages, (*values, *(expected or ())))
+    if coarsest is torch.float64:
         return None
 
     def run() -> PreciseRun | None:
         found = precise_run(model, values, seed, loaded.calling)
-        sums = longest_sums(stages.recorded.tensorir)
-        return None if found is None else replace(found, sums=sums)
+        if found is None:
+            return None
+        sums = longest_sums((build or stages.recorded).tensorir, found.coarsest)
+        return replace(found, sums=sums)
 
     return run
+
+
+def coarsest_of(stages: Stages, values: Sequence[torch.Tensor]) -> torch.dtype:
+    """Return the coarsest dtype of floats in a torch model, its nodes, and some values."""
+    model, traced = stages.loaded.model, stages.traced
+    assert model is not None
+    parts = (*model.parameters(), *model.buffers(), *values)
+    dtypes = {str(each.dtype).removeprefix("torch.") for each in parts}
+    if traced is not None:
+        dtypes.update(each for info in traced.values.values() for each in dtypes_of(info))
+    known = (torch.bfloat16, torch.float16, torch.float32)
+    return next(
+        (each for each in known if str(each).removeprefix("torch.") in dtypes), torch.float64
+    )
 
 
 def judge_run(
@@ -95,14 +112,19 @@ def judge_run(
     values: tuple[torch.Tensor, ...],
     actual: tuple[torch.Tensor, ...],
     named: Sequence[tuple[str, torch.Tensor]] | None,
+    build: RecordedBuild | None = None,
 ) -> tuple[Verdict, tuple[torch.Tensor, ...] | None]:
-    """Return the verdict on the outputs of a run, and the outputs of its reference."""
+    """Return the verdict on the outputs of a run, and the outputs of its reference.
+
+    Args:
+        build: As of `precise_of`.
+    """
     expected = None if named is None else tuple(value for _other, value in named)
     if expected is not None and stages.loaded.model is None:
         expected = in_dtype_of(expected, actual)
     random = () if stages.lowered is None else stages.lowered.random
     names = [name for name, _other in named or ()]
-    precise = precise_of(stages, values, recipe.seed, expected)
+    precise = precise_of(stages, values, recipe.seed, expected, build)
     return judge(actual, expected, recipe.tolerances, random, names, precise), expected
 
 
@@ -196,7 +218,7 @@ def _reference_sides(
 
 def _torch_side(reference: Reference, threads: int | None) -> Implementation:
     return Implementation(
-        reference.side, reference.infer, threads, reference.refresh, torch.inference_mode
+        reference.side, reference.infer, threads, reference.refresh, reference.mode
     )
 
 

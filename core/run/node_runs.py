@@ -30,6 +30,7 @@ from lowerscope.core.run.compare.node_comparison import (
 )
 from lowerscope.core.run.execution import Execution, to_torch, to_tvm
 from lowerscope.core.run.float64 import rounding_of_sums
+from lowerscope.core.run.implementations import coarsest_of
 from lowerscope.core.run.kept_run import KeptRun, KeptValues, addresses_of
 from lowerscope.core.run.torch_interpreter import torch_times
 from lowerscope.core.sandbox.running_call import NO_CALL
@@ -75,7 +76,9 @@ def node_runs(
     owners = Owners(stages, lowered, run.calls)
     parts = NodeParts(lowered, traced, owners)
     alone = NodesAlone(run.calls, parts, run.arguments, run.functions, owners.nodes_of, progress)
-    sums = {name: rounding_of_sums(each) for name, each in stages.recorded.tensorir.items()}
+    coarsest = coarsest_of(stages, inputs)
+    tensorir = stages.recorded.tensorir
+    sums = {name: rounding_of_sums(each, coarsest) for name, each in tensorir.items()}
     comparison = NodeComparison(parts, alone, traced, inputs, recipe.seed, recipe.tolerances, sums)
 
     def take(index: int, tensors: Sequence[torch.Tensor], why_not: str) -> None:

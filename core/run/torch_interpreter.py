@@ -18,6 +18,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.execution import copied, in_eval_mode
 from lowerscope.core.run.standalone import quarters, repeated
+from lowerscope.core.sources.gradients import without_gradients
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
 
@@ -65,7 +66,7 @@ class TorchInterpreter:
             torch.manual_seed(self._seed)
             self._seed = None
         interpreter = self._interpreter
-        with torch.inference_mode():
+        with without_gradients(interpreter.module):
             while name not in self._kept:
                 node = next(self._nodes)
                 value = interpreter.env[node] = interpreter.run_node(node)
@@ -87,7 +88,7 @@ class TorchInterpreter:
         """
         interpreter, left = self._interpreter, set(names)
         found: list[Callable[[], Any]] = []
-        with torch.inference_mode():
+        with without_gradients(interpreter.module):
             while left:
                 node = next(self._nodes)
                 if node.name in left and node.op.startswith("call_"):
@@ -223,7 +224,7 @@ def torch_ms(stages: Stages, names: Sequence[str], seed: int, progress: Progress
                     call()
             return (time.perf_counter() - start) / number
 
-        with torch.inference_mode():
+        with without_gradients(traced.graph_module):
             return quarters(repeated(measure, progress.check))[1] * 1000
 
 

@@ -52,7 +52,7 @@ from lowerscope.core.schedule.references import (
     resolve,
     stmt_of,
 )
-from lowerscope.core.schedule.rules.by_rule import by_rule
+from lowerscope.core.schedule.rules.by_rule import scheduled_by_rule
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 _AXIS_KINDS = {tirx.IterVar.DataPar: "S", tirx.IterVar.CommReduce: "R"}
@@ -241,13 +241,17 @@ class Replayed:
         return buffers_of(self.function, self._parts, self.script)
 
 
+Ruled = tuple[ByRule, tirx.PrimFunc]
+"""The schedule of a function by a rule, and the scheduled function."""
+
+
 class Replays:
     """LRU cache of functions after the first primitives of schedules."""
 
     def __init__(self, limit: int = KEPT) -> None:
         self._limit = limit
         self._kept: OrderedDict[tuple[Any, ...], Replayed] = OrderedDict()
-        self._ruled: OrderedDict[tuple[Any, ...], tuple[tirx.PrimFunc, ByRule]] = OrderedDict()
+        self._ruled: OrderedDict[tuple[Any, ...], tuple[tirx.PrimFunc, Ruled]] = OrderedDict()
         self._numbers = itertools.count()
         self._lock = threading.RLock()
 
@@ -285,13 +289,13 @@ class Replays:
 
     def by_rule(
         self, function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
-    ) -> ByRule:
-        """Return the result of the first rule that fits a function; see `by_rule`."""
+    ) -> Ruled:
+        """Return the result of the first rule that fits a function, and what it makes of it."""
         with self._lock:
             key = (function.__chandle__(), str(target), seconds)
             if key not in self._ruled:
                 # The function is cached as well, so that no other one gets its handle.
-                self._ruled[key] = (function, by_rule(function, target, seconds))
+                self._ruled[key] = (function, scheduled_by_rule(function, target, seconds))
                 while len(self._ruled) > self._limit:
                     self._ruled.popitem(last=False)
             return self._ruled[key][1]

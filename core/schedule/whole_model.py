@@ -100,6 +100,9 @@ SCHEDULE_NOTE = "schedule"
 
 _UNRULED = _("schedule it by hand, or give ApplyRules more seconds")
 
+_Found = tuple[tuple[Primitive, ...], tirx.PrimFunc]
+"""The primitives that a rule or tuning has found, and the function after them."""
+
 Tuned = Callable[[tirx.PrimFunc], tuple[Primitive, ...] | None]
 """Returns the best history of a function; ``None`` where it was not tuned."""
 
@@ -141,7 +144,7 @@ class WholeModel:
         """
         functions = Functions(module)
         structures = functions.structures
-        changed: dict[str, tuple[Replayed, Schedule]] = {}
+        changed: dict[str, tuple[tirx.PrimFunc, Applied]] = {}
         for name, structure in structures.items():
             schedule = schedule_for(self._schedules, name, structure)
             if schedule is None or not schedule.primitives or (name, schedule) in self._done:
@@ -157,7 +160,9 @@ class WholeModel:
                 continue
             self._notes += _left_out(states[-1])
             if states[-1].sch is not states[0].sch:
-                changed[name] = states[-1], schedule
+                last = states[-1]
+                own = msgspec.structs.replace(schedule, function=name, structure=structure)
+                changed[name] = last.function, Applied(own, lambda at=last: at.code.lines)  # type: ignore[misc]
         for schedule in self._schedules:
             if any(fits(schedule, *each) for each in structures.items()):
                 self._fitting.add(schedule)
@@ -165,7 +170,7 @@ class WholeModel:
             self._reasons[schedule] = (
                 _("its structure changed") if there else _("the module has none of its structure")
             )
-        return self._with(functions, changed)
+        return self._with(module, changed)
 
     def apply_rules(self, module: tvm.IRModule, seconds: float = RULE_SECONDS) -> tvm.IRModule:
         """Return a module whose functions are scheduled by rules, except those with a schedule.
@@ -179,61 +184,55 @@ class WholeModel:
     ) -> tvm.IRModule:
         """Return a module scheduled by tuning results, and by rules where there are none."""
 
-        def steps(function: tirx.PrimFunc, name: str) -> tuple[Primitive, ...]:
+        def steps(function: tirx.PrimFunc, name: str) -> _Found:
             found = tuned(function)
             if found is not None:
-                return found
+                states = self._replays.replay(name, function, self._target, found, self._check)
+                return found, states[-1].function
             ruled = self._ruled(function, name, seconds)
-            self._notes.append(not_tuned(name, ruled))
+            self._notes.append(not_tuned(name, ruled[0]))
             return ruled
 
         return self._by(module, steps)
 
-    def _ruled(self, function: tirx.PrimFunc, name: str, seconds: float) -> tuple[Primitive, ...]:
-        ruled = self._replays.by_rule(function, self._target, seconds)
+    def _ruled(self, function: tirx.PrimFunc, name: str, seconds: float) -> _Found:
+        ruled, scheduled = self._replays.by_rule(function, self._target, seconds)
         if ruled.failed:
             text = _("rules do not schedule it: {reason}", reason=ruled.reason)
             self._notes.append(Note(text=text, where=name, todo=_UNRULED))
-        return ruled.primitives
+        return ruled.primitives, scheduled
 
     def _by(
-        self, module: tvm.IRModule, steps_of: Callable[[tirx.PrimFunc, str], tuple[Primitive, ...]]
+        self, module: tvm.IRModule, steps_of: Callable[[tirx.PrimFunc, str], _Found]
     ) -> tvm.IRModule:
         functions = Functions(module)
         by_hand = {name for name, _other in self._done}
-        changed: dict[str, tuple[Replayed, Schedule]] = {}
+        changed: dict[str, tuple[tirx.PrimFunc, Applied]] = {}
         for index, (name, structure) in enumerate(functions.structures.items()):
             self._check()
             self._at_function(name, index, len(functions.structures))
             if name in by_hand or schedule_for(self._schedules, name, structure) is not None:
                 continue
             function = functions.by_name[name]
-            steps = steps_of(function, name)
+            steps, scheduled = steps_of(function, name)
             if steps:
-                states = self._replays.replay(name, function, self._target, steps, self._check)
-                changed[name] = states[-1], Schedule(function=name, primitives=steps)
-        return self._with(functions, changed)
+                schedule = Schedule(function=name, structure=structure, primitives=steps)
+                lines = partial(self._program, name, function, steps)
+                changed[name] = scheduled, Applied(schedule, lines)
+        return self._with(module, changed)
+
+    def _program(
+        self, name: str, function: tirx.PrimFunc, steps: tuple[Primitive, ...]
+    ) -> tuple[str, ...]:
+        return self._replays.replay(name, function, self._target, steps)[-1].code.lines
 
     def _with(
-        self, functions: Functions, changed: Mapping[str, tuple[Replayed, Schedule]]
+        self, module: tvm.IRModule, changed: Mapping[str, tuple[tirx.PrimFunc, Applied]]
     ) -> tvm.IRModule:
-        module = functions.module
-        self.applied.append(
-            tuple(
-                Applied(
-                    schedule=msgspec.structs.replace(
-                        schedule, function=name, structure=functions.structures[name]
-                    ),
-                    lines=state.code.lines,
-                )
-                for name, (state, schedule) in changed.items()
-            )
-        )
+        self.applied.append(tuple(applied for _other, applied in changed.values()))
         if not changed:
             return module
-        return with_functions(
-            module, {name: each.function for name, (each, _other) in changed.items()}
-        )
+        return with_functions(module, {name: each for name, (each, _other) in changed.items()})
 
     def notes(self) -> tuple[Note, ...]:
         """Return notes on primitives that were left out, and on schedules that fit no function."""

@@ -31,7 +31,15 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.input_values import from_array
-from lowerscope.core.sources.pytree import Count, leaves, path_text
+from lowerscope.core.sources.pytree import (
+    SPARSE,
+    Count,
+    SparseTensor,
+    forward_signature,
+    leaves,
+    mapped,
+    path_text,
+)
 from lowerscope.core.sources.user_code import user_code
 
 
@@ -107,7 +115,7 @@ def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
             todo=_("Define it, or open another entry"),
         )
     parameters, rest, keywords = [], "", False
-    for parameter in inspect.signature(model.forward).parameters.values():
+    for parameter in forward_signature(model).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             rest = parameter.name
         elif parameter.kind is parameter.VAR_KEYWORD:
@@ -236,10 +244,18 @@ def named_arguments(
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """Return arguments by name, and the names of those passed by keyword: see this module."""
     args, kwargs = _arguments(values, path)
-    arguments = _by_name(args, kwargs, signature, path)
+    arguments = {
+        name: mapped(value, _taken_apart)
+        for name, value in _by_name(args, kwargs, signature, path).items()
+    }
     for name, value in arguments.items():
         _check_leaves(name, value, signature, path)
     return arguments, frozenset(kwargs)
+
+
+def _taken_apart(leaf: Any) -> Any:
+    sparse = isinstance(leaf, torch.Tensor) and leaf.layout in SPARSE
+    return SparseTensor.of(leaf.cpu()) if sparse else leaf
 
 
 def _arguments(values: Any, path: Path) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

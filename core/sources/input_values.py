@@ -15,6 +15,7 @@ from PIL import Image
 from lowerscope.core.files.paths import check_readable, user_path
 from lowerscope.core.files.sources import (
     ARRAYS,
+    COMPLEX,
     DTYPES,
     FLOATS,
     IMAGES,
@@ -137,7 +138,8 @@ def _drawn(spec: InputSpec, shape: Shape, seed: int) -> tuple[torch.Tensor, str]
         low, high = integer_range(spec)
         value = torch.randint(low, high, shape, dtype=torch.int64, generator=own).to(dtype)
         return value, _("random in [{low},{high}), seed {seed}", low=low, high=high, seed=seed)
-    value = torch.randn(shape, dtype=torch.float32, generator=own).to(dtype)
+    drawn_as = dtype if name in COMPLEX else torch.float32
+    value = torch.randn(shape, dtype=drawn_as, generator=own).to(dtype)
     return value, _("random, seed {seed}", seed=seed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import json
 import linecache
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
+from torch.nn.parameter import is_lazy
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from tvm.relax.script.parser import entry as relax_entry
 from tvm.script.parser.ir import entry as ir_entry
 from tvm.tirx.script.parser import entry as tirx_entry
@@ -32,7 +35,7 @@ from lowerscope.core.files.sources import (
     source_path,
 )
 from lowerscope.core.model.dimensions import Sizes
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.examples import (
@@ -44,7 +47,7 @@ from lowerscope.core.sources.examples import (
     signature_of_model,
 )
 from lowerscope.core.sources.exported import load_exported
-from lowerscope.core.sources.inputs import gather
+from lowerscope.core.sources.inputs import Inputs, gather
 from lowerscope.core.sources.opened_model import (
     LoadedModel,
     Offered,
@@ -152,10 +155,12 @@ def with_inputs(
             opened.path,
             sizes or {},
         )
+        model = _initialised(opened, gathered, seed)
         files = () if home is None else home.files()
     fixed = offered.fixed.values()
     fields = vars(opened) | {
-        "files": tuple(dict.fromkeys((*opened.files, *input_files(specs), *files)))
+        "model": model,
+        "files": tuple(dict.fromkeys((*opened.files, *input_files(specs), *files))),
     }
     return LoadedModel(
         **fields,
@@ -163,6 +168,54 @@ def with_inputs(
         calling=gathered.calling,
         parameters=frozenset(each.name for each in gathered.values if each in fixed),
     )
+
+
+def _initialised(opened: OpenedModel, inputs: Inputs, seed: int) -> torch.nn.Module | None:
+    """Return the model; a copy with shapes for these inputs if it has lazy modules.
+
+    Raises `LowerscopeError` if it fails on them.
+    """
+    model = opened.model
+    if model is None or not any(map(is_lazy, [*model.parameters(), *model.buffers()])):
+        return model
+    lazy = filter(is_lazy, [*model.parameters(), *model.buffers()])
+    # Tensors without a shape cannot be copied.
+    model = copy.deepcopy(model, {id(each): _empty(each) for each in lazy})
+    args, kwargs = inputs.calling.arguments([each.value.clone() for each in inputs.values])
+    seed_all(seed)
+    try:
+        with torch.no_grad():
+            model(*args, **kwargs)
+    except Exception as error:  # a model may raise any type
+        raise LowerscopeError(
+            _(
+                "the lazy modules cannot be initialised, as the model fails on these inputs: "
+                "{reason}",
+                reason=last_line(error),
+            ),
+            where=opened.title,
+            todo=_("check the inputs' shapes and dtypes, for example --input x=1,784:float32"),
+            code="change-inputs",
+            choices=inputs.calling.names,
+        ) from error
+    return model
+
+
+def _empty(tensor: Any) -> Any:
+    """Return a new tensor without a shape, like another."""
+    return type(tensor)(dtype=tensor.dtype)
+
+
+def _without_subclasses(model: torch.nn.Module) -> torch.nn.Module:
+    """Return a model with parameters of plain tensors, where torchao's pack several into one."""
+    if any(map(is_traceable_wrapper_subclass, model.parameters())):
+        # Imported here since few models need it.
+        from torch._functorch._aot_autograd.subclass_parametrization import (
+            unwrap_tensor_subclass_parameters,
+        )
+
+        unwrap_tensor_subclass_parameters(model)
+    return model
 
 
 def _open_python(source: Source, environment: Environment, seed: int) -> OpenedModel:
@@ -186,7 +239,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         }
     else:
         with user_code(path, _("moves {name} to the CPU", name=name)):
-            built = built.cpu().eval()
+            built = _without_subclasses(built.cpu().eval())
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
     examples = _examples(entry, built, file, path)
@@ -262,7 +315,7 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
         )
     path = Path(source.spec)
     if isinstance(built, torch.nn.Module):
-        built = built.cpu().eval()
+        built = _without_subclasses(built.cpu().eval())
         signature = signature_of_model(built, header.title)
     else:
         built = with_main(built, header.title, header.title)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +36,9 @@ def members(value: Any, around: Around | None = None) -> list[tuple[Key, Any]] |
     """Return keys and values of the members of a nest; ``None`` for anything else."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return list(zip(value._fields, value, strict=True))
+    if isinstance(value, SparseTensor):
+        names = ("indices", "values") if len(value.parts) == 2 else ("rows", "columns", "values")
+        return list(zip(names, value.parts, strict=True))
     definition = _definition(value)
     if definition is not None:
         if definition.flatten_with_keys_fn is not None:
@@ -244,6 +248,8 @@ def _with_members(value: Any, made: Sequence[Any]) -> Any:
     definition = _definition(value)
     if definition is not None:
         return definition.unflatten_fn(list(made), definition.flatten_fn(value)[1])
+    if isinstance(value, SparseTensor):
+        return SparseTensor(tuple(made), value.shape)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
         if isinstance(value, Mapping):
@@ -256,6 +262,36 @@ def _with_members(value: Any, made: Sequence[Any]) -> Any:
     if isinstance(value, Mapping):
         return dict(zip(value, made, strict=True))
     return list(made) if isinstance(value, list) else tuple(made)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTensor:
+    """A sparse tensor as the dense ones that it consists of.
+
+    `parts`: indices and values of a COO tensor; row offsets, columns and values of a CSR one.
+    """
+
+    parts: tuple[Any, ...]
+    shape: torch.Size
+
+    @classmethod
+    def of(cls, value: torch.Tensor) -> SparseTensor:
+        """Take a tensor apart."""
+        if value.layout is torch.sparse_coo:
+            value = value.coalesce()
+            return cls((value.indices(), value.values()), value.shape)
+        return cls((value.crow_indices(), value.col_indices(), value.values()), value.shape)
+
+    def whole(self) -> Any:
+        """Return the tensor."""
+        if len(self.parts) == 2:
+            return torch.sparse_coo_tensor(*self.parts, self.shape, is_coalesced=True)
+        rows, columns, values = self.parts
+        return torch.sparse_csr_tensor(rows, columns, values, size=self.shape)
+
+
+SPARSE = (torch.sparse_coo, torch.sparse_csr)
+"""Layouts of tensors that can be inputs, besides dense ones."""
 
 
 def own_copy(value: Any, around: Around | None = None) -> Any:
@@ -369,7 +405,37 @@ class CallSpec:
             return values[leaf] if isinstance(leaf, Place) else own_copy(leaf)
 
         args = tuple(mapped(each, fill) for each in self.args)
-        return args, {name: mapped(each, fill) for name, each in self.kwargs.items()}
+        kwargs = {name: mapped(each, fill) for name, each in self.kwargs.items()}
+        return _with_sparse(args), _with_sparse(kwargs)
+
+
+def _with_sparse(value: Any) -> Any:
+    """Return a nest with its sparse tensors put together."""
+    if isinstance(value, SparseTensor):
+        return value.whole()
+    if type(value) in (tuple, list):
+        return type(value)(map(_with_sparse, value))
+    if type(value) is dict:
+        return {key: _with_sparse(each) for key, each in value.items()}
+    return value
+
+
+def forward_signature(model: Any) -> inspect.Signature:
+    """Return the signature of ``forward``, also of a module that ``torch.jit`` has compiled."""
+    schema = getattr(model.forward, "schema", None)
+    if schema is None:
+        return inspect.signature(model.forward)
+    own = schema.arguments[1:]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = [
+        each.default_value if each.has_default_value() else inspect.Parameter.empty for each in own
+    ]
+    return inspect.Signature(
+        [
+            inspect.Parameter(each.name, kind, default=default)
+            for each, default in zip(own, defaults, strict=True)
+        ]
+    )
 
 
 def by_position(names: Sequence[str]) -> CallSpec:

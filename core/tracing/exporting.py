@@ -235,6 +235,15 @@ def has_casts(graph_module: fx.GraphModule) -> bool:
     return any(node.target is wrap for node in graph_module.graph.nodes)
 
 
+def has_levels(graph_module: fx.GraphModule) -> bool:
+    """Return whether a part of the graph is under ``torch.vmap`` or another transform."""
+    return any("functorch" in _module_name(node) for node in graph_module.graph.nodes)
+
+
+def _module_name(node: fx.Node) -> str:
+    return str(getattr(node.target, "__module__", ""))
+
+
 def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     """Return the graph of `program` without in-place operators, but not decomposed."""
     with torch.no_grad():

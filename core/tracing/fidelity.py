@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.gradients import without_gradients
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
@@ -127,7 +128,7 @@ def observe(
     """
     start = RandomState.present()
     try:
-        with unchanged(model) as tensors, torch.inference_mode():
+        with unchanged(model) as tensors, without_gradients(model):
             versions = [_version(each) for each in tensors]
             before = _attributes(model)
             begin = time.perf_counter()

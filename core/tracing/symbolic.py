@@ -10,6 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from types import CodeType
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import run_eagerly
+from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     cannot_trace,
@@ -62,8 +64,16 @@ class EagerCalls(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
-        if any(isinstance(leaf, fx.Proxy) for leaf in leaves):
-            return func(*args, **(kwargs or {}))
+        proxies = [leaf for leaf in leaves if isinstance(leaf, fx.Proxy)]
+        if proxies:
+            try:
+                return func(*args, **(kwargs or {}))
+            except TypeError:
+                if not isinstance(proxies[0], _SplitProxy):
+                    raise
+                # torch.zeros and the like take traced numbers as they are.
+                tracer = proxies[0].tracer
+                return tracer.create_proxy("call_function", func, args, kwargs or {})
         tensors = [
             leaf
             for leaf in leaves
@@ -133,6 +143,7 @@ def trace_symbolically(
     inputs: tuple[torch.Tensor, ...],
     calling: CallSpec,
     own: Sequence[torch.Tensor],
+    split: Split | None = None,
 ) -> tuple[fx.GraphModule, dict[str, SourceLine], tuple[Note, ...]]:
     """Trace `model` with one placeholder for each of `inputs`, called as `calling` says.
 
@@ -144,10 +155,11 @@ def trace_symbolically(
     one, by node name.
 
     `own`: the model's tensors that are no parameters.
+    `split`: the statements of the model that run in torch; ``None`` for none.
 
     Raises `LowerscopeError` if the model fails on the inputs, or cannot be traced.
     """
-    tracer = _Tracer(calling, inputs)
+    tracer = _Tracer(calling, inputs) if split is None else _SplitTracer(calling, inputs, split)
     buffers = [name for name, _other in model.named_buffers()]
     state = [(tensor, tensor._version) for tensor in own]
     calls = EagerCalls(trace_symbolically.__code__)
@@ -242,6 +254,7 @@ class _Tracer(fx.Tracer):
         self._calling = calling
         self._inputs = inputs
         self._interpreter: fx.Interpreter | None = None
+        self._evaluates = False
         self._casts = torch.is_autocast_enabled("cpu")
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
@@ -253,18 +266,49 @@ class _Tracer(fx.Tracer):
 
     def type_of(self, node: fx.Node) -> type:
         """Return the type of a node's value on the example inputs."""
-        with torch.random.fork_rng(devices=[]), torch._C.DisableTorchFunction():
-            if self._interpreter is None:
-                self._interpreter = fx.Interpreter(self.root, graph=self.graph)
-                self._interpreter.args_iter = iter([each.clone() for each in self._inputs])
-            interpreter = self._interpreter
+        kind = type(self.value_of(node))
+        return torch.Tensor if kind is torch.nn.Parameter else kind
+
+    def value_of(self, node: fx.Node) -> Any:
+        """Return a node's value on the example inputs."""
+        if self._interpreter is None:
+            self._interpreter = self._interpreter_on(self._inputs)
+        return self._value_in(self._interpreter, node)
+
+    def _interpreter_on(self, inputs: Sequence[torch.Tensor]) -> fx.Interpreter:
+        interpreter = fx.Interpreter(self.root, graph=self.graph)
+        interpreter.extra_traceback = False
+        interpreter.args_iter = iter([each.clone() for each in inputs])
+        return interpreter
+
+    def _value_in(self, interpreter: fx.Interpreter, node: fx.Node) -> Any:
+        with self._evaluating():
             for each in self.graph.nodes:
                 if each not in interpreter.env:
                     interpreter.env[each] = interpreter.run_node(each)
                 if each is node:
                     break
-        kind = type(interpreter.env[node])
-        return torch.Tensor if kind is torch.nn.Parameter else kind
+        return interpreter.env[node]
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Let the body compute values: calls of modules in it make no nodes."""
+        before, self._evaluates = self._evaluates, True
+        try:
+            with torch.random.fork_rng(devices=[]), torch._C.DisableTorchFunction():
+                yield
+        finally:
+            self._evaluates = before
+
+    def call_module(self, m: Any, forward: Any, args: Any, kwargs: Any) -> Any:
+        if self._evaluates:
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Any) -> Any:
+        if self._evaluates:
+            return attr_val
+        return super().getattr(attr, attr_val, parameter_proxy_cache)
 
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
         if torch.is_autocast_enabled("cpu") and not self._casts:
@@ -273,6 +317,10 @@ class _Tracer(fx.Tracer):
                 _("it leaves out torch.autocast, which casts the computation inside")
             )
         node = super().create_node(*args, **kwargs)
+        if node.target in _GRADIENTS:
+            raise CannotFollow(_("it computes gradients"))
+        if "functorch" in str(getattr(node.target, "__module__", "")):
+            raise CannotFollow(_("it calls torch.vmap or another transform of functions"))
         line = line_of_frame(sys._getframe(1), trace_symbolically.__code__)
         if line is None and node.target is getattr:
             # x.shape makes its node on first use, wherever that is.
@@ -301,6 +349,104 @@ class _Tracer(fx.Tracer):
             return plain(called(root, *args, **kwargs))
 
         return forward, [self.root, *proxies]
+
+
+_GRADIENTS = (torch.autograd.grad, torch.autograd.backward, "backward", "requires_grad_")
+
+
+class _SplitTracer(_Tracer):
+    """Tracer of a model that is split: sizes that do not depend on data are numbers.
+
+    Whether they do shows on other inputs of the same shapes.
+    """
+
+    def __init__(self, calling: CallSpec, inputs: Sequence[torch.Tensor], split: Split) -> None:
+        super().__init__(calling, inputs)
+        split.tracer = self
+        self._others = [self._interpreter_for(each) for each in varied(inputs)]
+
+    def _interpreter_for(self, inputs: Sequence[torch.Tensor]) -> Callable[[], fx.Interpreter]:
+        return cache(lambda: self._interpreter_on(inputs))
+
+    def proxy(self, node: fx.Node) -> fx.Proxy:
+        return _SplitProxy(node, self)
+
+    def values_of(self, node: fx.Node) -> list[Any]:
+        """Return a node's value on the example inputs, and on others that the model takes."""
+        values = [self.value_of(node)]
+        for other in list(self._others):
+            try:
+                values.append(self._value_in(other(), node))
+            except Exception:  # a model may reject inputs by any error
+                self._others.remove(other)
+        return values
+
+    def has_known_shape(self, node: fx.Node) -> bool:
+        """Return whether a tensor has the same shape for all inputs."""
+        first, *others = self.values_of(node)
+        return isinstance(first, torch.Tensor) and all(
+            isinstance(each, torch.Tensor) and each.shape == first.shape for each in others
+        )
+
+    def call_part(self, part: TorchPart, title: str, inputs: tuple[Any, ...]) -> Any:
+        """Add a call of a part to the graph; return its result, with traced values in it."""
+        name, count = title, 1
+        while name in self.root._modules:
+            name, count = f"{title}_{count}", count + 1
+        self.root._modules[name] = part
+        nodes = self.create_arg(inputs)
+        results = []
+        for values in self._values_of_all(nodes):
+            try:
+                with self._evaluating():
+                    results.append(pytree.tree_flatten(part.result(*values)))
+            except Exception:
+                if not results:
+                    raise
+        (leaves, spec), *others = results
+        if any(other != spec for _each, other in others):
+            raise CannotFollow(_("the number of its results depends on the data"))
+        outputs = part.settle(leaves, spec)
+        proxy: Any = self.create_proxy("call_module", name, inputs, {})
+        made = dict(part.constants)
+        made |= {index: proxy[number] for number, index in enumerate(outputs)}
+        return pytree.tree_unflatten([made[index] for index in range(len(leaves))], spec)
+
+    def _values_of_all(self, nodes: Any) -> Iterator[Any]:
+        found: dict[fx.Node, list[Any]] = {}
+        fx.node.map_arg(nodes, lambda node: found.setdefault(node, self.values_of(node)))
+        for number in range(min(map(len, found.values()), default=1)):
+            values = {node: _cloned(each[number]) for node, each in found.items()}
+            yield fx.node.map_arg(nodes, values.__getitem__)
+
+
+def _cloned(value: Any) -> Any:
+    return pytree.tree_map_only(torch.Tensor, torch.clone, value)
+
+
+def varied(inputs: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield other inputs of the same shapes, on which branches and sizes may differ."""
+
+    for scale, kind in ((-1.0, "flip"), (0.0, "min"), (100.0, "max"), (1.0, "more"), (1.0, "less")):
+        yield tuple(_varied(value, scale, kind) for value in inputs)
+
+
+def _varied(value: torch.Tensor, scale: float, kind: str) -> torch.Tensor:
+    if value.layout is not torch.strided or not value.numel():
+        return value
+    if value.is_floating_point() or value.is_complex():
+        return value * scale
+    if kind == "flip":
+        return ~value if value.dtype is torch.bool else value.flatten().flip(0).view(value.shape)
+    if value.dtype is torch.bool:
+        return torch.full_like(value, kind == "max")
+    if kind == "more":
+        return value + 1
+    return (
+        (value - 1).clamp(min=0)
+        if kind == "less"
+        else torch.full_like(value, getattr(value, kind)())
+    )
 
 
 def _has_hooks(module: torch.nn.Module) -> bool:
@@ -365,6 +511,40 @@ class _Proxy(fx.Proxy):
     @__class__.setter
     def __class__(self, kind: type) -> None:
         raise TypeError("the class of a traced value cannot be assigned")
+
+
+class _SplitProxy(_Proxy):
+    """A proxy of a model that is split: it has the sizes of its value if these are known."""
+
+    def __getattr__(self, name: str) -> Any:
+        tracer = cast(_SplitTracer, self.tracer)
+        if name in OF_SHAPE and tracer.has_known_shape(self.node):
+            return getattr(tracer.value_of(self.node), name)
+        return super().__getattr__(name)
+
+    def __len__(self) -> int:
+        value = cast(_SplitTracer, self.tracer).value_of(self.node)
+        if isinstance(value, torch.Tensor):
+            return int(len(value) if isinstance(self.shape, torch.Size) else super().__len__())
+        return len(value) if isinstance(value, tuple) else super().__len__()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        keys = key if isinstance(key, tuple) else (key,)
+        tracer = cast(_SplitTracer, self.tracer)
+        if not all(
+            type(each) is _SplitProxy and tracer.type_of(each.node) is torch.Tensor for each in keys
+        ):
+            raise CannotFollow(_("it assigns to elements of a tensor"))
+        if isinstance(value, bool | int | float):
+            value = torch.tensor(value, dtype=tracer.value_of(self.node).dtype)
+        self.index_put_(keys, value)
+
+    def __iter__(self) -> Any:
+        try:
+            return super().__iter__()
+        except fx.proxy.TraceError:
+            own: Any = self
+            return iter([own[index] for index in range(len(self))])
 
 
 def _enter_in_place(name: str) -> None:

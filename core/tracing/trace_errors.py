@@ -71,6 +71,8 @@ def line_of_code(code: CodeType) -> SourceLine | None:
 
 def forward_line(model: torch.nn.Module) -> SourceLine | None:
     """Return the line where the model's ``forward`` is defined."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return None
     code = getattr(inspect.unwrap(type(model).forward), "__code__", None)
     return line_of_code(code) if code else None
 
@@ -161,7 +163,7 @@ def cannot_trace(error: BaseException) -> LowerscopeError:
     if not isinstance(error, Exception):
         return _ends_python(error, line_of_traceback(error.__traceback__))
     return LowerscopeError(
-        _("torch.fx cannot trace the model: {fx_reason}", fx_reason=_fx_reason(error)),
+        _("torch.fx cannot trace the model: {fx_reason}", fx_reason=fx_reason(error)),
         where=where_of(line_of_traceback(error.__traceback__)),
         todo=_("try --tracer export"),
         details=f"{type(error).__name__}: {error}",
@@ -184,7 +186,7 @@ _FX_REASONS = (
 """Patterns of torch.fx's errors, with the reason in the model's terms."""
 
 
-def _fx_reason(error: Exception) -> str:
+def fx_reason(error: BaseException) -> str:
     """Return why a model that runs eagerly fails with the proxies of torch.fx."""
     if isinstance(error, CannotFollow):
         return str(error)
@@ -210,14 +212,11 @@ def _is_raised_by_user(traceback: TracebackType | None) -> bool:
     return dis.opname[code[traceback.tb_lasti]] == "RAISE_VARARGS"
 
 
-def is_scripted(kind: type) -> LowerscopeError:
-    """Return the error for a model of class `kind` that ``torch.jit`` has compiled."""
+def cannot_name_sizes(reason: str) -> LowerscopeError:
+    """Return the error for a model of ``torch.jit`` that is given named dimensions."""
     return LowerscopeError(
-        _(
-            "the model is a {name} of torch.jit, which has no Python code to trace",
-            name=kind.__name__,
-        ),
-        todo=_("open the module from before torch.jit.script or torch.jit.trace"),
+        _("the module of torch.jit takes no named dimensions: {reason}", reason=reason),
+        todo=_("give numbers for the sizes, or open the module from before torch.jit"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -18,20 +19,30 @@ from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.opened_model import RandomState
-from lowerscope.core.sources.pytree import CallSpec, by_position, is_plain, leaves
-from lowerscope.core.tracing import exporting, symbolic
+from lowerscope.core.sources.pytree import (
+    CallSpec,
+    by_position,
+    forward_signature,
+    is_plain,
+    leaves,
+    plain,
+)
+from lowerscope.core.tracing import exporting, scripted, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.fidelity import (
     Behaviour,
     as_in_a_run,
+    difference,
     differs_from_model,
     observe,
     unchanged,
 )
+from lowerscope.core.tracing.grouping import group_numbers, mark_varying
 from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
+from lowerscope.core.tracing.splitting import Split
 from lowerscope.core.tracing.trace_errors import (
+    cannot_name_sizes,
     forward_line,
-    is_scripted,
     made_functional,
     neither_traces,
     returns_nothing,
@@ -46,7 +57,7 @@ _RESULTS = (fx.Node, bool, int, float)
 def positional_call(model: torch.nn.Module, count: int) -> CallSpec:
     """Return the call of ``forward`` with `count` tensors; ``*rest`` names them rest_0, …"""
     names: list[str] = []
-    for parameter in inspect.signature(model.forward).parameters.values():
+    for parameter in forward_signature(model).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             names += [f"{parameter.name}_{index}" for index in range(count - len(names))]
         elif parameter.kind is not parameter.KEYWORD_ONLY:
@@ -62,7 +73,7 @@ def check_call(model: torch.nn.Module, calling: CallSpec) -> None:
     """
     if _plainly_takes(model.forward, calling):
         return
-    signature = inspect.signature(model.forward)
+    signature = forward_signature(model)
     try:
         signature.bind(*calling.args, **calling.kwargs)
     except TypeError as error:
@@ -145,14 +156,14 @@ def trace(
     sizes (code ``fixed-dimension``), or the tracer cannot trace it (codes ``try-export`` and
     ``try-fx`` if the other tracer may).
     """
-    if isinstance(model, torch.jit.ScriptModule):
-        raise is_scripted(type(model))
     calling = calling or positional_call(model, len(inputs))
     check_call(model, calling)
     with unchanged(model) as own, warnings.catch_warnings():
         # torch warns of its own internals: of padding copies, of deprecations.
         warnings.simplefilter("ignore")
-        if tracer == "fx":
+        if isinstance(model, torch.jit.ScriptModule):
+            traced = _trace_scripted(model, inputs, calling, named)
+        elif tracer == "fx":
             with unchanged(model):
                 traced, outputs = _trace_fx(model, inputs, calling, named, own)
             behaviour = observe(model, inputs, calling)
@@ -166,6 +177,29 @@ def trace(
     if not any(isinstance(leaf, _RESULTS) for _other, leaf in leaves(output.args[0])):
         raise returns_nothing(forward_line(model))
     return traced
+
+
+def _trace_scripted(
+    model: torch.jit.ScriptModule,
+    inputs: tuple[torch.Tensor, ...],
+    calling: CallSpec,
+    named: NamedInputs | None,
+) -> TracedModel:
+    behaviour = observe(model, inputs, calling)
+    program = scripted.converted(model, inputs, calling)
+    if not isinstance(program, str):
+        traced = _described_program(program, inputs, named, decomposed=False)
+        if _agrees(traced, model, inputs, calling):
+            return replace(traced, notes=(*traced.notes, *behaviour.notes))
+        program = _("it computes something else as an exported program")
+    if named is not None:
+        raise cannot_name_sizes(program)
+    graph_module, note = scripted.as_one_node(model, calling, program)
+    values, mutations, _other = run_once(graph_module, inputs, {})
+    mark_varying(graph_module, values, itertools.chain([inputs], symbolic.varied(inputs)))
+    modules = symbolic.module_paths(graph_module)
+    notes = (note, *behaviour.notes)
+    return TracedModel(graph_module, values, {}, modules, mutations, "fx", notes)
 
 
 def _trace_by_either(
@@ -190,8 +224,68 @@ def _trace_by_either(
     except LowerscopeError as error:
         if error.problem.code != "try-fx":
             raise
-        raise neither_traces(by_fx, error.problem) from error
+        reason = neither_traces(by_fx, error.problem)
+        if named is not None:
+            raise reason from error
+        return _trace_split(model, inputs, calling, own, reason)
     return replace(traced, notes=(took_export(by_fx), *traced.notes))
+
+
+_MOST_SPLITS = 200
+"""Most attempts to trace a model that is split; each adds a statement that runs in torch."""
+
+
+def _trace_split(
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: CallSpec,
+    own: Sequence[torch.Tensor],
+    reason: LowerscopeError,
+) -> TracedModel:
+    """Trace a model with the statements that cannot be traced as parts that run in torch.
+
+    Raises `reason` if that is not possible.
+    """
+    split = Split(model)
+    behaviour = observe(model, inputs, calling)
+    for _turn in range(_MOST_SPLITS):
+        try:
+            with unchanged(model), split.applied():
+                traced, outputs = _trace_fx(model, inputs, calling, None, own, split)
+        except LowerscopeError as error:
+            if error.__cause__ is None or not split.extend(error.__cause__):
+                raise reason from error
+            continue
+        wrong = differs_from_model(outputs, behaviour, "fx", model)
+        if split.selects and (wrong or not _agrees(traced, model, inputs, calling)):
+            split.run_branches()
+            continue
+        for part in split.parts:
+            part.attach()
+        return replace(traced, notes=(*traced.notes, *split.notes(), *behaviour.notes, *wrong))
+    raise reason
+
+
+def _agrees(
+    traced: TracedModel,
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: CallSpec,
+) -> bool:
+    """Return whether a graph computes what the model does on other inputs that the model takes."""
+    for values in itertools.chain([inputs], symbolic.varied(inputs)):
+        with unchanged(model):
+            try:
+                expected = run_eagerly(model, values, calling)
+            except LowerscopeError:
+                continue
+        try:
+            outputs = outputs_of(traced.graph_module, values)
+        except LowerscopeError:
+            return False
+        if difference(outputs, plain(expected), compare_values=True):
+            return False
+    return True
 
 
 def _check_trace(
@@ -236,16 +330,23 @@ def _trace_fx(
     calling: CallSpec,
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
+    split: Split | None = None,
 ) -> tuple[TracedModel, Any]:
     """Return the graph, and its outputs."""
     random_state = RandomState.present()
     try:
         with as_in_a_run(model):
-            graph_module, lines, notes = symbolic.trace_symbolically(model, inputs, calling, own)
+            graph_module, lines, notes = symbolic.trace_symbolically(
+                model, inputs, calling, own, split
+            )
     finally:
         random_state.restore()
     values, mutations, outputs = run_once(graph_module, inputs, lines)
-    if named is not None:
+    if named is None:
+        if group_numbers(graph_module, values, lines):
+            values, mutations, outputs = run_once(graph_module, inputs, lines)
+        mark_varying(graph_module, values, itertools.chain([inputs], symbolic.varied(inputs)))
+    else:
         # Imported here since it takes seconds, and few models need it.
         from lowerscope.core.tracing.symbolic_sizes import run_symbolically
 
@@ -309,7 +410,7 @@ def _described_program(
     if decomposed:
         return _described(exporting.decomposed_graph(program), inputs, named, is_functional=True)
     whole = exporting.whole_graph(program)
-    if exporting.has_casts(whole):
+    if exporting.has_casts(whole) or exporting.has_levels(whole):
         return _described(exporting.functional_graph(program), inputs, named, is_functional=True)
     try:
         return _described(whole, inputs, named, is_functional=False)
@@ -339,6 +440,8 @@ def _described(
         mutations: dict[str, tuple[str, ...]] = {}
     else:
         values, mutations, _other = run_once(graph_module, inputs, lines)
+        if named is None and group_numbers(graph_module, values, lines):
+            values, mutations, _other = run_once(graph_module, inputs, lines)
         if named is not None:
             values |= exporting.described_values(graph_module, names)
     modules = exporting.module_paths(graph_module)

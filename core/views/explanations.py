@@ -177,7 +177,7 @@ def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) ->
     function = stages.states(name)[0].function
     cites = (f"tir:{name}",)
     applied = _applied(stages, name)
-    ruled = pipeline.replays.by_rule(function, stages.target)
+    ruled = pipeline.replays.by_rule(function, stages.target)[0]
     rule = _("the rule {name}", name=ruled.rule)
     if applied is None:
         text, change = _("rules cannot schedule it: {reason}", reason=ruled.reason), None

@@ -25,8 +25,8 @@ from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import SnapshotQuery, answers
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.queries import LoweredQuery, SnapshotQuery, answers
+from lowerscope.core.model.recipe import Recipe, without_steps
 from lowerscope.core.model.snapshot import (
     ExtensionRecord,
     FunctionRecord,
@@ -110,7 +110,7 @@ def _library(
     lowered = stages.lowered
     torch = {} if lowered is None else lowered.library
     found: set[str] = set()
-    if called:
+    if not called.keys() <= {*lines, *torch}:
         with stages.running():
             found = {name for name in called if is_registered(name)}
     for name in dict.fromkeys((*called, *lines)):
@@ -441,6 +441,18 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
         milliseconds=stages.milliseconds,
         structures=stages.functions.structures if recipe.schedules else {},
     )
+
+
+def _is_lowered(query: LoweredQuery, pipeline: Pipeline, job: Progress) -> bool:
+    stages = pipeline.stages(query.recipe, job)
+    return stages.is_cached(stages.lower_key)
+
+
+@answers(LoweredQuery, _is_lowered)
+def lowered_snapshot(query: LoweredQuery, pipeline: Pipeline, job: Progress) -> Snapshot:
+    """Return all that the window shows of a recipe before its passes."""
+    made = snapshot(SnapshotQuery(without_steps(query.recipe), query.metrics), pipeline, job)
+    return msgspec.structs.replace(made, milliseconds={})
 
 
 def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:

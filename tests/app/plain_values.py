@@ -93,6 +93,7 @@ class Client(QObject):
         self.state = "ready"
         self.received_bytes = 1000
         self.hands_over = False
+        self.part = ""
         self.pid: int | None = None
         self.sandbox: Any = None
         self.approved: Callable[[], Any] | None = None

@@ -9,13 +9,14 @@ from lowerscope.app.engine.child_process import Ending
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.queries import (
     BuildStepsQuery,
+    LoweredQuery,
     MeasureQuery,
     MovesQuery,
     RunQuery,
     ScheduleQuery,
     SnapshotQuery,
 )
-from lowerscope.core.model.recipe import Drawing, Override
+from lowerscope.core.model.recipe import Drawing, Override, Step, without_steps
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.model.schedule_records import ScheduleRecord, ScheduleStep
 from lowerscope.core.model.snapshot import InputRecord, Picture, Snapshot, TextRecord
@@ -55,6 +56,32 @@ def test_cancelling_keeps_the_problem_with_its_own_recipe(bench: Bench) -> None:
     bench.sent(SnapshotQuery).refuse(CANCELLED)
     assert (bench.document.wanted, bench.document.rejected) == (None, RECIPE)
     assert bench.document.problems == (WRONG,)
+
+
+def test_a_source_is_shown_before_its_passes_end(bench: Bench, qtbot: QtBot) -> None:
+    document = bench.document
+    steps = (Step(name="LegalizeOps"), Step(name="FoldConstant"))
+    whole = msgspec.structs.replace(RECIPE, steps=steps)
+    document.open(whole)
+    qtbot.waitUntil(lambda: bench.count(LoweredQuery) == 1)
+    # Not lowered yet: asked again at the next stage.
+    bench.engine.part = "step 1 FoldConstant"
+    bench.sent(SnapshotQuery).progress("Applying FoldConstant", 0.5)
+    assert bench.count(LoweredQuery) == 2
+    assert document.job.step == 2
+    bench.sent(LoweredQuery).answer(snapshot("dense", "relu"))
+    assert document.is_changing
+    assert (document.recipe, document.wanted) == (without_steps(whole), whole)
+    assert document.snapshot is not None
+    bench.sent(SnapshotQuery).progress("Scheduling dense", 0.7)
+    assert bench.count(LoweredQuery) == 2
+    bench.derive()
+    assert document.recipe == whole
+    assert not document.is_changing
+    # A change of what is open keeps it in view until the new records arrive.
+    document.change_fields(lowering="te")
+    bench.sent(SnapshotQuery).progress("Applying FoldConstant", 0.5)
+    assert bench.count(LoweredQuery) == 2
 
 
 # Crashes

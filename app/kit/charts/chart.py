@@ -165,7 +165,7 @@ class Chart(QWidget):
     def _make_plot(self, pg: Any) -> Any:
         pg.setConfigOptions(antialias=True)
         plot = pg.PlotWidget(self, background=None)
-        plot.setStyleSheet("background: transparent")
+        plot.setProperty("clear", True)
         # This widget handles the mouse and the keys.
         plot.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -694,8 +694,8 @@ class Roofline(Chart):
 
     def _draw_marks(self, pg: Any) -> None:
         colours, right = theme.current(), self._area().right()
-        taken: list[float] = []
-        for mark in sorted(self._shown, key=lambda each: -each.gflops):
+        marks = sorted(self._shown, key=lambda each: -each.gflops)
+        for mark, height in zip(marks, self._heights(marks), strict=True):
             ink = colours.accent if mark.role in ("here", "best") else colours.neutral
             x, y = math.log10(mark.intensity), math.log10(mark.gflops)
             symbol, size = _FORMS[mark.role]
@@ -705,12 +705,22 @@ class Roofline(Chart):
                 pg.ScatterPlotItem([x], [y], symbol=symbol, size=size, pen=pen, brush=brush)
             )
             place, text = self._to_widget(x, y), f"{mark.name} {_figure(mark.gflops)}"
-            while any(abs(place.y() - each) < _LINE for each in taken):
-                place.setY(place.y() + 1)
-            taken.append(place.y())
+            place.setY(height)
             fits = place.x() + _BESIDE + self._metrics.horizontalAdvance(text) <= right
             place.setX(place.x() + (_BESIDE if fits else -_BESIDE))
             self._write(text, place, ink, (0 if fits else 1, 0.5), ground=colours.panel)
+
+    def _heights(self, marks: Sequence[Mark]) -> list[float]:
+        """Return the heights of the marks' names, from the top: apart, and above the axis."""
+        found, least = [], -math.inf
+        for mark in marks:
+            least = max(self._to_widget(0, math.log10(mark.gflops)).y(), least + _LINE)
+            found.append(least)
+        most = self._area().bottom() - _LINE / 2
+        for number in reversed(range(len(found))):
+            most = found[number] = min(found[number], most)
+            most -= _LINE
+        return found
 
     def _draw_current(self, pg: Any) -> None:
         x, y = self._place(self._here)

@@ -1,8 +1,9 @@
 """A column of a difference: its rows, with fillers opposite the other side's lines."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -27,7 +28,7 @@ from lowerscope.app.kit.code.code_lines import Folding, Range
 from lowerscope.app.kit.code.marks import units
 from lowerscope.app.kit.code.shown_lines import LINE_CHARACTERS, MOST_LINES
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
-from lowerscope.core.model.compact_script import Edits, printed_column
+from lowerscope.core.model.compact_script import Edits, compact_script, edited, printed_column
 from lowerscope.core.model.texts import _
 
 LineStatus = Literal["same", "changed", "added", "removed", "moved-in", "moved-out"]
@@ -64,6 +65,48 @@ class Printed(NamedTuple):
 
     text: str
     edits: Edits = ()
+
+
+class SideText(NamedTuple):
+    """The lines of a side as shown, with notes for their right edges, from 0, and as printed."""
+
+    lines: list[str]
+    notes: dict[int, str]
+    printed: list[Printed]
+
+    def printed_by_number(self) -> dict[int, Printed]:
+        """Return the lines that are shown in another form, by number from 1."""
+        return {at: line for at, line in enumerate(self.printed, 1) if line.edits}
+
+
+@lru_cache(maxsize=512)
+def compact_side(
+    text: str, names: tuple[tuple[str, str], ...] = (), types: bool = False
+) -> SideText:
+    """Return a script in its compact form, line by line: see `compact_script`."""
+    form = compact_script(text, dict(names), types=types)
+    printed = [Printed(line, form.edits.get(at, ())) for at, line in enumerate(text.split("\n"))]
+    return SideText([edited(*each) for each in printed], dict(form.notes), printed)
+
+
+def told_apart(
+    old: SideText, new: SideText, changed: Iterable[tuple[int, int, int]]
+) -> tuple[SideText, SideText]:
+    """Return both sides with lines that differ only in what is not shown as printed.
+
+    Args:
+        changed: Ranges of changed lines: the first on either side, from 1, and their number.
+    """
+    sides = tuple(SideText([*s.lines], {**s.notes}, [*s.printed]) for s in (old, new))
+    for first, other, length in changed:
+        for i in range(length):
+            places = first - 1 + i, other - 1 + i
+            if sides[0].lines[places[0]] == sides[1].lines[places[1]]:
+                for side, at in zip(sides, places, strict=True):
+                    text = side.printed[at].text
+                    side.lines[at], side.printed[at] = text, Printed(text)
+                    side.notes.pop(at, None)
+    return sides[0], sides[1]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -14,13 +14,20 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun, Printed
+from lowerscope.app.kit.code.diff_editor import (
+    DiffPart,
+    DiffRun,
+    Printed,
+    SideText,
+    compact_side,
+    told_apart,
+)
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Table
 from lowerscope.app.panes.common.descriptions import nothing_words
-from lowerscope.core.model.compact_script import LANGUAGE, compact_script, edited
+from lowerscope.core.model.compact_script import LANGUAGE
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (
@@ -245,7 +252,7 @@ class DifferencePage(QWidget):
         every = {each.name: each for each in record.functions}
 
         @cache
-        def sides(name: str) -> tuple[Side, Side]:
+        def sides(name: str) -> tuple[SideText, SideText]:
             # Only of what is shown: to shorten all of a large module takes long.
             return _compact(every[name], form.types) if compact else _printed(every[name])
 
@@ -261,52 +268,21 @@ class DifferencePage(QWidget):
             self.diff.show_part(found[0])
 
 
-class Side(NamedTuple):
-    """The text of a function on one side, with notes for the right edge of its lines, from 0.
-
-    Printed are the lines to copy.
-    """
-
-    lines: list[str]
-    notes: dict[int, str]
-    printed: list[Printed]
-
-
-def _printed(function: FunctionDifference) -> tuple[Side, Side]:
+def _printed(function: FunctionDifference) -> tuple[SideText, SideText]:
     """Return both sides of a function as printed."""
-    old, new = function.old.split("\n"), function.new.split("\n")
-    return Side(old, {}, list(map(Printed, old))), Side(new, {}, list(map(Printed, new)))
-
-
-def _compact(function: FunctionDifference, types: bool) -> tuple[Side, Side]:
-    """Return both sides of a function in their compact form, line by line.
-
-    A line that differs only in what this form leaves out is written as printed.
-    """
-    old = _short(function.old, tuple(function.old_names.items()), types)
-    new = _short(function.new, tuple(function.new_names.items()), types)
-    sides = (
-        Side([*old.lines], {**old.notes}, [*old.printed]),
-        Side([*new.lines], {**new.notes}, [*new.printed]),
+    old, new = (
+        SideText(lines, {}, list(map(Printed, lines)))
+        for lines in (function.old.split("\n"), function.new.split("\n"))
     )
-    for run in function.runs:
-        if run.status == "changed":
-            for i in range(run.length):
-                places = run.old - 1 + i, run.new - 1 + i
-                if sides[0].lines[places[0]] == sides[1].lines[places[1]]:
-                    for side, at in zip(sides, places, strict=True):
-                        text = side.printed[at].text
-                        side.lines[at], side.printed[at] = text, Printed(text)
-                        side.notes.pop(at, None)
-    return sides
+    return old, new
 
 
-@lru_cache(maxsize=512)
-def _short(text: str, names: tuple[tuple[str, str], ...], types: bool) -> Side:
-    lines = text.split("\n")
-    form = compact_script(text, dict(names), types=types)
-    printed = [Printed(line, form.edits.get(at, ())) for at, line in enumerate(lines)]
-    return Side([edited(*each) for each in printed], dict(form.notes), printed)
+def _compact(function: FunctionDifference, types: bool) -> tuple[SideText, SideText]:
+    """Return both sides of a function in their compact form, line by line."""
+    old = compact_side(function.old, tuple(function.old_names.items()), types)
+    new = compact_side(function.new, tuple(function.new_names.items()), types)
+    changed = ((run.old, run.new, run.length) for run in function.runs if run.status == "changed")
+    return told_apart(old, new, changed)
 
 
 class CodePage(QWidget):
@@ -395,7 +371,7 @@ def function_counts(function: FunctionDifference) -> list[tuple[str, str]]:
 
 def diff_part(
     function: FunctionDifference,
-    sides: Callable[[str], tuple[Side, Side]] | None = None,
+    sides: Callable[[str], tuple[SideText, SideText]] | None = None,
     groups: Mapping[str, int] = MappingProxyType({}),
 ) -> DiffPart:
     """Return the difference of a function, in the viewer's format.
@@ -411,10 +387,7 @@ def diff_part(
     old_notes, new_notes = (
         {at + 1: note for at, note in each.notes.items()} for each in (before, after)
     )
-    old_printed, new_printed = (
-        {at: line for at, line in enumerate(each.printed, 1) if line.edits}
-        for each in (before, after)
-    )
+    old_printed, new_printed = before.printed_by_number(), after.printed_by_number()
     runs: list[DiffRun] = []
     foreign: list[int] = []
     sources = Counter[str]()

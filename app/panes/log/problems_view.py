@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.messages import whole_of
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import code_font
@@ -70,7 +69,6 @@ class ProblemsView(QWidget):
         self.saving = WholeText(document, self)
         document.on(("problems",), self.show_problems)
         document.on(("snapshot",), self.show_problems)
-        theme.notifier().changed.connect(self.show_problems)
         self.show_problems()
 
     def show_problems(self) -> None:
@@ -123,9 +121,7 @@ class ProblemsView(QWidget):
         column = QVBoxLayout(card)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        what = _text(f"✕ {problem.headline}", "title")
-        what.setStyleSheet(f"color: {theme.current().wrong}")
-        column.addWidget(what)
+        column.addWidget(_text(f"✕ {problem.headline}", "wrong-title"))
         if problem.where:
             column.addWidget(_text(problem.where, "quiet"))
         if problem.todo:

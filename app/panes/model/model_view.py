@@ -52,7 +52,7 @@ class ModelView(Pane):
         self.tree.setItemDelegate(NoteDelegate(self.tree))
         self.tree.setHeaderHidden(True)
         self.tree.setIndentation(12)
-        self.tree.setStyleSheet("QTreeWidget { padding-left: 6px; }")
+        self.tree.setProperty("inset", True)
         self.tree.setRootIsDecorated(True)
         self.tree.setExpandsOnDoubleClick(True)
         self.tree.setSelectionMode(QTreeWidget.SelectionMode.ExtendedSelection)

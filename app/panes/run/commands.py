@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, get_args
 
+import msgspec
 from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.kit.commands import Command
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
     from lowerscope.app.document.run_steps import RunSteps
     from lowerscope.app.document.stepping import Stepping
+    from lowerscope.app.panes.run.bisecting import Bisecting
     from lowerscope.app.panes.run.faults import Faults
     from lowerscope.app.panes.run.generations import Generations
     from lowerscope.app.panes.run.run_variants import RunVariants
@@ -274,17 +276,17 @@ def finding_differences(
 # --- The command that exports a report on the variants ---
 
 
-def reporting(host: Host, document: Document, runs: RunVariants) -> Command:
+def reporting(host: Host, document: Document, runs: RunVariants, bisecting: Bisecting) -> Command:
     """Return the command."""
     return Command(
         "export-report",
         _("&Export report…"),
-        partial(export_report, host, document, runs),
+        partial(export_report, host, document, runs, bisecting),
         enabled=lambda: bool(runs.kept),
     )
 
 
-def export_report(host: Host, document: Document, runs: RunVariants) -> None:
+def export_report(host: Host, document: Document, runs: RunVariants, bisecting: Bisecting) -> None:
     """Select a file in a dialog, and write a report on the selected variants, or on all."""
     # Imported here to keep the window's start fast.
     from lowerscope.app.panes.run.variants_page import VariantsPage
@@ -292,7 +294,7 @@ def export_report(host: Host, document: Document, runs: RunVariants) -> None:
 
     chosen = host.view(VariantsPage).selected()
     variants = [
-        variant
+        msgspec.structs.replace(variant, wrong_step=bisecting.record_of(variant.recipe))
         for kept, variant in zip(runs.kept, runs.all, strict=True)
         if not chosen or kept.id in chosen
     ]

@@ -15,10 +15,15 @@ from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.common.prediction import verdict_state
+from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.summary_view import WIDTH, SummaryView
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
+from lowerscope.core.model.formatting import estimate_text
+from lowerscope.core.model.queries import RunEstimateQuery
+from lowerscope.core.model.run_records import RunEstimate
 from lowerscope.core.model.texts import _
 
 NEED_A_RUN = ("compare", "time", "memory")
@@ -39,7 +44,12 @@ class RunView(Pane):
     """A pane whose pages share the summary of the last run."""
 
     def __init__(
-        self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
+        self,
+        document: Document,
+        runs: Runs,
+        faults: Faults,
+        bisecting: Bisecting,
+        parent: QWidget | None = None,
     ) -> None:
         self._key = ""
         super().__init__(_("Run"), parent)
@@ -48,12 +58,17 @@ class RunView(Pane):
         self._faults = faults
         self.header.title.hide()
         self.header.is_movable = False
-        self.summary = SummaryView(document, runs, faults)
+        self.summary = SummaryView(document, runs, faults, bisecting)
         self.calls = CallsStrip(document, runs)
         self.verdict = Pill()
         self.empty = EmptyState()
         self.run = self.empty.add_action(_("Run"), self._run_or_stop, primary=True)
+        self.optimise = self.empty.add_action(_("Optimise for CPU"), self._optimise)
         self._stack.addWidget(self.empty)
+        self._slow = ""
+        self._estimate = runs.queries.watch(
+            self, self._estimate_query, self._take_estimate, lambda _problem: None
+        )
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         self._upper = Split(across, self.summary, self._stack, sizes=(WIDTH, 1100), shares=(0, 1))
         self._rows = Split(down, self._upper, self.calls, sizes=(500, STRIP), shares=(1, 0))
@@ -114,7 +129,24 @@ class RunView(Pane):
         self.summary.setVisible(has_run and not folded)
         self.calls.setVisible(has_run and self._key in WITH_CALLS)
         self._show_verdict(folded)
+        self._estimate.update()
         self._say_empty()
+
+    def _estimate_query(self) -> RunEstimateQuery | None:
+        """Return the query for the time of a first run on this machine."""
+        recipe, self._slow = self._document.recipe, ""
+        if recipe is None or self._runs.newest is not None or recipe.remote is not None:
+            return None
+        return None if self._document.is_changing else RunEstimateQuery(recipe)
+
+    def _take_estimate(self, estimate: RunEstimate) -> None:
+        recipe = self._document.recipe
+        self._slow = "" if recipe is None else estimate_text(estimate, recipe.measuring)
+        self._say_empty()
+
+    def _optimise(self) -> None:
+        """Apply the steps that schedule all functions; they replace those of the recipe."""
+        self._document.change_fields(steps=find_pipeline("optimise-cpu").steps)
 
     def _show_verdict(self, folded: bool) -> None:
         record, failed = self._runs.newest, self._faults.failed
@@ -130,6 +162,7 @@ class RunView(Pane):
 
     def _say_empty(self) -> None:
         running, failed = self._document.running, self._faults.failed
+        self.optimise.setVisible(bool(self._slow) and not running)
         self.run.setText(_("Stop") if running else _("Run"))
         self.run.setEnabled(self._document.wanted is not None)
         if running:
@@ -137,13 +170,11 @@ class RunView(Pane):
         elif failed is not None:
             self.empty.set_text(failed.headline, failed.todo)
         else:
-            self.empty.set_text(
-                _("Not run yet"),
-                _(
-                    "Run (F5) compiles the module, runs it on the inputs, and compares its outputs "
-                    "and each node with torch."
-                ),
+            about = _(
+                "Run (F5) compiles the module, runs it on the inputs, and compares its outputs "
+                "and each node with torch."
             )
+            self.empty.set_text(_("Not run yet"), f"{about}\n{self._slow}".rstrip())
 
     def _show_progress(self) -> None:
         if self._document.running and self.empty.isVisible():

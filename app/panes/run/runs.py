@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -15,10 +16,17 @@ from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
 from lowerscope.app.panes.run.run_variants import RunVariants
 from lowerscope.core.files.pipelines_and_schedules import variant_names
+from lowerscope.core.model.formatting import estimate_text
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.queries import RunEstimateQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import Measuring, RunPart, RunRecord, is_disturbed
+from lowerscope.core.model.run_records import (
+    Measuring,
+    RunEstimate,
+    RunPart,
+    RunRecord,
+    is_disturbed,
+)
 from lowerscope.core.model.snapshot import Snapshot
 from lowerscope.core.model.texts import _
 
@@ -53,6 +61,7 @@ class Runs(QObject):
         is_held_back: Callable[[], bool],
     ) -> None:
         super().__init__(document)
+        self.queries = queries
         self._document = document
         self._children = children
         self._recovering = recovering
@@ -60,6 +69,7 @@ class Runs(QObject):
         self._outcomes = Outcomes()
         self._quiet = Quiet(children.engine, self)
         self._slot = Slot(queries)
+        self._estimate = Slot(queries)
         self._waits: _Wanted | None = None
         self._repeats = False
         self._reopening = False
@@ -173,6 +183,15 @@ class Runs(QObject):
         # Not before: it counts as running all the while.
         self._waits = None
         self._slot.ask(params, self._accept, self._refuse, self._tell)
+        if wanted.part == "all" and recipe.remote is None:
+            query = RunEstimateQuery(recipe)
+            self._estimate.ask(query, partial(self._say_slow, recipe), lambda _problem: None)
+
+    def _say_slow(self, recipe: Recipe, estimate: RunEstimate) -> None:
+        text = estimate_text(estimate, recipe.measuring)
+        if text and self._slot.is_busy:
+            more = _("The pipeline Optimise for CPU schedules them; Stop ends this run.")
+            self._document.notify(f"{text} {more}", "info")
 
     def _tell(self, text: str, fraction: float | None = None) -> None:
         self._quiet.follow(text)

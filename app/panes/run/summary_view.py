@@ -24,6 +24,7 @@ from lowerscope.app.kit.plain_text import (
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.app.panes.common.prediction import show_prediction, verdict_state
+from lowerscope.app.panes.run.bisecting import Bisecting, WrongStep
 from lowerscope.app.panes.run.differences import fx_runs, starts_here
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
@@ -191,12 +192,18 @@ class SummaryView(QScrollArea):
     """The outcome of the last run, also if the recipe has changed since."""
 
     def __init__(
-        self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
+        self,
+        document: Document,
+        runs: Runs,
+        faults: Faults,
+        bisecting: Bisecting,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
         self._runs = runs
         self._faults = faults
+        self.wrong_step = WrongStep(document, bisecting)
         self.notice = Label(wraps=True)
         _card(self.notice, "unsure")
         self.verdict = MarkupLabel(wraps=True)
@@ -248,6 +255,7 @@ class SummaryView(QScrollArea):
         column_of(
             body,
             head,
+            self.wrong_step,
             self.sizes,
             self.outputs,
             self.first_difference,

@@ -18,8 +18,8 @@ from lowerscope.app.panes.schedule.editing import Primitives
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, Query, WorkQuery
-from lowerscope.core.model.recipe import Recipe, without_schedules
-from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.recipe import Recipe, steps_before_schedules, without_schedules
+from lowerscope.core.model.schedule import SCHEDULING, Schedule
 from lowerscope.core.model.schedule_records import Checked, Measured, Peaks, ScheduleRecord, Work
 from lowerscope.core.model.texts import _
 
@@ -34,7 +34,8 @@ Job = CheckQuery | MeasureQuery | PeaksQuery
 class Scheduled:
     """A function after some primitives: the subject of measurements and checks.
 
-    ``recipe`` has no schedules.
+    ``recipe`` has no schedules, and no step from the first one on that applies some: whether the
+    model uses a schedule changes no metric of it.
     """
 
     recipe: Recipe
@@ -177,9 +178,8 @@ class Measurements(QObject):
         """Return the measured seconds per call of a function with a schedule; ``None`` if
         unknown.
         """
-        base = msgspec.structs.replace(recipe, schedules=())
-        of = Scheduled(base, schedule.function, schedule.structure).after(schedule.primitives)
-        measured = self.measured(of)
+        base = Scheduled(_unscheduled(recipe), schedule.function, schedule.structure)
+        measured = self.measured(base.after(schedule.primitives))
         return None if measured is None else measured.milliseconds / 1000
 
     def checked(self, of: Scheduled) -> Checked | None:
@@ -294,7 +294,7 @@ class Measurements(QObject):
         shown, record = scheduling.shown, scheduling.record
         if shown is None or record is None or scheduling.problem is not None:
             return None
-        base = Scheduled(without_schedules(shown.recipe), shown.function, record.structure)
+        base = Scheduled(_unscheduled(shown.recipe), shown.function, record.structure)
         return base.after(done(record, scheduling.primitives[: shown.index]))
 
     def _next(self) -> list[Job]:
@@ -382,6 +382,11 @@ class Measurements(QObject):
 
     def _ignore(self, _problem: Problem) -> None:
         """Show no work: that the function is unavailable is shown elsewhere."""
+
+
+def _unscheduled(recipe: Recipe) -> Recipe:
+    steps = (each for each in steps_before_schedules(recipe) if each.name not in SCHEDULING)
+    return msgspec.structs.replace(recipe, schedules=(), steps=tuple(steps))
 
 
 def _machine(recipe: Recipe) -> tuple[str, int]:

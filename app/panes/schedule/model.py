@@ -189,7 +189,7 @@ class Trying(QObject):
             return
         move = next((each for each in moves.all if each.name == name), None)
         if move is None:
-            text = _("{name} does not apply to the selection: select a loop or a block.", name=name)
+            text = _("{name} does not apply here: select another loop or block.", name=name)
             self._document.notify(text, "info")
         else:
             self.cancel_draft()

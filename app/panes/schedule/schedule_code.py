@@ -15,7 +15,14 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun
+from lowerscope.app.kit.code.diff_editor import (
+    DiffPart,
+    DiffRun,
+    Printed,
+    SideText,
+    compact_side,
+    told_apart,
+)
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
@@ -23,6 +30,7 @@ from lowerscope.app.panes.common.compiled_page import CompiledPage
 from lowerscope.app.panes.common.script_page import FetchedPage, ScriptPage
 from lowerscope.app.panes.schedule.model import Preview, Scheduling
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
+from lowerscope.core.model.compact_script import compact_script
 from lowerscope.core.model.line_difference import changed_words, line_runs
 from lowerscope.core.model.schedule_records import ScheduleRecord, StepError
 from lowerscope.core.model.snapshot import TextRecord
@@ -106,6 +114,7 @@ class ScheduleCode(Pane):
         scheduling.busy_changed.connect(self._show_busy)
         scheduling.trying.preview_changed.connect(self._show)
         stepping.schedule_moved.connect(self._show)
+        document.on(("code_form",), self._show)
         self._show()
 
     def _lay_out(self) -> None:
@@ -194,18 +203,37 @@ class ScheduleCode(Pane):
             self.preview.setCurrentWidget(self.difference)
 
     def _show_difference(self, base: ScheduleRecord, record: ScheduleRecord) -> None:
-        old, new = base.script.text.split("\n"), record.script.text.split("\n")
+        old, new = self._side(base.script.text), self._side(record.script.text)
         # A line in another loop has another indentation, but is otherwise the same.
-        bare = ([line.strip() for line in side] for side in (old, new))
+        bare = ([line.text.strip() for line in side.printed] for side in (old, new))
         runs = [DiffRun(run.status, run.old, run.new, run.length) for run in line_runs(*bare)]
-        part = DiffPart("", "changed", old, new, runs)
+        changes = ((run.old, run.new, run.length) for run in runs if run.status == "changed")
+        old, new = told_apart(old, new, changes)
+        part = DiffPart(
+            "",
+            "changed",
+            old.lines,
+            new.lines,
+            runs,
+            old_printed=old.printed_by_number(),
+            new_printed=new.printed_by_number(),
+        )
         changed = part.count("changed")
         self.difference.set_parts((part,), base.script.language)
         for editor in self.difference.editors():
             editor.unfold_all()
         self.difference.next_change()
         added, removed = part.count("added") + changed, part.count("removed") + changed
-        self.set_context(_("+{added} −{removed} lines", added=added, removed=removed))
+        self.set_context(f"+{added:,} −{removed:,}")
+
+    def _side(self, text: str) -> SideText:
+        """Return a script in the form in which all panes show code."""
+        if not self._document.code_form.compact:
+            lines = text.split("\n")
+            return SideText(lines, {}, list(map(Printed, lines)))
+        side, hidden = compact_side(text), compact_script(text).hidden
+        kept = [at for at in range(len(side.lines)) if at not in hidden]
+        return SideText([side.lines[at] for at in kept], {}, [side.printed[at] for at in kept])
 
     def _turn_page(self, previewing: bool) -> None:
         """Bring the preview to the front when it begins, and the script when it ends."""

@@ -153,7 +153,7 @@ class FactorsField(QWidget):
         button = push_button(text, name)
         button.setAccessibleName(name)
         button.setFixedWidth(26)
-        button.setStyleSheet("padding: 0px")
+        button.setProperty("narrow", True)
         return button
 
     def _note_edit(self) -> None:
@@ -581,7 +581,7 @@ class ScheduleForm(QWidget):
         self.back = push_button("‹", _("Back to the primitives (Esc)"))
         self.back.setAccessibleName(_("Back to the primitives"))
         self.back.setFixedWidth(26)
-        self.back.setStyleSheet("padding: 0px")
+        self.back.setProperty("narrow", True)
         self.title = Label(role="title")
         self.about = Label(role="quiet", wraps=True)
         self.state = Label(wraps=True)

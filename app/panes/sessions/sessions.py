@@ -225,7 +225,8 @@ class Sessions(QObject):
 
     def _follow(self) -> None:
         recipe = self._document.recipe
-        if recipe is None:
+        if recipe is None or (self._is_coming(recipe) and self._document.is_changing):
+            # A session begins once all of its passes have been applied.
             return
         before, self._source = self._source, document_of(recipe)
         if self._is_coming(recipe):

@@ -67,6 +67,7 @@ class PipelineView(Pane):
         self._dialog: PassDialog | None = None
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
+        self._step_shown = 0  # The step that is shown as being applied.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
         self._pinned = pins.first
         self._revealed: Section | None = None  # Section to scroll to once it has rows.
@@ -109,6 +110,7 @@ class PipelineView(Pane):
         self.list.currentItemChanged.connect(self._note_selected)
         document.on(("recipe", "pending"), self._show_rows)
         document.on(("run", "running"), self._show_rows)
+        document.on(("jobs",), self._show_step)
         build.changed.connect(self._show_rows)
         pins.changed.connect(self._show_pin)
         stepping.list_changed.connect(self._show_rows)
@@ -127,7 +129,9 @@ class PipelineView(Pane):
         foot.setFixedHeight(40)
         foot.setProperty("edge", "top")
         foot.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.play.setFixedWidth(self.play.sizeHint().width() + 26)
+        advance = self.play.fontMetrics().horizontalAdvance
+        # The icon and the paddings take the rest.
+        self.play.setFixedWidth(max(advance(_("Play")), advance(_("Pause"))) + 42)
         column_of(page, strip, (self.list, 1), foot)
         self.add_page("steps", _("Steps"), page)
         self.header.tabs.hide()
@@ -262,6 +266,14 @@ class PipelineView(Pane):
         self._show_moment()
         self._note_selected()
 
+    def _applied(self) -> int:
+        """Return the step of the wanted recipe that is being applied, from 1; 0 for none."""
+        return next((each.step for each in self._document.state.jobs if each.of == "change"), 0)
+
+    def _show_step(self) -> None:
+        if self._applied() != self._step_shown:
+            self._show_rows()
+
     def _reveal(self) -> None:
         """Scroll to the section that was unfolded, once it has steps."""
         section = self._revealed
@@ -305,7 +317,8 @@ class PipelineView(Pane):
         if section != "passes":
             return rows.rows()
         known = shown.steps if shown is not None and same else ()
-        return rows.rows(list(rows.of_recipe(wanted.steps, known)))
+        self._step_shown = self._applied()
+        return rows.rows(list(rows.of_recipe(wanted.steps, known, self._step_shown)))
 
     def _words(self, section: Section, lines: tuple[StepLine, ...]) -> str:
         """Return the number of steps of a section, how many changed something, and their time."""

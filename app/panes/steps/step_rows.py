@@ -125,12 +125,15 @@ class SectionRows:
     def _longest(self, lines: Sequence[StepLine]) -> float:
         return max((line.milliseconds or 0.0 for line in lines if not line.depth), default=0.0)
 
-    def of_recipe(self, steps: Sequence[Step], known: Sequence[Step]) -> Iterator[StepRow]:
+    def of_recipe(
+        self, steps: Sequence[Step], known: Sequence[Step], current: int = 0
+    ) -> Iterator[StepRow]:
         """Yield the rows of the recipe's steps, with the passes inside of them.
 
         Args:
             steps: Steps of the wanted recipe.
             known: Steps of the recipe of the lines, which are valid up to the first difference.
+            current: The step that is being applied, from 1; 0 for none.
         """
         same = 0
         while same < min(len(steps), len(known)) and steps[same] == known[same]:
@@ -141,7 +144,7 @@ class SectionRows:
             line = heads.get(place + 1) if place < same else None
             if line is None:
                 if self.chosen.text.casefold() in step.name.casefold():
-                    yield _waiting_row(step, place, root)
+                    yield _waiting_row(step, place, root, current)
                 continue
             inside = [each for each in self.lines if each.step == place + 1 and each.depth > 0]
             nested = list(self._of_lines(inside, f"step:{place}"))
@@ -260,12 +263,13 @@ def _note(step: Step, line: StepLine) -> str:
     return " · ".join(each for each in parts if each)
 
 
-def _waiting_row(step: Step, place: int, root: str) -> StepRow:
+def _waiting_row(step: Step, place: int, root: str, current: int) -> StepRow:
+    words = "…" if place >= current else _("applied") if place + 1 < current else _("under way…")
     return StepRow(
         f"step:{place}",
         str(place + 1),
         step.name,
-        facts=(("…" if step.on else _("switched off"), ""),),
+        facts=((words if step.on else _("switched off"), ""),),
         note=options_text(step.options),
         parent=root,
         on=step.on,

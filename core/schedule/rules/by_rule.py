@@ -11,6 +11,7 @@ from tvm import tirx
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.schedule_records import RULE_SECONDS, ByRule
 from lowerscope.core.model.texts import _
+from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.contraction import any_size, contraction
 from lowerscope.core.schedule.rules.movement import elementwise, movement
 from lowerscope.core.schedule.rules.recorder import (
@@ -53,6 +54,13 @@ RULES: Mapping[str, Rule] = {
 def by_rule(
     function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
 ) -> ByRule:
+    """Return the result of `scheduled_by_rule` without the function that it makes."""
+    return scheduled_by_rule(function, target, seconds)[0]
+
+
+def scheduled_by_rule(
+    function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
+) -> tuple[ByRule, tirx.PrimFunc]:
     """Schedule a function by the first rule that fits it and has no step rejected.
 
     `seconds`: bound on the time that all rules may take. The function keeps its loops where one of
@@ -61,9 +69,11 @@ def by_rule(
     try:
         rule, writing, reason = written_by_rule(function, target, {}, seconds)
     except RuleFailed as failed:
-        return ByRule(reason=str(failed), failed=True)
-    primitives = () if writing is None else tuple(writing.primitives)
-    return ByRule(rule=rule, primitives=primitives, reason=reason)
+        return ByRule(reason=str(failed), failed=True), function
+    if writing is None:
+        return ByRule(rule=rule, reason=reason), function
+    found = ByRule(rule=rule, primitives=tuple(writing.primitives), reason=reason)
+    return found, function_of(writing.sch)
 
 
 def written_by_rule(

@@ -21,11 +21,13 @@ from lowerscope.app.panes.run.run_dialogs import TolerancesDialog
 from lowerscope.app.panes.run.run_view import FOLDED, RunView
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.app.panes.run.variants_page import VariantsPage
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.formatting import duration_text, error_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import (
     ComparisonQuery,
+    RunEstimateQuery,
     RunQuery,
     SnapshotQuery,
 )
@@ -33,6 +35,7 @@ from lowerscope.core.model.run_records import (
     CallRun,
     MemoryRecord,
     NodeRun,
+    RunEstimate,
     Storage,
     StoredTensor,
 )
@@ -81,7 +84,7 @@ def view(bench: Bench, qtbot: QtBot) -> RunView:
     """Return the pane of a recipe that has not run."""
     bench.open(RECIPE)
     features = bench.features
-    view = RunView(bench.document, features.runs, features.faults)
+    view = RunView(bench.document, features.runs, features.faults, features.bisecting)
     page = ComparePage(
         bench.document, features.queries, features.stepping, features.runs, view.set_busy
     )
@@ -108,6 +111,28 @@ def test_a_run_is_started_and_stopped_where_nothing_has_run(bench: Bench, view: 
     for button in (times.again, times.settings):
         assert button.width() >= button.sizeHint().width()
         assert times.rect().contains(button.geometry())
+
+
+def test_a_run_that_takes_long_says_so_before_and_offers_a_pipeline(
+    bench: Bench, view: RunView
+) -> None:
+    assert not view.optimise.isVisible()
+    slow = RunEstimate(seconds=22.4, unscheduled=42, functions=42)
+    bench.sent(RunEstimateQuery).answer(slow)
+    assert "3 min" in view.empty.accessibleDescription()
+    assert view.optimise.isVisible()
+    view.run.click()
+    assert not view.optimise.isVisible()
+    bench.sent(RunEstimateQuery).answer(slow)
+    assert "3 min" in bench.notices[-1]
+    view.run.click()
+    bench.worker.last().refuse(CANCELLED)
+    view.optimise.click()
+    assert bench.document.wanted is not None
+    assert bench.document.wanted.steps == find_pipeline("optimise-cpu").steps
+    # The estimate is of another recipe now.
+    bench.derive()
+    assert not view.optimise.isVisible()
 
 
 def test_the_last_outcome_stays_marked_as_that_of_another_recipe(
@@ -202,11 +227,12 @@ def test_a_problem_takes_the_colours_of_another_scheme(bench: Bench, qtbot: QtBo
 
     def headline() -> str:
         labels = problems.findChildren(QLabel)
-        return next(each.styleSheet() for each in labels if each.text().startswith("✕"))
+        label = next(each for each in labels if each.text().startswith("✕"))
+        return label.palette().windowText().color().name()
 
-    assert headline() == f"color: {LIGHT.wrong}"
+    assert headline() == LIGHT.wrong
     theme.set_scheme("dark")
-    qtbot.waitUntil(lambda: headline() == f"color: {DARK.wrong}")
+    qtbot.waitUntil(lambda: headline() == DARK.wrong)
 
 
 def test_tolerances_are_checked_as_they_are_typed(bench: Bench, qtbot: QtBot) -> None:

@@ -511,6 +511,15 @@ def test_each_step_is_checked_and_measured_and_what_is_off_does_not_count(
     assert worker.answer_all() == []
     assert found.here is not None
     assert [each.name for each in found.here.primitives] == ["unroll"]
+    # Neither is the one whose schedule the model uses, or no longer uses.
+    for on in (True, False):
+        work.variants.set_in_model(on)
+        work.bench.derive()
+        work.settle()
+        assert work.document.recipe is not None
+        assert applies_schedules(work.document.recipe) == on
+        assert verdicts(found) == {"s1": "same"}
+        assert worker.answer_all() == []
 
 
 def test_the_fastest_that_does_not_differ_is_the_best(work: Workbench, worker: Worker) -> None:

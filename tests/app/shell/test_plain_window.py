@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QMenu, QPushButton
+from PySide6.QtWidgets import QMenu, QPushButton, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Change
@@ -17,6 +17,7 @@ from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.compact_script import compact_script
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery, RunQuery
@@ -191,3 +192,20 @@ def test_the_palette_goes_to_nodes_functions_steps_and_lines(
     assert dialog is not None
     assert dialog.line.text() == "FuseOps"
     dialog.reject()
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_a_tool_tip_by_key_is_about_the_line_of_the_caret(
+    open_plain_window: OpenPlainWindow,
+) -> None:
+    window = open_plain_window(RECIPE)
+    window.show_panes()
+    code = window.panes.relax.script.plain.code
+    lines = [f"    lv{number}: R.Tensor((4,)) = R.add(x, y)" for number in range(9)]
+    text = "\n".join(lines)
+    code.set_text(text, "tvmscript", compact_script(text))
+    code.editor.go_to(3)
+    code.editor.setFocus()
+    window.commands.action("tip").trigger()
+    assert QToolTip.text() == lines[3].strip()
+    QToolTip.hideText()

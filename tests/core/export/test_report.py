@@ -11,10 +11,12 @@ import pytest
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.report import write_report
+from lowerscope.core.model.bisect_records import BisectRecord, WrittenFile
 from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, from_json
+from lowerscope.core.model.run_records import RunRecord
 from tests.core.cli.test_cli_compare import WRONG
 
 WITHOUT_END = ("meta", "link", "img", "br", "hr", "input")
@@ -162,3 +164,21 @@ def test_what_names_say_is_no_html(tmp_path: Path) -> None:
     assert text.count("<script>") == 1
     assert "a &lt; b &amp; c" in text
     assert "<b>bold" not in text
+
+
+def test_the_wrong_step_is_in_it_with_its_program(tmp_path: Path) -> None:
+    record = BisectRecord(
+        outcome="found",
+        text="The module differs after step 4 (FuseOps).",
+        files=(WrittenFile(name="reproduce.py", content=b"assert 1 < 2\n"),),
+    )
+    figures = dict.fromkeys(
+        ("max_abs_error", "rtol", "atol", "torch_ms", "tvm_ms", "build_ms"), 1.0
+    )
+    run = RunRecord(
+        verdict="differ", reason="", max_rel_error=1.0, functions=1, outputs=(), **figures
+    )
+    recipe = Recipe(source=Source(spec="sample:matmul"))
+    variant = Variant(name="one", recipe=recipe, record=run, wrong_step=record)
+    page = Page(write_report(str(tmp_path / "report.html"), (variant,)).read_text())
+    assert "assert 1 < 2\n" in page.texts.values()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tvm import te, tirx, topi
 
-from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
+from lowerscope.core.model.queries import (
+    CheckQuery,
+    MeasureQuery,
+    PeaksQuery,
+    RunEstimateQuery,
+    WorkQuery,
+)
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
-from lowerscope.core.run.function_metrics import kept_peaks, peaks_key, work_of
+from lowerscope.core.run.function_metrics import UNSCHEDULED_RATE, kept_peaks, peaks_key, work_of
 from lowerscope.core.run.standalone import BUDGET, REPEATS, repeated
 from lowerscope.core.run.torch_interpreter import nodes_of
 from lowerscope.core.stages import Pipeline
@@ -142,6 +150,16 @@ def test_operations_and_bytes_are_those_of_the_formula(make) -> None:
     work = work_of(function, 3)
     assert (work.calls, work.flops, work.read, work.written) == (3, flops, read, written)
     assert work.intensity == pytest.approx(flops / (read + written))
+
+
+def test_a_run_is_estimated_by_the_functions_without_a_schedule(pipeline: Pipeline) -> None:
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
+    found = pipeline.answer(RunEstimateQuery(recipe))
+    # Two layers, of 784 × 128 and 128 × 10, at least.
+    assert 2 * (784 * 128 + 128 * 10) < found.seconds * UNSCHEDULED_RATE < 3 * 784 * 128
+    assert found.unscheduled == found.functions > 2
+    optimised = msgspec.structs.replace(recipe, steps=find_pipeline("optimise-cpu").steps)
+    assert pipeline.answer(RunEstimateQuery(optimised)).unscheduled == 0
 
 
 def test_calls_are_those_of_main() -> None:

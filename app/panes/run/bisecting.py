@@ -1,0 +1,192 @@
+"""The search for the step that makes the model differ: its state, its section and its commands."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.layouts import column_of
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.core.files.reproduction import write_reproduction
+from lowerscope.core.model.bisect_records import BisectRecord
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.queries import BisectQuery
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.texts import _
+
+if TYPE_CHECKING:
+    from lowerscope.app.kit.host import Host
+
+
+class Bisecting(QObject):
+    """The search in progress, and the answer for the recipe shown."""
+
+    changed = Signal()
+
+    def __init__(self, document: Document, queries: Queries) -> None:
+        super().__init__(document)
+        self._document = document
+        self._slot = Slot(queries)
+        self._found: tuple[Recipe, BisectRecord] | None = None
+        self.progress = ""
+        document.on(("recipe", "pending", "run", "running"), self._follow)
+
+    @property
+    def running(self) -> bool:
+        """Return whether a search is in progress."""
+        return self._slot.is_busy
+
+    @property
+    def record(self) -> BisectRecord | None:
+        """The answer for the recipe shown, if it was found."""
+        return self.record_of(self._document.recipe)
+
+    def record_of(self, recipe: Recipe | None) -> BisectRecord | None:
+        """Return the answer for a recipe, if it is the last that was found."""
+        found = self._found
+        return found[1] if found is not None and found[0] == recipe else None
+
+    @property
+    def can_start(self) -> bool:
+        """Return whether the last run differs, and nothing is in progress."""
+        document = self._document
+        run = document.run_record
+        is_wrong = run is not None and run.verdict == "differ"
+        return is_wrong and not document.running and not self.running and not document.is_changing
+
+    def start(self) -> None:
+        """Look for the step."""
+        recipe = self._document.recipe
+        if recipe is None or not self.can_start:
+            return
+        self._found = None
+        self._slot.ask(BisectQuery(recipe), partial(self._take, recipe), self._refuse, self._tell)
+        self._tell(_("Looking for the wrong step"))
+
+    def cancel(self) -> None:
+        """Cancel the search."""
+        self._slot.cancel()
+
+    def save(self, folder: Path) -> None:
+        """Write the reproduction to a folder.
+
+        Raises a `LowerscopeError` if a file exists, or cannot be written.
+        """
+        if self.record is not None:
+            paths = write_reproduction(folder, self.record.files)
+            self._document.notify(_("Reproduction written: {path}", path=paths[0]), "info")
+
+    def _follow(self) -> None:
+        if self.running and self._document.is_changing:
+            self._slot.supersede()
+            self._end()
+        self.changed.emit()
+
+    def _tell(self, text: str, fraction: float | None = None) -> None:
+        self.progress = text
+        self._document.say(text, fraction, of="bisect", cancel=self.cancel)
+        self.changed.emit()
+
+    def _end(self) -> None:
+        self.progress = ""
+        self._document.say("", of="bisect")
+        self.changed.emit()
+
+    def _take(self, recipe: Recipe, record: BisectRecord) -> None:
+        self._found = recipe, record
+        self._document.notify(record.text, "info")
+        self._end()
+
+    def _refuse(self, problem: Problem) -> None:
+        if problem.code != "cancelled":
+            self._document.report(problem)
+        self._end()
+
+
+class WrongStep(QWidget):
+    """The step after which the model differs, below its heading; hidden if the run matches."""
+
+    step_wanted = Signal(object)  # Show the step: the record of the search.
+
+    def __init__(self, document: Document, bisecting: Bisecting) -> None:
+        super().__init__()
+        self._document, self._bisecting = document, bisecting
+        self.heading = Label(_("Wrong step"), role="quiet-title")
+        self.search = push_button(_("Find the wrong step"), act=bisecting.start)
+        self.search.setToolTip(
+            _("Run the modules between, name the step, and shrink the model to what shows it")
+        )
+        self.progress = Label(role="quiet", wraps=True)
+        self.stop = push_button(_("Stop"), act=bisecting.cancel)
+        self.answer = Label(wraps=True)
+        self.show_step = push_button(_("Show the step"), look="quiet", act=self._show_step)
+        self.show_step.setProperty("align", "left")
+        self.save = push_button(_("Save the reproduction…"), act=self._save)
+        parts = (self.heading, self.search, self.progress, self.stop, self.answer)
+        self.column: QVBoxLayout = column_of(
+            self, *parts, self.show_step, self.save, margins=(12, 8, 12, 4), spacing=6
+        )
+        bisecting.changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        bisecting, record = self._bisecting, self._bisecting.record
+        self.setVisible(bisecting.running or bisecting.can_start or record is not None)
+        self.search.setVisible(not bisecting.running and record is None)
+        self.progress.setText(bisecting.progress)
+        self.progress.setVisible(bisecting.running)
+        self.stop.setVisible(bisecting.running)
+        self.heading.setVisible(bisecting.running or record is not None)
+        self.answer.setVisible(record is not None)
+        self.show_step.setVisible(record is not None and record.moment is not None)
+        self.save.setVisible(record is not None and bool(record.files))
+        if record is not None:
+            self.answer.setText(record.text)
+
+    def _show_step(self) -> None:
+        if self._bisecting.record is not None:
+            self.step_wanted.emit(self._bisecting.record)
+
+    def _save(self) -> None:
+        save_reproduction(self._document, self._bisecting, self)
+
+
+def save_reproduction(document: Document, bisecting: Bisecting, parent: QWidget) -> None:
+    """Choose a folder in a dialog, and write the reproduction to it."""
+    folder = QFileDialog.getExistingDirectory(parent, _("Save the reproduction"))
+    if not folder:
+        return
+    try:
+        bisecting.save(Path(folder))
+    except LowerscopeError as error:
+        document.report(error.problem)
+
+
+def bisect_commands(document: Document, bisecting: Bisecting, host: Host) -> tuple[Command, ...]:
+    """Return the commands."""
+
+    def has_files() -> bool:
+        return bisecting.record is not None and bool(bisecting.record.files)
+
+    return (
+        Command(
+            "bisect",
+            _("Find the &wrong step"),
+            bisecting.start,
+            enabled=lambda: bisecting.can_start,
+        ),
+        Command(
+            "save-reproduction",
+            _("Save the repro&duction…"),
+            partial(save_reproduction, document, bisecting, host.widget),
+            enabled=has_files,
+        ),
+    )

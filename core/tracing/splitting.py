@@ -1,0 +1,709 @@
+"""Splitting of a model at the statements that ``torch.fx`` cannot trace.
+
+A branch on the values of tensors is traced on both sides, and its results are selected by the
+condition, if it only computes values. Any other statement becomes a `TorchPart`: a module that runs
+the statement in Python, with the tensors that it reads as inputs, and those that it gives as
+outputs. What the model does is decided when it runs in either case.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Literal, cast
+
+import torch
+from torch import fx, nn
+from torch.utils import _pytree as pytree
+
+from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.model.texts import _
+from lowerscope.core.tracing.syntax import (
+    BLOCKS,
+    HOOK,
+    OWN_SCOPE,
+    Place,
+    assigned,
+    chain_at,
+    code_called,
+    has,
+    hooked,
+    is_harmless,
+    jumps_out,
+    load,
+    local_values,
+    locate,
+    names_changed,
+    names_filled,
+    names_read,
+    names_written,
+    only_checks,
+    only_computes,
+    own_nodes,
+    place_of,
+    read_outside,
+    tree_of,
+)
+from lowerscope.core.tracing.trace_errors import (
+    CannotFollow,
+    fx_reason,
+    is_users_file,
+    source_line,
+    where_of,
+)
+
+_EXITS = "__lowerscope_exits__"
+
+OF_SHAPE = frozenset(
+    {
+        *("shape", "ndim", "dtype", "device", "layout", "is_cuda", "is_sparse", "requires_grad"),
+        *("size", "dim", "numel", "nelement", "ndimension", "stride", "is_floating_point"),
+        *("is_complex", "is_contiguous", "element_size", "get_device", "is_quantized"),
+    }
+)
+"""Attributes and methods of tensors that do not depend on their elements."""
+
+_DISTRIBUTIONS = os.path.join("torch", "distributions")
+"""Folder of torch's own Python code that branches on values as a user's does."""
+
+_FROZEN = (str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+"""Types of results that are the same in each run; numbers are not."""
+
+
+class TorchPart(nn.Module):
+    """Statements of a model that run in torch.
+
+    Its inputs are tensors and numbers, or nests of them; its outputs the tensors and numbers in the
+    result of the statements, as a tuple.
+
+    `function`: the statements as a function of the variables that they read.
+    `names`: the variables that are inputs.
+    `held`: the values of other variables: modules, parameters and plain values.
+    `changed`: inputs that may be written in place; the statements are given copies.
+    `reason`: why they cannot be traced.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        names: Sequence[str],
+        held: Mapping[str, Any],
+        changed: Sequence[str],
+        reason: str,
+        line: SourceLine,
+    ) -> None:
+        super().__init__()
+        self.function = function
+        self.names = tuple(names)
+        self.changed = frozenset(changed)
+        self.plain: dict[str, Any] = {}
+        self.reason = reason
+        self.line = line
+        self.spec: Any = None
+        self.constants: dict[int, Any] = {}
+        self.held = _Selected()
+        self.training = False
+        self._waiting = dict(held)
+
+    def attach(self) -> None:
+        """Register what it holds; while tracing, the model itself would contain itself."""
+        for name, value in self._waiting.items():
+            if isinstance(value, nn.Module):
+                self.held._modules[name] = value
+            elif isinstance(value, nn.Parameter):
+                self.held._parameters[name] = value
+            elif isinstance(value, torch.Tensor):
+                self.held._buffers[name] = value
+            else:
+                self.plain[name] = value
+        self._waiting = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TorchPart:
+        """Copy its modules; its other values may be of any type, and are shared."""
+        made = TorchPart(self.function, self.names, {}, tuple(self.changed), self.reason, self.line)
+        made.plain, made.spec, made.constants = self.plain, self.spec, self.constants
+        made.held = copy.deepcopy(self.held, memo)
+        return made
+
+    def settle(self, leaves: Sequence[Any], spec: Any) -> list[int]:
+        """Take the structure of a result; return the positions of the leaves that are outputs."""
+        self.spec = spec
+        for index, each in enumerate(leaves):
+            if isinstance(each, _FROZEN):
+                self.constants[index] = each
+            elif not isinstance(each, torch.Tensor | bool | int | float | complex):
+                raise CannotFollow(_("it gives a {name}", name=type(each).__name__))
+        return [index for index in range(len(leaves)) if index not in self.constants]
+
+    def result(self, *inputs: Any) -> Any:
+        """Return the result of the statements."""
+        values = dict(zip(self.names, inputs, strict=True))
+        for name in self.changed & values.keys():
+            values[name] = pytree.tree_map_only(torch.Tensor, torch.clone, values[name])
+        # A list that the statements add to is a new one in each call.
+        plain = {
+            name: copy.copy(value) if isinstance(value, list | dict | set) else value
+            for name, value in (self.plain | self._waiting).items()
+        }
+        held = self.held
+        known = {**held._modules, **held._parameters, **held._buffers}
+        return self.function(**values, **plain, **known)
+
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
+        leaves, spec = pytree.tree_flatten(self.result(*inputs))
+        same = spec == self.spec and all(
+            type(leaves[index]) is type(value) and leaves[index] == value
+            for index, value in self.constants.items()
+        )
+        if not same:
+            raise RuntimeError(
+                f"{self.line.file}:{self.line.line} gave a result of another structure than with "
+                "the example inputs"
+            )
+        return tuple(each for index, each in enumerate(leaves) if index not in self.constants)
+
+
+class _Selected(nn.Module):
+    """The attributes of a module that some statements read, in place of the whole module."""
+
+
+class Function:
+    """A function of the user's, and its statements that are not traced as they are.
+
+    `marks`: the way of each of these statements: ``"select"`` for a branch of which both sides are
+        traced, or the number of statements that run in torch from there; 0 for all to the end of
+        the function.
+    """
+
+    def __init__(self, function: FunctionType, tree: ast.FunctionDef) -> None:
+        self.function = function
+        self.original = function.__code__
+        self.marks: dict[Place, int | Literal["select"]] = {}
+        self.reasons: dict[Place, str] = {}
+        self.code: CodeType | None = None
+        self._tree = tree
+        self._locals = frozenset(
+            (*self.original.co_varnames, *self.original.co_cellvars, *self.original.co_freevars)
+        )
+        self._calls: dict[Place, _Call] = {}
+
+    def mark(self, line: int, reason: str) -> bool:
+        """Change the way of the innermost statement at `line`; return whether that was possible."""
+        chain = list(chain_at(self._tree, line))
+        for depth in reversed(range(len(chain))):
+            statement, block = chain[depth]
+            place = place_of(statement)
+            outer = [each for each, _block in chain[:depth]]
+            mark = self.marks.get(place)
+            if mark is None and not any(self.marks.get(place_of(each)) == 0 for each in outer):
+                if has(statement, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal):
+                    return False
+                if isinstance(statement, ast.If) and self._is_selectable(statement, outer):
+                    return self._set(place, "select", reason)
+                if not self._must_be_outer(statement, outer):
+                    return self._set(place, 1, reason)
+            elif mark == "select":
+                if not self._must_be_outer(statement, outer):
+                    return self._set(place, 1, self.reasons[place])
+            elif mark and self._grow(statement, block, mark, outer):
+                return True
+            if jumps_out(statement, ast.Return) and outer == [] and mark != 0:
+                return self._set(place, 0, reason)
+        return False
+
+    def _set(self, place: Place, mark: int | Literal["select"], reason: str) -> bool:
+        self.marks[place] = mark
+        self.reasons.setdefault(place, reason)
+        self.code = None
+        return True
+
+    def _grow(
+        self, statement: ast.stmt, block: list[ast.stmt], mark: Any, outer: list[ast.stmt]
+    ) -> bool:
+        """Add statements to those in torch, up to the next that reads what they write."""
+        place = place_of(statement)
+        start = [place_of(each) for each in block].index(place)
+        own = block[start : start + mark]
+        written = names_written(own) | names_changed(own) | names_filled(own)
+        for end in range(start + mark, len(block)):
+            if not written & names_read(block[end : end + 1]):
+                continue
+            if any(self._must_be_outer(each, outer) for each in block[start : end + 1]):
+                if outer:
+                    return False
+                return self._set(place, 0, "")
+            return self._set(place, end + 1 - start, "")
+        return False
+
+    def _is_selectable(self, statement: ast.If, outer: Sequence[ast.stmt]) -> bool:
+        """Return whether both sides of a branch can be computed, and their results selected."""
+        sides = [statement.body, statement.orelse]
+        last = statement.body[-1]
+        if isinstance(last, ast.Return):
+            sides = [statement.body[:-1]]
+            if last.value is None or any(isinstance(each, ast.Try | ast.With) for each in outer):
+                return False
+        return all(only_computes(each) for side in sides for each in side)
+
+    def _must_be_outer(self, statement: ast.stmt, outer: Sequence[ast.stmt]) -> bool:
+        """Return whether a statement leaves its block, or depends on a context around it."""
+        if jumps_out(statement, ast.Return) or jumps_out(statement, ast.Break, ast.Continue):
+            return True
+        return any(
+            isinstance(each, ast.With)
+            and not all(is_harmless(item.context_expr) for item in each.items)
+            for each in outer
+        )
+
+    def rewrite(self) -> CodeType:
+        """Return the code of the function with marked statements rewritten."""
+        if self.code is None:
+            self._calls = {}
+            tree = copy.deepcopy(self._tree)
+            if "select" in self.marks.values():
+                for each in own_nodes(tree):
+                    if isinstance(each, ast.Return) and each.value is not None:
+                        value = each.value
+                        each.value = hooked("joined", [load(_EXITS), value])
+            tree.body = self._block(tree.body)
+            if "select" in self.marks.values():
+                tree.body.insert(0, assigned([_EXITS], ast.List([], ast.Load())))
+            self.code = self._compiled(tree, tree.name)
+            if self.code.co_freevars != self.original.co_freevars:
+                raise CannotFollow(_("the code around it reads variables of another function"))
+        return self.code
+
+    def call_of(self, place: Place) -> _Call:
+        return self._calls[place]
+
+    def _block(self, block: list[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        skip = 0
+        for index, statement in enumerate(block):
+            if skip:
+                skip -= 1
+                continue
+            mark = self.marks.get(place_of(statement))
+            if mark is None:
+                made.append(self._inside(statement))
+            elif mark == "select":
+                made += self._select(cast(ast.If, statement))
+            else:
+                statements = block[index : index + mark] if mark else block[index:]
+                skip = len(statements) - 1
+                made += self._in_torch(statements, is_tail=not mark)
+        return made
+
+    def _inside(self, statement: ast.stmt) -> ast.stmt:
+        if isinstance(statement, OWN_SCOPE):
+            return statement
+        for field in BLOCKS:
+            if getattr(statement, field, None):
+                setattr(statement, field, self._block(getattr(statement, field)))
+        for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            part.body = self._block(part.body)
+        return statement
+
+    def _select(self, statement: ast.If) -> list[ast.stmt]:
+        at = statement
+        key = f"_{at.lineno}_{at.col_offset}"
+        flag, before, after = (f"__lowerscope{name}{key}" for name in ("flag", "before", "after"))
+        sides = statement.body, statement.orelse
+        names = sorted(names_written(sides[0]) | names_written(sides[1]))
+        texts = ast.Tuple([ast.Constant(each) for each in names], ast.Load())
+        made = [
+            assigned([flag], hooked("flag", [statement.test])),
+            assigned([before], local_values()),
+        ]
+        last = statement.body[-1]
+        restore = assigned(names, hooked("take", [load(before), texts]), nest=True)
+        if isinstance(last, ast.Return):
+            assert last.value is not None
+            value = last.value
+            # `rewrite` has wrapped it as the value of the function.
+            assert isinstance(value, ast.Call)
+            own = value.args[1]
+            pair = ast.Tuple([load(flag), own], ast.Load())
+            made += self._block(statement.body[:-1])
+            call = ast.Call(ast.Attribute(load(_EXITS), "append", ast.Load()), [pair], [])
+            made.append(ast.Expr(call))
+            made += [restore] if names else []
+            made += self._block(statement.orelse)
+        else:
+            made += self._block(statement.body)
+            made += [assigned([after], local_values()), restore]
+            made += self._block(statement.orelse)
+            chosen = hooked("select", [load(flag), load(after), local_values(), texts])
+            made.append(assigned(names, chosen, nest=True))
+        for each in made:
+            locate(each, at)
+        return made
+
+    def _in_torch(self, statements: list[ast.stmt], *, is_tail: bool) -> list[ast.stmt]:
+        at = statements[0]
+        place = place_of(at)
+        places = {place_of(each) for each in statements}
+        # Without the changes to its return statements.
+        body = copy.deepcopy(
+            [
+                each
+                for each in ast.walk(self._tree)
+                if isinstance(each, ast.stmt) and place_of(each) in places
+            ]
+        )
+        filled = names_filled(body) & self._locals
+        written = names_written(body) | filled
+        changed = (names_changed(body) & self._locals) - written
+        gives = [] if is_tail else sorted(written & read_outside(self._tree, statements))
+        # A variable that may stay unset keeps its value.
+        kept = set() if all(isinstance(each, ast.Assign) for each in body) else set(gives)
+        reads = sorted((names_read(body) | kept | changed | filled) & self._locals)
+        self._calls[place] = _Call(self, place, body, reads, gives, sorted(changed), is_tail)
+        # Keep the variables of functions around it among those of the code.
+        free = [each for each in reads if each in self.original.co_freevars]
+        numbers = [ast.Constant(each) for each in (id(self), *place)]
+        call = hooked("part", [*numbers, local_values(), *map(load, free)])
+        result: ast.stmt = (
+            ast.Return(call)
+            if is_tail
+            else assigned(gives, call, nest=True)
+            if gives
+            else ast.Expr(call)
+        )
+        if is_tail and "select" in self.marks.values():
+            result = ast.Return(hooked("joined", [load(_EXITS), call]))
+        locate(result, at)
+        return [result]
+
+    def _compiled(self, tree: ast.FunctionDef, name: str) -> CodeType:
+        """Compile a function in scopes like those of the original, for its names."""
+        tree.decorator_list = []
+        tree.returns = None
+        inner: ast.stmt = tree
+        scopes = [each for each in self.original.co_qualname.split(".")[:-1] if each != "<locals>"]
+        # Names of private attributes depend on the class.
+        if scopes and self.original.co_qualname.split(".")[-2:][0] != "<locals>":
+            inner = ast.ClassDef(scopes[-1], [], [], [inner], [])
+        free = [each for each in self.original.co_freevars if each != "__class__"]
+        around = assigned(free, ast.Tuple([ast.Constant(None)] * len(free), ast.Load()), nest=True)
+        outer = ast.parse("def outer(): pass").body[0]
+        assert isinstance(outer, ast.FunctionDef)
+        outer.body = [around, inner] if free else [inner]
+        module = ast.Module([outer], [])
+        locate(module, tree)
+        return code_called(compile(module, self.original.co_filename, "exec"), name)
+
+
+class _Call:
+    """The statements of one place as a function."""
+
+    def __init__(
+        self,
+        owner: Function,
+        place: Place,
+        body: list[ast.stmt],
+        reads: Sequence[str],
+        gives: Sequence[str],
+        changed: Sequence[str],
+        is_tail: bool,
+    ) -> None:
+        self.reads, self.gives, self.changed, self.is_tail = reads, gives, changed, is_tail
+        self.reason = owner.reasons[place]
+        self.line = source_line(owner.original.co_filename, place[0])
+        self.title = f"{type(body[0]).__name__.lower()}_line{place[0]}"
+        self.body = body
+        self._owner = owner
+        self._made: Callable[..., Any] | None = None
+
+    @property
+    def only_checks(self) -> bool:
+        """Return whether the statements have no effect but errors and texts."""
+        return not self.is_tail and not self.gives and all(map(only_checks, self.body))
+
+    def function(self) -> Callable[..., Any]:
+        if self._made is None:
+            names = [*self.gives, *self.changed]
+            texts = ast.Tuple([ast.Constant(each) for each in names], ast.Load())
+            body = copy.deepcopy(self.body)
+            if not self.is_tail:
+                end = hooked("take", [local_values(), texts])
+                body.append(ast.Return(end))
+            made = ast.parse("def torch_part(): pass").body[0]
+            assert isinstance(made, ast.FunctionDef)
+            made.body = body
+            made.args = ast.arguments(
+                [], [ast.arg(each) for each in self.reads], None, [], [], None, []
+            )
+            if self.is_tail and self.changed:
+                # The caller's tensors change as well.
+                raise CannotFollow(_("it changes a tensor in place before it returns"))
+            for each in made.body:
+                locate(each, self.body[0])
+            owner = self._owner
+            code = owner._compiled(made, "torch_part")
+            if code.co_freevars:
+                raise CannotFollow(_("it calls super()"))
+            known = owner.function.__globals__
+            # The globals stay the model's; only the hook is added when it is called.
+            self._made = FunctionType(code, known, "torch_part")
+        return self._made
+
+
+class Split:
+    """The split of one model: its rewritten functions, and its parts."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._functions: list[Function] = []
+        self._searched: dict[CodeType, Function | None] = {}
+        self.parts: list[TorchPart] = []
+        self.checks: dict[SourceLine, None] = {}
+        self.tracer: Any = None
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Run the body with the functions rewritten."""
+        self.parts = []
+        self.checks = {}
+        validate = torch.distributions.Distribution._validate_args
+        torch.distributions.Distribution.set_default_validate_args(False)
+        vars(builtins)[HOOK] = self
+        try:
+            for each in self._functions:
+                each.function.__code__ = each.rewrite()
+            yield
+        finally:
+            for each in self._functions:
+                each.function.__code__ = each.original
+            torch.distributions.Distribution.set_default_validate_args(validate)
+
+    @property
+    def selects(self) -> bool:
+        """Return whether both sides of a branch are computed anywhere."""
+        return any("select" in each.marks.values() for each in self._functions)
+
+    def run_branches(self) -> None:
+        """Let every branch of which both sides were computed run in torch."""
+        for each in self._functions:
+            for place, mark in list(each.marks.items()):
+                if mark == "select":
+                    each.marks[place] = 1
+                    each.code = None
+
+    def extend(self, error: BaseException) -> bool:
+        """Split at the statement where an error came from; return whether that was possible."""
+        frames: list[tuple[FrameType, int]] = []
+        traceback = error.__traceback__
+        while traceback is not None:
+            frames.append((traceback.tb_frame, traceback.tb_lineno))
+            traceback = traceback.tb_next
+        reason = fx_reason(error)
+        for frame, line in reversed(frames):
+            function = self._function_of(frame)
+            if function is not None and function.mark(line, reason):
+                return True
+        return False
+
+    def _function_of(self, frame: FrameType) -> Function | None:
+        code = frame.f_code
+        for known in self._functions:
+            if code in (known.original, known.code):
+                return known
+        is_known = is_users_file(code.co_filename) or _DISTRIBUTIONS in code.co_filename
+        if not is_known or code.co_name == "torch_part":
+            return None
+        if code not in self._searched:
+            self._searched[code] = self._found(frame)
+        return self._searched[code]
+
+    def _found(self, frame: FrameType) -> Function | None:
+        code = frame.f_code
+        function = next((each for each in self._candidates(frame) if each.__code__ is code), None)
+        tree = tree_of(code) if function is not None else None
+        if function is None or tree is None:
+            return None
+        made = Function(function, tree)
+        self._functions.append(made)
+        return made
+
+    def _candidates(self, frame: FrameType) -> Iterator[FunctionType]:
+        kinds = {type(each): None for each in self._model.modules()}
+        owners = [type(each) for each in frame.f_locals.values()]
+        names = [*frame.f_globals.values()]
+        owners += [each for each in names if isinstance(each, type)]
+        values: list[Any] = [*names, *vars(self._model).values()]
+        for kind in (*kinds, *owners):
+            for base in type.mro(kind) if kind is not type else ():
+                values += vars(base).values()
+        for value in values:
+            for part in (value.fget,) if isinstance(value, property) else (value,):
+                found = getattr(part, "__func__", part)
+                while isinstance(found, FunctionType):
+                    yield found
+                    found = getattr(found, "__wrapped__", None)
+
+    def notes(self) -> Iterator[Note]:
+        """Yield notes on the statements that are left out."""
+        for line in self.checks:
+            text = _("a check of values is left out of the graph: {text}", text=line.text)
+            yield Note(text=text, where=where_of(line))
+
+    # What rewritten functions call.
+
+    def part(self, owner: int, line: int, column: int, names: dict[str, Any], *_free: Any) -> Any:
+        """Return what the statements at a place give."""
+        function = next(each for each in self._functions if id(each) == owner)
+        call = function.call_of((line, column))
+        values = {name: names[name] for name in call.reads if name in names}
+        inputs = {name: each for name, each in values.items() if _has_proxy(each)}
+        held = {name: each for name, each in values.items() if name not in inputs}
+        if call.only_checks and inputs:
+            self.checks[call.line] = None
+            return None
+        missing = {name: None for name in call.reads if name not in values}
+        if not inputs and not _has_proxies_inside(held):
+            return _results(call, call.function()(**held, **missing), held)
+        held = {name: _narrowed(each, name, call.body) for name, each in held.items()}
+        if _has_proxies_inside(held):
+            raise CannotFollow(_("it reads an object with traced values"))
+        part = TorchPart(
+            call.function(), tuple(inputs), held | missing, call.changed, call.reason, call.line
+        )
+        self.parts.append(part)
+        result = self.tracer.call_part(part, call.title, tuple(inputs.values()))
+        return _results(call, result, values)
+
+    def flag(self, condition: Any) -> Any:
+        """Return a condition as a tensor without dimensions, or a plain value."""
+        if not isinstance(condition, fx.Proxy):
+            return bool(condition)
+        value = self.tracer.value_of(condition.node)
+        if isinstance(value, torch.Tensor):
+            if value.numel() != 1:
+                raise CannotFollow(_("a condition depends on a tensor or its size"))
+            flag = condition.reshape(()) if value.dim() else condition
+            return flag if value.dtype is torch.bool else flag.bool()
+        return self.tracer.create_proxy(
+            "call_function", torch.tensor, (condition,), {"dtype": torch.bool}
+        )
+
+    @staticmethod
+    def take(values: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+        """Return variables by name, ``None`` for those that have no value."""
+        return tuple(values.get(name) for name in names)
+
+    def select(
+        self, flag: Any, then: Mapping[str, Any], other: Mapping[str, Any], names: tuple[str, ...]
+    ) -> tuple[Any, ...]:
+        """Return for each variable its value after one side of a branch or the other."""
+        return tuple(self._chosen(flag, then.get(name), other.get(name)) for name in names)
+
+    def joined(self, exits: Sequence[tuple[Any, Any]], value: Any) -> Any:
+        """Return the value of a function that may have returned earlier."""
+        for flag, early in reversed(exits):
+            value = self._chosen(flag, early, value)
+        return value
+
+    def _chosen(self, flag: Any, then: Any, other: Any) -> Any:
+        if then is other:
+            return then
+        if not isinstance(flag, fx.Proxy):
+            return then if flag else other
+        ours, spec = pytree.tree_flatten(then)
+        theirs, other_spec = pytree.tree_flatten(other)
+        if then is None or other is None:
+            # A variable that only one side sets is read where it is set.
+            return other if then is None else then
+        if spec != other_spec:
+            raise CannotFollow(_("the sides of a branch give values of different types"))
+        return pytree.tree_unflatten(
+            [self._chosen_leaf(flag, *pair) for pair in zip(ours, theirs, strict=True)], spec
+        )
+
+    def _chosen_leaf(self, flag: fx.Proxy, then: Any, other: Any) -> Any:
+        if then is other:
+            return then
+        values = [
+            self.tracer.value_of(each.node) if isinstance(each, fx.Proxy) else each
+            for each in (then, other)
+        ]
+        if all(isinstance(each, torch.Tensor) for each in values):
+            one, two = values
+            if one.shape == two.shape and one.dtype == two.dtype:
+                return self.tracer.create_proxy(
+                    "call_function", torch.where, (flag, then, other), {}
+                )
+        elif not any(isinstance(each, fx.Proxy) for each in (then, other)) and then == other:
+            return then
+        raise CannotFollow(_("the sides of a branch give values of different types"))
+
+
+def _results(call: _Call, result: Any, values: Mapping[str, Any]) -> Any:
+    """Return the given variables, and write the changed ones into their tensors."""
+    if call.is_tail:
+        return result
+    given = len(call.gives)
+    for name, new in zip(call.changed, result[given:], strict=True):
+        old = values.get(name)
+        if new is not old and isinstance(old, fx.Proxy | torch.Tensor):
+            old.copy_(new)
+        elif new is not old and isinstance(old, fx.Proxy) != isinstance(new, fx.Proxy):
+            raise CannotFollow(_("it changes {name} in place", name=name))
+    return tuple(result[:given])
+
+
+def _has_proxy(value: Any) -> bool:
+    return any(isinstance(each, fx.Proxy) for each in pytree.tree_leaves(value))
+
+
+def _has_proxies_inside(held: Mapping[str, Any]) -> bool:
+    """Return whether an object among values has a traced value as an attribute."""
+    for value in held.values():
+        for leaf in pytree.tree_leaves(value):
+            if isinstance(leaf, type | FunctionType | torch.Tensor):
+                cells = getattr(leaf, "__closure__", None) or ()
+                for cell in cells:
+                    with suppress(ValueError):
+                        if _has_proxy(cell.cell_contents):
+                            return True
+            elif any(map(_has_proxy, getattr(leaf, "__dict__", {}).values())):
+                return True
+    return False
+
+
+def _narrowed(value: Any, name: str, body: Sequence[ast.stmt]) -> Any:
+    """Return a module with only the attributes that statements read of it, if these are data."""
+    if not isinstance(value, nn.Module):
+        return value
+    nodes = [each for statement in body for each in ast.walk(statement)]
+    uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == name]
+    reads = [
+        each
+        for each in nodes
+        if isinstance(each, ast.Attribute)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == name
+        and isinstance(each.ctx, ast.Load)
+    ]
+    known = {*vars(value), *value._modules, *value._parameters, *value._buffers}
+    attributes = {each.attr for each in reads}
+    if (
+        len(reads) != len(uses)
+        or not attributes <= known
+        or any(a.startswith("_") for a in attributes)
+    ):
+        return value
+    part = _Selected()
+    part.training = value.training
+    for attribute in attributes - {"training"}:
+        each = getattr(value, attribute)
+        if isinstance(each, torch.Tensor) and not isinstance(each, nn.Parameter):
+            part.register_buffer(attribute, each)
+        else:
+            setattr(part, attribute, each)
+    return part

@@ -1,0 +1,250 @@
+"""The step that makes a model differ is named, and the model is shrunk to what shows it."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lowerscope.core.bisect import answering
+from lowerscope.core.bisect.small_model import Parts
+from lowerscope.core.cli.main import main, recipe_of_command
+from lowerscope.core.model.bisect_records import BisectRecord, WrittenFile
+from lowerscope.core.model.queries import BisectQuery
+from lowerscope.core.stages import Pipeline
+from tests.core.seeding import partitioned_reduction
+from tests.diagonal import at_length
+from tests.soak import wrong_passes
+
+FILE = Path(wrong_passes.__file__)
+
+FUSING = ("AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
+
+NAMED_WITHIN, SHRUNK_WITHIN = 90, 180
+"""Seconds of the processor."""
+
+WRONG = {
+    "conv_net": "dropped_bias clipped_relu transposed_kernel shifted_padding half_convolution "
+    "pooled_by_average reshaped_transpose short_convolution wrong_start subtracted "
+    "late_padding leaking",
+    "transformer_block": "dropped_transpose swapped_operands dropped_division wrong_epsilon "
+    "gelu_as_relu dropped_residual half_product short_sum wrong_start subtracted",
+    "resnet18": "dropped_residual transposed_kernel dropped_shift mean_as_variance "
+    "pooled_by_average short_convolution forgotten_rows",
+}
+"""Wrong passes in samples, besides the fast ones."""
+
+FAST = [
+    ("conv_net", "relu_as_absolute"),
+    ("conv_net", "short_product"),
+    ("transformer_block", "lost_negative_axis"),
+]
+
+
+def shows_difference_here(files: Sequence[WrittenFile], folder: Path) -> bool:
+    """Run a reproduction in this process, which has imported torch and TVM."""
+    folder.mkdir(parents=True)
+    for each in files:
+        (folder / each.name).write_bytes(each.content)
+    known = set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.syspath_prepend(str(folder))
+        try:
+            exec(files[0].content, {"__name__": "__main__", "__file__": str(folder / "p.py")})
+        except AssertionError:
+            return True
+        finally:
+            for name in set(sys.modules) - known:
+                del sys.modules[name]
+    return False
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "shows_difference", shows_difference_here)
+
+
+def with_steps(*steps: str) -> tuple[str, ...]:
+    return ("--pipeline", "none", *(word for step in steps for word in ("--pass", step)))
+
+
+def wrong(model: str, name: str) -> tuple[str, ...]:
+    """Return the options of a sample with a wrong pass among its steps."""
+    own, first = f"wrong_passes.{name}", name in wrong_passes.BEFORE
+    steps = (own, "LegalizeOps") if first else ("LegalizeOps", own)
+    smaller = ("--input", "x=1,3,64,64:float32") if model == "resnet18" else ()
+    return (f"sample:{model}", *smaller, "--passes", str(FILE), *with_steps(*steps, *FUSING))
+
+
+def bisected(pipeline: Pipeline, options: Sequence[str]) -> BisectRecord:
+    return pipeline.answer(BisectQuery(recipe_of_command(("run", *options))))
+
+
+def most_builds(record: BisectRecord) -> int:
+    return math.ceil(math.log2(record.steps)) + 2
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*FAST, *at_length(*((each, name) for each, names in WRONG.items() for name in names.split()))],
+    ids="-".join,
+)
+def test_a_wrong_pass_is_named_and_its_model_shrunk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: tuple[str, str]
+) -> None:
+    name = case[1]
+    start = time.process_time()
+    options = wrong(*case)
+    assert main(("bisect", *options, "--json", "--output", str(tmp_path))) == 1
+    assert time.process_time() - start < NAMED_WITHIN + SHRUNK_WITHIN
+    found = json.loads(capsys.readouterr().out)
+    assert (found["stage"], found["name"]) == ("pass", f"wrong_passes.{name}")
+    assert found["builds"] <= math.ceil(math.log2(found["steps"])) + 2
+    assert found["nodes"] <= 3
+    program = Path(found["reproduce"])
+    assert len(program.read_text().splitlines()) <= 60
+    ran = subprocess.run(
+        (sys.executable, program.name), cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert f"before wrong_passes.{name}: matches torch" in ran.stdout
+    assert f"AssertionError: after wrong_passes.{name}: " in ran.stderr
+    assert "apache-tvm" in (tmp_path / "report.md").read_text()
+
+
+def test_there_is_nothing_to_find_where_nothing_differs(pipeline: Pipeline) -> None:
+    record = bisected(pipeline, ("sample:fashion_mlp",))
+    assert (record.outcome, record.stage, record.files) == ("match", "", ())
+
+
+def test_a_wrong_primitive_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    options, _node = partitioned_reduction("fashion_mlp", tmp_path, "high-level")
+    record = bisected(pipeline, options)
+    assert (record.stage, record.name, record.function) == ("schedule", "loop_partition", "matmul1")
+    assert record.moment is not None
+    assert (record.moment.section, record.moment.index) == ("schedule", 1)
+    assert record.builds <= most_builds(record)
+    assert record.nodes == 1
+    assert "loop_partition" in record.files[0].content.decode()
+
+
+RULE = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU)
+def wrong_relu(builder, node, x):
+    return builder.emit(relax.op.abs(x))
+"""
+
+
+def test_a_wrong_translation_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    (tmp_path / "rules.py").write_text(RULE)
+    record = bisected(pipeline, ("sample:fashion_mlp", "--rules", str(tmp_path / "rules.py")))
+    assert (record.stage, record.name, record.entity) == ("translate", "relu", "fx:relu")
+    assert record.nodes == 1
+    # The translation is written down: the rules, which need Lowerscope, are not.
+    program = record.files[0].content.decode()
+    assert "relax.op.abs(" in program
+    assert "lowerscope" not in program
+
+
+MODEL = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        y = torch.relu(x)
+        return torch.isnan({value}).float() + y
+
+
+example_inputs = (torch.rand(4, 4),)
+"""
+
+
+def test_the_optimisation_of_llvm_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    # Told that nothing is NaN, LLVM answers without a look.
+    (tmp_path / "model.py").write_text(MODEL.format(value="torch.log(-y - 1)"))
+    target = '{"kind": "llvm", "fast-math-nnan": true}'
+    record = bisected(pipeline, (str(tmp_path / "model.py"), "--target", target))
+    assert (record.stage, record.name) == ("build", "LLVM")
+    assert record.nodes <= 3
+    assert "opt-level" in record.files[0].content.decode()
+
+
+def test_a_model_that_draws_random_numbers_is_not_judged(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    (tmp_path / "model.py").write_text(MODEL.format(value="torch.rand_like(y)"))
+    record = bisected(pipeline, (str(tmp_path / "model.py"),))
+    assert (record.outcome, record.stage) == ("not-comparable", "")
+
+
+UNSTABLE = """
+import tvm
+
+count = 0
+
+
+@tvm.register_global_func("env.unstable", override=True)
+def unstable(x, out):
+    global count
+    count += 1
+    out.copyfrom(x.numpy() + count)
+"""
+
+CALLS = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU)
+def calls_unstable(builder, node, x):
+    kind = relax.TensorType(tuple(node.shape), node.dtype)
+    return builder.emit(relax.call_dps_packed("env.unstable", (x,), out_ty=kind))
+"""
+
+
+def test_a_difference_that_is_another_each_time_is_not_blamed(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.py").write_text(CALLS)
+    (tmp_path / "functions.py").write_text(UNSTABLE)
+    record = bisected(
+        pipeline,
+        (
+            *("sample:fashion_mlp", "--rules", str(tmp_path / "rules.py")),
+            *("--library", str(tmp_path / "functions.py")),
+        ),
+    )
+    assert (record.outcome, record.stage) == ("not-reproducible", "")
+
+
+def test_parts_of_a_model_are_models(pipeline: Pipeline) -> None:
+    # Every sample, cut in the middle: torch runs both halves.
+    for name in ("conv_net", "transformer_block", "fashion_mlp"):
+        stages = pipeline.stages(recipe_of_command(("run", f"sample:{name}")))
+        assert stages.traced is not None
+        parts = Parts(stages.traced, [each.value for each in stages.loaded.inputs], 0)
+        middle = len(parts.names) // 2
+        for names in (parts.names[:middle], parts.names[middle:]):
+            made = parts.model_of(names)
+            assert made is not None
+            values: dict[str, object] = {}
+            exec(f"import operator\nimport torch\n{made[0].text()}", values)
+            model, inputs = values["Model"](), values["example_inputs"]()  # type: ignore[operator]
+            assert len(inputs) == len(made[0].inputs)
+            model.eval()(*inputs)

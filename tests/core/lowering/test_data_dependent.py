@@ -1,0 +1,203 @@
+"""Branches, loops and sizes that depend on data: decided when the lowered model runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lowerscope.core.lowering.translator import lower
+from lowerscope.core.run.execution import to_torch, to_tvm
+from lowerscope.core.sources.gradients import uses_gradients
+from lowerscope.core.tracing.tracing import TracedModel, trace
+from tests.core.lowering import conftest
+from tests.core.lowering.calling_models import Calls
+
+
+def check(
+    model: nn.Module, *inputs: tuple[torch.Tensor, ...], lowered: int
+) -> tuple[TracedModel, list[str]]:
+    """Lower a model on the first inputs, and compare with torch on all.
+
+    At least `lowered` nodes must not run in torch; those that do are returned.
+    """
+    model.eval()
+    traced = trace(model, inputs[0], "auto")
+    specs = [
+        (f"input_{index}", tuple(each.shape), str(each.dtype).removeprefix("torch."))
+        for index, each in enumerate(inputs[0])
+    ]
+    result = lower(traced, specs, "high-level")
+    conftest.register_library(result.library)
+    machine = conftest.built(result.module)
+    for values in inputs:
+        with torch.no_grad():
+            expected = model(*(each.clone() for each in values))
+        actual = machine["main"](*map(to_tvm, values))
+        pairs = zip(conftest._flat(actual), conftest.pytree.tree_leaves(expected), strict=True)
+        for ours, theirs in pairs:
+            torch.testing.assert_close(to_torch(ours), torch.as_tensor(theirs))
+    by_tvm = [each for each in result.nodes.values() if each.strategy in ("high-level", "te")]
+    assert len(by_tvm) >= lowered
+    return traced, [each.node for each in result.nodes.values() if each.strategy == "library"]
+
+
+class Routed(nn.Module):
+    """A mixture of experts that calls only those that have rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(4, 3)
+        self.experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        top = self.gate(x).argmax(-1)
+        y = torch.zeros_like(x)
+        for index, expert in enumerate(self.experts):
+            mask = top == index
+            if mask.any():
+                y[mask] = expert(x[mask])
+        return y * 2
+
+
+class Leaving(nn.Module):
+    """Layers of which the first that is sure ends the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x).tanh()
+            if x.abs().max().item() > 0.9:
+                return x
+        return x * 0.5
+
+
+def halved(x: torch.Tensor) -> torch.Tensor:
+    while x.norm() > 1:
+        x = x / 2
+    return x
+
+
+def kept(x: torch.Tensor) -> torch.Tensor:
+    rows = []
+    order = x.sum(-1).argsort()
+    while order.numel() > 1:
+        rows.append(order[0])
+        order = order[2:] if x[order[0], 0] > 0 else order[1:]
+    return x[torch.stack(rows)] * 3
+
+
+def by_sign(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0 and x[0, 0] > -10:
+        y = x.exp()
+    else:
+        z = x * 2
+        y = z + 1
+    return y.relu() + 1
+
+
+def scattered(x: torch.Tensor) -> torch.Tensor:
+    rows = (x[:, 0] > 0).nonzero().squeeze(1)
+    out = torch.zeros(x.size(0), 2)
+    out[rows] = F.relu(x[rows])[:, :2]
+    return out
+
+
+def sorted_by_numpy(x: torch.Tensor) -> torch.Tensor:
+    import numpy as np
+
+    y = (x * 2).numpy()
+    z = torch.from_numpy(np.sort(y, axis=1))
+    return z.exp()
+
+
+def counted(x: torch.Tensor) -> Any:
+    y = x * 2
+    count = int(x.sum())
+    return y, count
+
+
+def by_distribution(x: torch.Tensor) -> Any:
+    own = torch.distributions.Categorical(logits=x)
+    other = torch.distributions.Categorical(logits=x * 0)
+    return own.entropy(), torch.distributions.kl_divergence(own, other)
+
+
+def force(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        x = x.clone().requires_grad_(True)
+        (found,) = torch.autograd.grad((x.tanh() ** 2).sum(), x)
+    return found * 2
+
+
+def vectorised(x: torch.Tensor) -> torch.Tensor:
+    return torch.vmap(lambda row: row.softmax(0) * row.norm())(x)
+
+
+def checked(x: torch.Tensor) -> torch.Tensor:
+    assert not torch.isnan(x).any(), "not a number"
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("model", "lowered", "in_torch"),
+    [
+        pytest.param(Routed(), 7, 3, id="experts"),
+        pytest.param(Leaving(), 10, 3, id="early exit"),
+        pytest.param(Calls(halved), 0, 1, id="while"),
+        pytest.param(Calls(kept), 2, 3, id="a list of rows"),
+        pytest.param(Calls(by_sign), 2, 1, id="branch"),
+        pytest.param(Calls(scattered), 6, 3, id="nonzero"),
+        pytest.param(Calls(lambda x: x[x > 0] * 2), 1, 1, id="mask"),
+        pytest.param(Calls(lambda x: torch.zeros(x[x > 0].shape[0]) + 1), 2, 1, id="size"),
+        pytest.param(Calls(lambda x: x[:, 0][x[:, 0] > 0].sum()), 2, 2, id="sum of a mask"),
+        pytest.param(Calls(lambda x: x * x.sum().item()), 1, 1, id="item"),
+        pytest.param(Calls(counted), 1, 1, id="a number as output"),
+        pytest.param(Calls(sorted_by_numpy), 2, 1, id="numpy"),
+        pytest.param(Calls(by_distribution), 8, 0, id="distributions"),
+        pytest.param(Calls(force), 2, 0, id="gradient"),
+        pytest.param(Calls(vectorised), 3, 0, id="vmap"),
+        pytest.param(Calls(checked), 1, 0, id="check"),
+    ],
+)
+def test_what_depends_on_data_is_decided_when_the_model_runs(
+    model: nn.Module, lowered: int, in_torch: int
+) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(5, 4)
+    inputs = [(x,), (-x,), (x * 0,), (x.abs() * 5,), (-x.abs(),)]
+    if model.__dict__.get("function") is kept:
+        del inputs[2]
+    _traced, nodes = check(model, *inputs, lowered=lowered)
+    assert len(nodes) <= in_torch
+
+
+def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:
+    model = Calls(halved)
+    traced = trace(model.eval(), (torch.randn(5, 4),), "auto")
+    result = lower(traced, [("x", (5, 4), "float32")], "high-level")
+    line = inspect.getsourcelines(halved)[1] + 1
+    (note,) = [each for each in result.notes if "runs in torch" in each.text]
+    assert note.where == f"{__file__}:{line}"
+    assert "a condition depends on a tensor" in note.text
+
+
+def test_functions_of_the_model_are_as_before() -> None:
+    code = by_sign.__code__
+    trace(Calls(by_sign).eval(), (torch.randn(5, 4),), "auto")
+    assert by_sign.__code__ is code
+
+
+@pytest.mark.parametrize(
+    ("function", "enables"), [(force, True), (halved, False), (lambda x: force(x), True)]
+)
+def test_gradients_are_found_in_code(function: Callable[..., Any], enables: bool) -> None:
+    assert uses_gradients(function) is enables
