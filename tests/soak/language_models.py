@@ -1,4 +1,7 @@
-"""Language models of the transformers package with their caches: 64 tokens equal torch's."""
+"""Language models of the transformers package with their caches: 64 tokens equal torch's.
+
+Run it with ``python -m pytest tests/soak/language_models.py``.
+"""
 
 from __future__ import annotations
 
