@@ -65,7 +65,8 @@ def test_the_step_is_a_model_of_its_own(pipeline: Pipeline) -> None:
 def test_a_fault_that_begins_at_a_position_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
     file = tmp_path / "clamped.py"
     file.write_text(CLAMPED)
-    faulty = recipe("Grows", extensions=(Extension(path=str(file), kind="rules"),))
+    rules = (Extension(path=str(file), kind="rules"),)
+    faulty = recipe("Grows", extensions=rules, tracer="export")
     record = pipeline.answer(GenerationQuery(faulty, 64))
     assert record.verdict == "differ"
     assert record.fault is not None
