@@ -11,6 +11,7 @@ from string import Formatter
 import pytest
 from babel.messages.catalog import Message
 
+from lowerscope.app.kit.glossary import UNLIKE, terms
 from lowerscope.core.model.texts import LANGUAGES
 from tests.catalogue import catalogues, read, texts
 from tests.test_architecture import files_of
@@ -75,6 +76,30 @@ def test_translations_fit_their_texts(path: Path, template: dict[object, Message
     assert missing == []
     # After ``python -m tests.catalogue``, there are none.
     assert sorted(map(str, translation.keys() - template.keys())) == []
+
+
+OTHERWISE = {"difference", "library", "source", "step", "trials"}
+"""Labels with a meaning that is not the glossary's: of values, functions, code, the mode."""
+
+
+@pytest.mark.parametrize("path", catalogues(), ids=lambda path: path.parent.parent.name)
+def test_labels_are_the_terms_of_the_glossary(path: Path) -> None:
+    """A label that is a term in English is the same term in a translation, so that both link."""
+    english, other = terms("en"), terms(path.parent.parent.name)
+    assert [each.anchor for each in english] == [each.anchor for each in other]
+    spelled = {each.anchor: set(each.spellings()) for each in other}
+    anchors = {spelling: each.anchor for each in english for spelling in each.spellings()}
+    seen, wrong = 0, []
+    for message in read(path):
+        label = str(message.id).replace("&", "")
+        anchor = "" if label in UNLIKE else anchors.get(label.casefold(), "")
+        if anchor and label.casefold() not in OTHERWISE:
+            seen += 1
+            text = re.sub(r"\(&.\)|&", "", str(message.string)).casefold()
+            if text not in spelled[anchor]:
+                wrong.append(f"{label}: {text}")
+    assert wrong == []
+    assert seen > 40
 
 
 def test_texts_name_their_fields(template: dict[object, Message]) -> None:

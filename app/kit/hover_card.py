@@ -8,6 +8,7 @@ from PySide6.QtGui import QEnterEvent, QFont
 from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from lowerscope.app.kit.background import single_shot
+from lowerscope.app.kit.glossary import link
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label, breakable
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
@@ -155,6 +156,8 @@ class HoverCard(QFrame):
             label.setProperty("role", "quiet")
             label.setWordWrap(False)
             words.setText(breakable(value))
+            link(label, name)
+            link(words, value)
             self._grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
             self._grid.addWidget(words, row, 1)
         self._code.setText(text.code)

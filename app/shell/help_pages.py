@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
+from lowerscope.app.kit.glossary import anchor_of, file_of
 from lowerscope.core.model.texts import language
 from lowerscope.resources import HELP
 
@@ -75,12 +76,6 @@ def entries() -> tuple[PageEntry, ...]:
     return tuple(found)
 
 
-def file_of(name: str, code: str) -> Path:
-    """Return the file of a page in a language; pages that are not translated are in English."""
-    translated = HELP / code / f"{name}.md"
-    return translated if translated.is_file() else HELP / f"{name}.md"
-
-
 @cache
 def text_of(name: str) -> str:
     """Return the Markdown of a page; raise FileNotFoundError if there is none."""
@@ -105,12 +100,6 @@ def anchors(name: str) -> tuple[str, ...]:
     """
     text = _FENCE.sub("", (HELP / f"{name}.md").read_text("utf-8"))
     return tuple(anchor_of(heading[2]) for heading in _HEADING.finditer(text))
-
-
-def anchor_of(heading: str) -> str:
-    """Return the anchor of a heading: ``Optimise for CPU`` is ``optimise-for-cpu``."""
-    kept = re.sub(r"[^\w\- ]", "", heading.lower())
-    return kept.strip().replace(" ", "-")
 
 
 def words_of(question: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.dialogs import FRAME
+from lowerscope.app.kit.glossary import file_of
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label
@@ -240,7 +241,7 @@ class HelpWindow(QWidget):
         place, scroll = self._history[self._at]
         text = help_pages.text_of(place.name)
         self._commands = []
-        self.page.show_text(text, help_pages.file_of(place.name, language()).parent)
+        self.page.show_text(text, file_of(place.name, language()).parent)
         self.page.mark(self._words())
         if scroll >= 0:
             self.page.verticalScrollBar().setValue(scroll)

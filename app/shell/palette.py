@@ -1,4 +1,4 @@
-"""The command palette: commands, nodes, functions, passes, files and lines, found by typing."""
+"""The command palette: commands, nodes, functions, passes, files, lines and terms."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.commands import Commands, keys_of, plain
 from lowerscope.app.kit.dialogs import Finder
+from lowerscope.app.kit.glossary import open_term, terms
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.plain_text import markup
@@ -27,17 +28,18 @@ from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
 from lowerscope.core.model.snapshot import PassType
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, language
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.code.code_view import CodeView
 
 
-# Entries of the palette: commands, nodes, functions, passes, files, lines of the visible texts.
+# Entries of the palette: commands, nodes, functions, passes, files, lines of the visible texts,
+# and terms of the glossary.
 
 _T = TypeVar("_T")
 
-Kind = Literal["command", "node", "function", "pass", "file", "line"]
+Kind = Literal["command", "node", "function", "pass", "file", "line", "term"]
 
 PREFIXES: dict[str, Kind] = {
     ">": "command",
@@ -46,6 +48,7 @@ PREFIXES: dict[str, Kind] = {
     "%": "pass",
     "~": "file",
     ":": "line",
+    "?": "term",
 }
 """Prefixes that restrict the search to one kind."""
 
@@ -159,6 +162,7 @@ class PaletteEntries:
                 "pass": self._passes,
                 "file": self._files,
                 "line": self._lines,
+                "term": self._terms,
             }
             self._kinds[kind] = tuple(make[kind]())
         return self._kinds[kind]
@@ -230,6 +234,11 @@ class PaletteEntries:
                 line = content.lines[content.numbered(number)]
                 yield self._line(view, number, line.strip())
 
+    def _terms(self) -> Iterator[PaletteEntry]:
+        for term in terms(language()):
+            act = partial(open_term, self._host.widget, term)
+            yield PaletteEntry("term", term.name, _("glossary"), act)
+
     def _line(self, view: CodeView, number: int, text: str) -> PaletteEntry:
         where = f"{view.accessibleName()} {number}"
         return PaletteEntry("line", text, where, partial(_go_to_line, view, number))
@@ -275,7 +284,7 @@ class Palette(Finder):
         self._entries = entries
         self._shown: list[PaletteEntry] = []
         self.line.setPlaceholderText(_("Type a part of a name"))
-        self.line.setAccessibleName(_("Find a command, node, function, pass, file or line"))
+        self.line.setAccessibleName(_("Find a command, node, function, pass, file, line or term"))
         self.rows.setAccessibleName(_("Matches"))
         self.rows.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.empty.set_text(
@@ -287,7 +296,7 @@ class Palette(Finder):
                 _(
                     "<b>&gt;</b> commands{gap}<b>@</b> nodes{gap}<b>#</b> functions{gap}<b>%</b> "
                     "passes{gap}<b>~</b> samples and recent files{gap}<b>:</b> lines in view, "
-                    "<b>:120</b> by number"
+                    "<b>:120</b> by number{gap}<b>?</b> terms"
                 ),
                 gap="\N{NO-BREAK SPACE}" * 5,
             )

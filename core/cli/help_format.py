@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable
-from unicodedata import east_asian_width
 
+from lowerscope.core.files.console import columns
 from lowerscope.core.model.texts import _
 
 
@@ -42,11 +42,6 @@ class RawHelpFormatter(HelpFormatter, argparse.RawDescriptionHelpFormatter):
 
 _PIECE = re.compile(r"[⺀-\uffef][，。；：、）]*|[^\s⺀-\uffef]+[，。；：、）]*|\s+")
 """Part of a line that is not divided: a word, or a Chinese character, with its punctuation."""
-
-
-def columns(text: str) -> int:
-    """Return the number of columns that a text has in a terminal."""
-    return len(text) + sum(east_asian_width(each) in "WF" for each in text)
 
 
 def wrapped(text: str, width: int) -> list[str]:

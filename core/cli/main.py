@@ -60,7 +60,7 @@ from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule_records import CHECK_THREAD
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, language
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.resources import HELP, SAMPLES
 
@@ -136,7 +136,7 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     for reason in written.left_out:
         say(_("note: not written: {reason}", reason=reason))
     for note in written.notes:
-        say(f"note: {note}")
+        say(_("note: {note}", note=note))
     return MATCH if written.complete else ERROR, "\n".join(written.paths)
 
 
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         console.say(bubblewrap.explained(error.problem, error, WITHOUT).line())
         return ERROR
     except KeyboardInterrupt:
-        console.say("stopped")
+        console.say(_("stopped"))
         return ERROR
     except console.Lost:
         raise
@@ -206,7 +206,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         console.say(_problem(error, options.source).line())
         return ERROR
     for note in notes:
-        console.say(f"note: {note}")
+        console.say(_("note: {note}", note=note))
     console.put_out(text)
     return code
 
@@ -346,8 +346,9 @@ def _add_course_options(parser: OneLineParser) -> None:
 
 def _samples(options: argparse.Namespace) -> tuple[int, str]:
     listed = samples()
-    width = max(len(sample.name) for sample in listed)
-    return MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
+    return MATCH, "\n".join(
+        console.table_lines([(each.name, each.description) for each in listed], range(0))
+    )
 
 
 PARAMETERS = "mlp_params.pkl"
@@ -397,7 +398,8 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
     paths = write_course(Path(options.output), force=options.force)
-    page = _("Its page: {help}", help=HELP / "course.md")
+    own = HELP / language() / "course.md"
+    page = _("Its page: {help}", help=own if own.is_file() else HELP / "course.md")
     return MATCH, "\n".join((*map(str, paths), page))
 
 
@@ -406,7 +408,10 @@ def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
     return MATCH, f"{line.file}:{line.line}"
 
 
-_TARGET_HEADINGS = ("target", "processor", "vectors", "float32", "registers", "threads", "features")
+_TARGET_HEADINGS = (
+    *(_("target"), _("processor"), _("vectors"), "float32"),
+    *(_("registers"), _("threads"), _("features")),
+)
 
 
 def _add_targets_options(parser: OneLineParser) -> None:

@@ -53,7 +53,7 @@ from lowerscope.core.model.generation_records import (
     generation_text,
 )
 from lowerscope.core.model.machines import parse_limit
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import (
     AgreementQuery,
@@ -200,7 +200,10 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     return "\n".join(lines)
 
 
-_NODE_HEADINGS = ("node", "how", _("abs error"), "alone", "TVM", "torch", "status")
+_NODE_HEADINGS = (
+    *(_("node"), _("how"), _("abs error"), _("alone")),
+    *("TVM", "torch", _("status")),
+)
 
 
 def _node_row(node: NodeReport) -> tuple[str, ...]:
@@ -246,8 +249,16 @@ def _run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
 
 
 def _set_lines(record: AgreementRecord) -> Iterator[str]:
-    left = f" of {record.count}" if record.ran < record.count else ""
-    yield _("{ran}{left} samples of {path}", ran=record.ran, left=left, path=record.path)
+    yield (
+        _(
+            "{ran} of {count} samples of {path}",
+            ran=record.ran,
+            count=record.count,
+            path=record.path,
+        )
+        if record.ran < record.count
+        else _("{ran} samples of {path}", ran=record.ran, path=record.path)
+    )
     side = record.reference
     if record.compared:
         yield (
@@ -301,7 +312,7 @@ def _set_lines(record: AgreementRecord) -> Iterator[str]:
     ][:_WORST]
     if worst:
         width = max(len(each.title) for each in worst)
-        yield "Worst:"
+        yield _("Worst:")
         yield from (f"  {each.title:<{width}}  {_sample_text(each, side)}" for each in worst)
 
 
@@ -311,7 +322,7 @@ def _sample_text(sample: SampleRun, reference: str) -> str:
         same = sample.tvm == sample.torch
         parts.append(sample.tvm if same else f"TVM {sample.tvm}, {reference} {sample.torch}")
     if sample.label:
-        parts.append(f"labelled {sample.label}")
+        parts.append(_("labelled {label}", label=sample.label))
     return "  ".join(parts)
 
 
@@ -324,7 +335,7 @@ def _generate(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -
     code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
     recipes = (record.prefill, record.decode)
     for note in dict.fromkeys(each for one in recipes for each in note_lines(pipeline, one)):
-        say(f"note: {note}")
+        say(_("note: {note}", note=note))
     return code, to_json(record) if options.json else "\n".join(_generation_lines(record))
 
 
@@ -426,7 +437,7 @@ def write_wanted_report(options: argparse.Namespace, variants: Sequence[Variant]
     """
     if not options.html:
         return []
-    return [f"Report: {write_report(options.html, variants)}"]
+    return [_("Report: {file}", file=write_report(options.html, variants))]
 
 
 def failing_verdicts(options: argparse.Namespace) -> tuple[str, ...]:
@@ -492,7 +503,7 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     ran = [each for each in variants if each.record is not None]
     notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}
     for note in notes:
-        say(f"note: {note}")
+        say(_("note: {note}", note=note))
     best = fastest(variants)
     if options.json:
         text = to_json({"variants": variants, "fastest": [each.name for each in best]})
@@ -507,8 +518,8 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
 
 
 _HEADINGS = (
-    *("variant", "verdict", "error", "TVM", "spread"),
-    *("{0}", "ratio", "functions", "build"),
+    *(_("variant"), _("verdict"), _("error"), "TVM", _("spread")),
+    *("{0}", _("ratio"), _("functions"), _("build")),
 )
 
 
@@ -519,8 +530,12 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     headings = tuple(each.format(side) for each in _HEADINGS)
     lines = table_lines([headings, *map(_row, variants)], range(2, len(_HEADINGS)))
     if best:
-        told = _(" (within measurement noise)") if len(best) > 1 else ""
-        lines.append(f"Fastest: {', '.join(each.name for each in best)}{told}")
+        names = listed([each.name for each in best])
+        lines.append(
+            _("Fastest: {names} (within measurement noise)", names=names)
+            if len(best) > 1
+            else _("Fastest: {names}", names=names)
+        )
     if records and records[0].times is not None:
         method, compiled = method_text(records[0].times), compiled_text(records[0].times)
         lines.append(method[:1].upper() + method[1:])

@@ -313,7 +313,7 @@ def _step_lines(number: int, step: ScheduleStep) -> Iterator[str]:
 
 def _verdict(checked: Checked) -> str:
     if checked.verdict == "inconclusive":
-        return f"Inconclusive: {checked.reason}"
+        return _("Inconclusive: {reason}", reason=checked.reason)
     if checked.verdict == "unknown":
         return _("Not checked for the same result: {reason}", reason=checked.reason)
     error = ""

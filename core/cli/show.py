@@ -315,7 +315,7 @@ def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
 
 def _outcome(record: PassRecord) -> str:
     if record.status == "failed":
-        return f"failed: {record.error}"
+        return _("failed: {error}", error=record.error)
     if record.status != "done":
         return record.status
     time = f"{duration_text(record.milliseconds):>9}"
@@ -340,9 +340,9 @@ def _catalogued(record: PassType) -> Iterator[str]:
         yield _("    cannot be a step: {hindrance}", hindrance=record.hindrance)
     for option in record.options:
         default = (
-            "required"
+            _("required")
             if option.required
-            else f"default {msgspec.json.encode(option.default).decode()}"
+            else _("default {value}", value=msgspec.json.encode(option.default).decode())
         )
         choices = (
             _(", one of {choices}", choices=", ".join(option.choices)) if option.choices else ""

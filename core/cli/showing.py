@@ -217,10 +217,15 @@ def _verdict_line(record: RunRecord) -> str:
         atol=tolerance_text(record.atol, record.rtol, record.reference),
     )
     if record.verdict == "match":
-        at = _(" at {count} sizes", count=len(record.sizes)) if len(record.sizes) > 1 else ""
-        rest = f"; {record.reason}" if record.reason else ""
-        matches = _("Matches {reference}", reference=record.reference)
-        return f"{matches}{at}: {errors}{rest}"
+        errors = "; ".join(filter(None, (errors, record.reason)))
+        if len(record.sizes) > 1:
+            return _(
+                "Matches {reference} at {count} sizes: {errors}",
+                reference=record.reference,
+                count=len(record.sizes),
+                errors=errors,
+            )
+        return _("Matches {reference}: {errors}", reference=record.reference, errors=errors)
     if record.verdict == "rounding":
         return _(
             "Differs from {reference} by rounding: {reason}; {errors}",

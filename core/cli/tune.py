@@ -71,7 +71,10 @@ _KEPT = _("stopped; the results are kept")
 MOST_TRIALS = 1_000_000
 """Most trials accepted: more than the distinct candidates of a function."""
 
-_HEADINGS = ("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials", "")
+_HEADINGS = (
+    *(_("function"), _("calls"), _("unscheduled"), _("rules"), _("tuned")),
+    *("torch", _("trials"), ""),
+)
 
 
 def add_tune_options(parser: OneLineParser) -> None:
@@ -171,7 +174,7 @@ def _found(each: TunedFunction, state: TuneState) -> str:
             )
         )
     if state.seconds_left is not None:
-        parts.append(f"{seconds_text(round(state.seconds_left))} left")
+        parts.append(_("{time} left", time=seconds_text(round(state.seconds_left))))
     return ", ".join(parts)
 
 
@@ -182,7 +185,7 @@ def _table(functions: Sequence[TunedFunction]) -> list[str]:
 def _row(each: TunedFunction) -> tuple[str, ...]:
     words = [_("from the database")] if each.from_database else []
     words += [each.state] if each.state in ("stopped", "failed") else []
-    words += [f"{each.failed} failed"] if each.failed else []
+    words += [_("{count} failed", count=each.failed)] if each.failed else []
     words += [each.note] if each.note else []
     words += [_("unreliable times")] if each.disturbed else []
     return (

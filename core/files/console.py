@@ -189,11 +189,22 @@ class _Line(Silent):
 
 def table_lines(rows: Sequence[Sequence[str]], figures: range) -> list[str]:
     """Return a line for each row; the columns `figures` are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            text.rjust(width) if place in figures else text.ljust(width)
+            padded(text, width, right=place in figures)
             for place, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
+
+
+def columns(text: str) -> int:
+    """Return the number of columns that a text has in a terminal: a Chinese character has two."""
+    return len(text) + sum(unicodedata.east_asian_width(each) in "WF" for each in text)
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text of a number of columns, with blanks behind it or before it."""
+    blanks = " " * (width - columns(text))
+    return blanks + text if right else text + blanks

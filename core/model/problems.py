@@ -126,7 +126,7 @@ class LowerscopeError(Exception):
 
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names in one line, as in ``a, b and 3 more``."""
-    shown = ", ".join(names[:most])
+    shown = _(", ").join(names[:most])
     more = len(names) - most
     return _("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lowerscope.app.shell.help_pages import anchor_of
+from lowerscope.app.kit.glossary import anchor_of
 from lowerscope.core.cli.main import COMMANDS, _parser, main
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
 

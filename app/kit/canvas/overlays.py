@@ -11,6 +11,7 @@ from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.canvas.colouring import Colours
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.viewport import ZOOM_STEP
+from lowerscope.app.kit.glossary import open_term, term_of, told_label
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.texts import _
@@ -81,7 +82,7 @@ class Legend(QWidget):
         """Show these pairs of a key and a label."""
         self._entries, self._colours = tuple(entries), colours
         self.setAccessibleName(", ".join(self.words()))
-        self.setToolTip("\n".join(self.words()))
+        self.setToolTip("\n".join(told_label(word) for word in self.words()))
         self.setVisible(bool(entries))
         self.update()
 
@@ -117,6 +118,16 @@ class Legend(QWidget):
                 return [*places[:shown], (line, x, "", more)]
             shown -= 1
         return places
+
+    # Qt
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        at = event.position()
+        for line, x, _key, word in self._places(self.width()):
+            wide = _MARK + self._metrics.horizontalAdvance(word)
+            term = term_of(word)
+            if term and QRectF(x, line * LEGEND_LINE, wide, LEGEND_LINE).contains(at):
+                open_term(self, term)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()

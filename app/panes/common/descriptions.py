@@ -24,7 +24,7 @@ RANDOM = _("draws random numbers: not comparable")
 
 def names_of(entities: tuple[str, ...], most: int = 4) -> str:
     """Return the names of entities with commas, the first few and a count of the others."""
-    names = ", ".join(name_of(entity) for entity in entities[:most])
+    names = _(", ").join(name_of(entity) for entity in entities[:most])
     return (
         _("{names} and {count} more", names=names, count=len(entities) - most)
         if len(entities) > most

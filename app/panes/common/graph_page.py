@@ -66,13 +66,13 @@ def card_text(document: Document, box: Box) -> CardText:
     # Links of functions are those after the passes, not those of a step.
     functions = (*_of_kind(linked, "tir"), *_of_kind(linked, "ext")) if box.origins is None else ()
     described = [
-        ("from", _other_name(box)),
-        ("operator", box.description),
-        ("value", "" if box.shape is None else f"{shape_text(box.shape)} {box.dtype}"),
-        ("holds", names_of(box.members, most=6)),
-        ("strategy", STRATEGY_NAMES.get(box.strategy, "")),
-        ("FX nodes", names_of(_of_kind(linked, "fx"))),
-        ("functions", names_of(functions)),
+        (_("from"), _other_name(box)),
+        (_("operator"), box.description),
+        (_("value"), "" if box.shape is None else f"{shape_text(box.shape)} {box.dtype}"),
+        (_("contains"), names_of(box.members, most=6)),
+        (_("strategy"), STRATEGY_NAMES.get(box.strategy, "")),
+        (_("FX nodes"), names_of(_of_kind(linked, "fx"))),
+        (_("functions"), names_of(functions)),
     ]
     measured = run_facts(document.run_record, measured_in(box))
     facts = (*_given(described), *measured)
@@ -82,8 +82,8 @@ def card_text(document: Document, box: Box) -> CardText:
 def frame_text(region: Region) -> CardText:
     """Return the text of the card of the frame of an expanded module or fused function."""
     if region.id.startswith("module:"):
-        return CardText(region.title, (("module", module_path(region.id)),))
-    return CardText(region.title, (("holds", names_of(region.origins, most=6)),))
+        return CardText(region.title, ((_("module"), module_path(region.id)),))
+    return CardText(region.title, ((_("contains"), names_of(region.origins, most=6)),))
 
 
 def module_path(entity: str) -> str:
@@ -94,24 +94,24 @@ def module_path(entity: str) -> str:
 def _node_facts(node: FxNode) -> list[tuple[str, str]]:
     how = STRATEGY_NAMES.get(node.strategy, "")
     return [
-        ("kind", node.opcode),
-        ("value", node.type),
-        ("module", node.module),
-        ("source", line_text(node.line) if node.line is not None else ""),
+        (_("kind"), node.opcode),
+        (_("value"), node.type),
+        (_("module"), node.module),
+        (_("source"), line_text(node.line) if node.line is not None else ""),
         (_("lowered as"), f"{how} · {node.rule}" if how and node.rule else how),
-        ("reason", node.reason),
-        ("random", RANDOM if node.random else ""),
-        ("bindings", names_of(node.bindings)),
-        ("functions", names_of(node.functions)),
+        (_("reason"), node.reason),
+        (_("random"), RANDOM if node.random else ""),
+        (_("bindings"), names_of(node.bindings)),
+        (_("functions"), names_of(node.functions)),
     ]
 
 
 def _group_facts(box: Box) -> Facts:
     facts = [
-        ("module", module_path(box.id)),
-        ("kind", box.description),
-        ("strategy", STRATEGY_NAMES.get(box.strategy, "")),
-        ("inside", names_of(box.members, most=6)),
+        (_("module"), module_path(box.id)),
+        (_("kind"), box.description),
+        (_("strategy"), STRATEGY_NAMES.get(box.strategy, "")),
+        (_("contains"), names_of(box.members, most=6)),
     ]
     return _given(facts)
 

@@ -16,6 +16,9 @@ from lowerscope.core.model.texts import _
 _STEPS = 15
 """Number of colour levels, besides the least."""
 
+TIME, ERROR = _("time"), _("error")
+"""Labels of facts."""
+
 
 def figures_of(record: RunRecord | None, boxes: Iterable[Box]) -> Mapping[Colouring, CanvasFigures]:
     """Return the times and the errors of boxes, as far as a run has them, or why not."""
@@ -55,8 +58,8 @@ def run_facts(record: RunRecord | None, members: Sequence[str]) -> Facts:
     runs = [each for each in record.nodes if each.id in members]
     calls = dict.fromkeys(index for each in runs for index in each.calls)
     facts = (
-        ("time", _time_text(record, runs)),
-        ("error", _error_text(runs)),
+        (TIME, _time_text(record, runs)),
+        (ERROR, _error_text(runs)),
         ("DLPack", hand_over_text([record.calls[index] for index in calls])),
     )
     return tuple((label, text) for label, text in facts if text)

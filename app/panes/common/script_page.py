@@ -232,8 +232,24 @@ class ScriptPage(QWidget):
             self.show_selection()
 
 
+_WORDS = {
+    "buffer": _("buffer"),
+    "loop": _("loop"),
+    "constant": _("constant"),
+    "extent": _("extent"),
+    "kind": _("kind"),
+    "from": _("from"),
+    "thread": _("thread"),
+    "scope": _("scope"),
+    "shape": _("shape"),
+    "size": _("size"),
+}
+"""Kinds of names, and labels of facts on them."""
+
+
 def _place(card: Card) -> NamedPlace:
-    text = CardText(f"{card.name} · {card.kind}", card.facts)
+    facts = tuple((_WORDS.get(label, label), value) for label, value in card.facts)
+    text = CardText(f"{card.name} · {_WORDS[card.kind]}", facts)
     return NamedPlace(card.name, card.first, card.last, text, card.entity)
 
 

@@ -11,6 +11,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
+from lowerscope.app.kit.glossary import link
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -199,6 +200,7 @@ class DetailsView(Pane):
             title.setFont(ui_font(_PIXELS, QFont.Weight.DemiBold))
             if number:
                 column.addSpacing(10)
+            link(title, section.title)
             column.addWidget(title)
             if section.title == lowers and node is not None and node.strategy:
                 self.lowering.set_segments(
@@ -226,6 +228,7 @@ class DetailsView(Pane):
             label = ElidedLabel(role="quiet")
             label.setFont(ui_font(_PIXELS))
             label.set_whole(fact.label)
+            link(label, fact.label)
             grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
             grid.addWidget(self._value(fact), row, 1)
         return grid
@@ -259,6 +262,7 @@ class DetailsView(Pane):
             # A single name is elided, and not broken.
             text = ElidedLabel(role=fact.role)
             text.set_whole(fact.text)
+            link(text, fact.text)
         text.setFont(ui_font(_PIXELS))
         return text
 

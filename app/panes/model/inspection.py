@@ -13,7 +13,7 @@ from lowerscope.app.panes.common.descriptions import (
     origin_text,
     parts_text,
 )
-from lowerscope.app.panes.common.node_figures import run_facts
+from lowerscope.app.panes.common.node_figures import ERROR, TIME, run_facts
 from lowerscope.core.model.formatting import (
     bytes_text,
     duration_text,
@@ -185,7 +185,7 @@ class _Inspected:
         elif function is not None:
             yield _("Function"), _function_facts(function)
         elif tensor is not None:
-            yield tensor.kind.capitalize(), _tensor_facts(tensor)
+            yield _TENSORS.get(tensor.kind, tensor.kind), _tensor_facts(tensor)
         elif module is not None:
             count = f"{module.parameters:,}"
             yield _("Module"), [Fact(_("kind"), module.kind), Fact(_("parameters"), count)]
@@ -230,17 +230,17 @@ class _Inspected:
         if found is not None and found.matches is not None:
             mark = "✓" if found.matches else "✕"
             yield Fact(
-                _("error"),
+                ERROR,
                 f"{mark} {error_text(found.max_abs_error)}",
                 _("{max_rel_error} relative", max_rel_error=error_text(found.max_rel_error)),
                 role="right" if found.matches else "wrong",
             )
             yield Fact(_("why"), "" if found.matches else found.reason)
         for label, text in run_facts(self._run, (self._entity,)):
-            if label == "time":
+            if label == TIME:
                 time, _dot, note = text.partition(" · ")
                 yield Fact("TVM", time, note)
-            elif label != "error" or found is None or found.matches is None:
+            elif label != ERROR or found is None or found.matches is None:
                 yield Fact(label, text)
         if found is not None and found.torch_ms is not None:
             yield Fact("torch", duration_text(found.torch_ms))
@@ -258,12 +258,20 @@ def _library_facts(outside: LibraryRecord) -> list[Fact]:
     ]
 
 
+_TENSORS = {"parameter": _("Parameter"), "buffer": _("Buffer"), "constant": _("Constant")}
+_FUNCTIONS = {
+    "relax": _("Relax function"),
+    "tensorir": _("TensorIR function"),
+    "external": _("Library function"),
+}
+
+
 def _function_facts(function: FunctionRecord) -> list[Fact]:
     is_tensorir = function.kind == "tensorir"
     loops = _n("{count:,} loop", "{count:,} loops", function.loops)
     blocks = _n("{count:,} block", "{count:,} blocks", function.blocks)
     return [
-        Fact(_("kind"), "TensorIR" if is_tensorir else function.kind.capitalize()),
+        Fact(_("kind"), _FUNCTIONS[function.kind]),
         Fact(
             _("size"), _("{loops} in {blocks}", loops=loops, blocks=blocks) if is_tensorir else ""
         ),

@@ -12,6 +12,8 @@ from PySide6.QtWidgets import QFileDialog, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import help_key
+from lowerscope.app.kit.glossary import anchor_of, link
+from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.help_window import HelpWindow
 from lowerscope.core.model.problems import Problem
@@ -211,4 +213,16 @@ def test_each_dialog_offers_a_page_that_there_is() -> None:
         name, _, anchor = page.partition("#")
         assert help_pages.is_page(name), page
         headings = re.findall(r"^#+ (.+)$", help_pages.text_of(name), re.MULTILINE)
-        assert not anchor or anchor in map(help_pages.anchor_of, headings), page
+        assert not anchor or anchor in map(anchor_of, headings), page
+
+
+def test_a_label_that_is_a_term_opens_the_glossary(qtbot: QtBot) -> None:
+    for text, page in (("bindings", "glossary#binding"), ("TE", "glossary#te"), ("source", "")):
+        label = Label(text)
+        qtbot.addWidget(label)
+        link(label, text)
+        opened: list[str] = []
+        slot = help_key.notifier().wanted.connect(lambda _, page, seen=opened: seen.append(page))
+        QTest.mouseClick(label, Qt.MouseButton.LeftButton)
+        help_key.notifier().wanted.disconnect(slot)
+        assert opened == [page] * bool(page)
