@@ -124,7 +124,8 @@ def test_a_kind_of_model_computes_what_torch_does(text: str, lowered: int, tmp_p
     file.write_text(start + textwrap.dedent(text) + given)
     stages = Pipeline().stages(Recipe(source=Source(spec=str(file), entry="make")))
     loaded, result = stages.loaded, stages.lowered
-    assert loaded.model is not None and result is not None
+    assert loaded.model is not None
+    assert result is not None
     register_library(result.library)
     with stages.running():
         machine = conftest.built(stages.module)
