@@ -20,6 +20,7 @@ from lowerscope.core.lowering.values import (
     dtype_of,
     is_float,
     is_scalar_constant,
+    is_size,
     is_tensor,
     rank_of,
     scalar,
@@ -371,7 +372,9 @@ def te_name(func: Callable[..., Any]) -> str:
 
 
 def cast(b: NodeBuilder, value: Value, dtype: str) -> Value:
-    """Return a tensor or a number as a tensor of `dtype`."""
+    """Return a tensor, a number or a size as a tensor of `dtype`."""
+    if is_size(value):
+        value = size_tensor(b, value)
     if not is_tensor(value):
         return scalar(value, dtype)
     if dtype_of(value) == dtype:
@@ -382,6 +385,12 @@ def cast(b: NodeBuilder, value: Value, dtype: str) -> Value:
         # As in C: values out of range keep their lowest bits. LLVM leaves the result undefined.
         value = b.emit(op.astype(value, "int32"))
     return b.emit(op.astype(value, dtype))
+
+
+def size_tensor(b: NodeBuilder, size: Value) -> Value:
+    """Return a size of a named dimension as an int64 tensor of rank 0."""
+    one = b.emit(op.arange(size, size + 1, 1, "int64"))
+    return b.emit(op.squeeze(one, [0]))
 
 
 _BELOW_32_BITS = ("int8", "uint8", "int16", "uint16")
@@ -425,6 +434,8 @@ def to_float(b: NodeBuilder, value: Value) -> Value:
 
 def _stand_in(value: Value) -> Any:
     """Return a small tensor or number that torch promotes like `value`."""
+    if is_size(value):
+        return 2  # as any integer
     if not is_tensor(value):
         return value
     shape = (1,) if rank_of(value) else ()

@@ -14,7 +14,7 @@ from torch import fx
 from tvm import ir, relax
 
 from lowerscope.core.lowering import rules as _rules
-from lowerscope.core.lowering.builder import NodeBuilder, without_unused
+from lowerscope.core.lowering.builder import NodeBuilder, size_tensor, without_unused
 from lowerscope.core.lowering.built_in import (
     BuiltIn,
     Current,
@@ -55,6 +55,7 @@ from lowerscope.core.lowering.values import (
     Value,
     held_type,
     is_dtype,
+    is_size,
     is_tensor,
     leaves,
 )
@@ -184,6 +185,8 @@ def _outputs(builder: NodeBuilder, value: Any) -> Iterator[Any]:
 def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
     if is_tensor(leaf):
         return leaf
+    if is_size(leaf):
+        return size_tensor(builder, leaf)
     if isinstance(leaf, (bool, int, float)):
         return builder.constant(torch.tensor(leaf))
     if isinstance(leaf, EncodedTensor):

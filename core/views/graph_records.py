@@ -26,7 +26,7 @@ from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.graph.families import family_of
-from lowerscope.core.views.graph.fx_graph import Values, fx_graph, label_of, operator_name
+from lowerscope.core.views.graph.fx_graph import NO_END, Values, fx_graph, label_of, operator_name
 from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph.relax_graph import FusedGroup, groups_in, relax_graph
 
@@ -62,7 +62,7 @@ def fx_nodes(
                 name=node.name,
                 opcode=node.op,
                 target=target_name(node.target),
-                args=_ADDRESS.sub("", str(node.args)),
+                args=_without_ends(_ADDRESS.sub("", str(node.args)), str(node.target)),
                 kwargs=_ADDRESS.sub("", str(node.kwargs)),
                 shape=None if value is None else value.shape,
                 dtype="" if value is None else value.dtype,
@@ -82,6 +82,11 @@ def fx_nodes(
             )
         )
     return tuple(records)
+
+
+def _without_ends(text: str, target: str) -> str:
+    """Return arguments with ``None`` as the end of a ``slice`` that has none, which is the same."""
+    return text.replace(str(NO_END), "None") if "slice" in target else text
 
 
 def target_name(target: Any) -> str:
@@ -105,7 +110,7 @@ def _parts(node: str, parts: Sequence[PartLowering]) -> tuple[FxPart, ...]:
             id=f"part:{node}/{part.name}",
             name=part.name,
             target=part.target,
-            args=_ADDRESS.sub("", part.args),
+            args=_without_ends(_ADDRESS.sub("", part.args), part.target),
             shape=part.shape,
             dtype=part.dtype,
             rule=part.rule,
@@ -124,7 +129,8 @@ def fx_code(graph_module: fx.GraphModule) -> TextRecord:
 
     Spans are ``fx:NODE``: the line that computes a node, and for the result that which returns it.
     """
-    text = graph_module.code.strip("\n").rstrip()
+    lines = graph_module.code.strip("\n").rstrip().split("\n")
+    text = "\n".join(_without_ends(line, line) for line in lines)
     return TextRecord(
         text=text, language="python", spans=tuple(_spans(text.split("\n"), graph_module))
     )

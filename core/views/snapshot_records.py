@@ -451,7 +451,8 @@ def _is_lowered(query: LoweredQuery, pipeline: Pipeline, job: Progress) -> bool:
 @answers(LoweredQuery, _is_lowered)
 def lowered_snapshot(query: LoweredQuery, pipeline: Pipeline, job: Progress) -> Snapshot:
     """Return all that the window shows of a recipe before its passes."""
-    return snapshot(SnapshotQuery(without_steps(query.recipe), query.metrics), pipeline, job)
+    made = snapshot(SnapshotQuery(without_steps(query.recipe), query.metrics), pipeline, job)
+    return msgspec.structs.replace(made, milliseconds={})
 
 
 def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:

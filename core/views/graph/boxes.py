@@ -44,6 +44,7 @@ from lowerscope.core.views.graph.hierarchy import (
     Opening,
     groups_in,
     hierarchy,
+    in_series,
 )
 from lowerscope.core.views.graph.layout.layout import layout
 from lowerscope.core.views.graph.layout.rank import LayoutItem, Subgraph
@@ -147,7 +148,12 @@ class _Left:
 
     def _kind(self, group: Group) -> str:
         call = self.calls.get(group.id)
-        return self.kinds.get(group.path, "") if call is None else call.operator
+        if call is not None:
+            return call.operator
+        if group.alike:
+            first = next(each for each in group.items if isinstance(each, Group))
+            return f"{self._kind(first)} ×{group.alike}".strip()
+        return self.kinds.get(group.path, "")
 
     def _group_box(self, group: Group) -> BoxText:
         if group.id in self.calls:
@@ -159,7 +165,7 @@ class _Left:
             title=group.title,
             kind="group",
             strategy=strategies.pop() if len(strategies) == 1 else "",
-            operator=self.kinds.get(group.path, ""),
+            operator=self._kind(group),
             rows=((self._size(len(inside)), ""),),
             members=tuple(dict.fromkeys(each for box in inside for each in _held(box))),
         )
@@ -427,7 +433,7 @@ def graph_record(
     boxes = [_cut(box, metrics) for box in boxes]
     if modules is None:
         modules = Modules([""] * len(boxes), {}, FITTING)
-    items = hierarchy(modules.paths, blocks, modules.calls)
+    items = in_series(hierarchy(modules.paths, blocks, modules.calls), boxes, modules.kinds)
     calls = {call.id: _cut(call, metrics) for call in modules.calls.values()}
     expanded = _expanded(boxes, flows, items, modules.opening)
     left = collapse(boxes, flows, items, expanded, modules.kinds, modules.unit, calls)

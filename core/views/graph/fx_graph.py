@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -173,6 +173,19 @@ def _subscript(index: Any) -> str:
     return "…" if index is ... else str(index)
 
 
+NO_END = 2**63 - 1
+"""The end of a ``slice`` that has none, as torch.export writes it."""
+
+
+def _slice(name: str, node: Node, values: Values) -> Label:
+    """Return ``slice · dim 3, 8:`` for ``slice(x, 3, 8, 9223372036854775807)``."""
+    dim = _argument(node, 1, "dim") or 0
+    start, end = _argument(node, 2, "start"), _argument(node, 3, "end")
+    step = _argument(node, 4, "step")
+    ends = slice(start or None, None if end == NO_END else end, None if step == 1 else step)
+    return Label(name, options=f"dim {dim}, {_subscript(ends)}")
+
+
 def _conv_call(name: str, node: Node, values: Values) -> Label:
     weight = _shape_of(_argument(node, 1, "weight"), values)
     if weight is None or len(weight) < 3:
@@ -242,6 +255,7 @@ _SHORT_NAMES = {
 
 _OPERATORS: dict[str, Callable[[str, Any, Values], Label]] = {
     "getitem": _item,
+    "slice": _slice,
     "linear": _linear_call,
     "addmm": _addmm_call,
     "convolution": _conv_call,
@@ -329,13 +343,14 @@ def fx_graph(
     ``constant``.
     """
     records = {record.name: record for record in nodes}
-    folded = _folded(graph_module, values)
+    passing = _passing(graph_module, values)
+    folded = _folded(graph_module, values) | passing.keys()
     constant: set[Node] = set()
     boxes: list[BoxText] = []
     flows: list[Flow] = []
     paths: list[str] = []
     for node in graph_module.graph.nodes:
-        inputs = node.all_input_nodes
+        inputs = tuple(dict.fromkeys(passing.get(each, each) for each in node.all_input_nodes))
         if node.op == "get_attr" or (inputs and all(each in constant for each in inputs)):
             constant.add(node)
         if node in folded:
@@ -349,10 +364,10 @@ def fx_graph(
             BoxText(
                 id=record.id,
                 title=record.title,
-                rows=_rows(node, record, graph_module, values, folded),
+                rows=_rows(node, record, graph_module, values, folded, passing),
                 kind=_kind(node, node in constant),
                 strategy=record.strategy,
-                members=tuple(records[each.name].id for each in _inside(node, folded)),
+                members=tuple(records[each.name].id for each in _inside(node, folded, passing)),
                 operator=record.label.partition(" · ")[0] if called else "",
                 shape=record.shape,
                 dtype=record.dtype,
@@ -365,6 +380,38 @@ def fx_graph(
         )
     modules = Modules(paths, kinds, opening)
     return graph_record(boxes, flows, metrics, check, modules=modules)
+
+
+_NO_EFFECT = frozenset({"alias", "contiguous", "detach", "to", "_to_copy", "lift_fresh_copy"})
+"""Operators without a box where their value has the shape and dtype of their input."""
+
+_CHECKS = frozenset({"_assert_tensor_metadata", "_assert_scalar", "_assert_async"})
+"""Operators that check a value and give none."""
+
+
+def _passing(graph_module: GraphModule, values: Values) -> dict[Node, Node]:
+    """Map each node that hands its input on, or only checks it, to the node of that value.
+
+    It has no box: it is a member of that of the node. One that gives a result of the model has a
+    box.
+    """
+    found: dict[Node, Node] = {}
+    for node in graph_module.graph.nodes:
+        source = node.args[0] if node.args else None
+        if node.op not in ("call_function", "call_method") or not isinstance(source, Node):
+            continue
+        name = operator_name(node.target)
+        value, given = values.get(node.name), values.get(source.name)
+        same = (
+            value is not None
+            and given is not None
+            and value.shape is not None
+            and (value.shape, value.dtype) == (given.shape, given.dtype)
+        )
+        gives = any(user.op == "output" for user in node.users)
+        if (name in _NO_EFFECT and same and not gives) or (name in _CHECKS and not node.users):
+            found[node] = found.get(source, source)
+    return found
 
 
 def _folded(graph_module: GraphModule, values: Values) -> set[Node]:
@@ -396,16 +443,27 @@ def _asks_for_shape(node: Node) -> bool:
     return operator_name(node.target) in _SHAPE_QUERIES
 
 
-def _inside(node: Node, folded: set[Node]) -> list[Node]:
-    """Return the folded nodes that lead to `node`, in order of discovery."""
-    found: dict[Node, None] = {}
+def _inside(node: Node, folded: set[Node], passing: Mapping[Node, Node]) -> list[Node]:
+    """Return the folded nodes in the box of `node`, in order of discovery.
+
+    They are those that lead to it, and those that hand its value on or check it.
+    """
+    found: dict[Node, None] = dict.fromkeys(_handing_on(node, passing))
     waiting = [node]
     while waiting:
         for each in waiting.pop().all_input_nodes:
-            if each in folded and each not in found:
-                found[each] = None
+            # What hands on the value of another box is a member of that one.
+            if each in folded and each not in found and passing.get(each, each) in folded:
+                found |= dict.fromkeys((each, *_handing_on(each, passing)))
                 waiting.append(each)
     return list(found)
+
+
+def _handing_on(node: Node, passing: Mapping[Node, Node]) -> Iterator[Node]:
+    for user in node.users:
+        if user in passing:
+            yield user
+            yield from _handing_on(user, passing)
 
 
 def _kind(node: Node, constant: bool) -> str:
@@ -417,13 +475,19 @@ def _kind(node: Node, constant: bool) -> str:
 
 
 def _rows(
-    node: Node, record: FxNode, graph_module: GraphModule, values: Values, folded: set[Node]
+    node: Node,
+    record: FxNode,
+    graph_module: GraphModule,
+    values: Values,
+    folded: set[Node],
+    passing: Mapping[Node, Node],
 ) -> Rows:
     """Return the weights of a node, or else their sizes, then its options and scalars."""
     if node.op in ("placeholder", "output"):
         return ((short_dtypes(record.type) if node.op == "output" else "input", ""),)
     label = label_of(node, graph_module, values)
-    used = [each for each in node.all_input_nodes if each in folded]
+    inputs = (passing.get(each, each) for each in node.all_input_nodes)
+    used = [each for each in inputs if each in folded]
     weights: Iterable[tuple[str, Iterable[object]]]
     if node.op == "call_module":
         module = graph_module.get_submodule(str(node.target))

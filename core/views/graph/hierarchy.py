@@ -10,9 +10,10 @@ them, such as one that is called twice, therefore has several groups.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
@@ -124,6 +125,7 @@ class Group:
     `path`: dotted path of the module; of a call, its id.
     `depth`: number of enclosing groups.
     `items`: its contents, in order: numbers of boxes, and groups.
+    `alike`: number of groups of one kind in it, where it is a series of such: see `in_series`.
     """
 
     id: str
@@ -131,6 +133,7 @@ class Group:
     path: str
     depth: int
     items: tuple[Item, ...]
+    alike: int = 0
 
     def boxes(self) -> Iterator[int]:
         """Yield the numbers of all boxes in it, in order."""
@@ -280,6 +283,69 @@ def _groups(
             )
         )
     return tuple(result)
+
+
+_LEAST_ALIKE = 3
+"""Number of consecutive modules from which they are a series."""
+
+
+def in_series(
+    items: Sequence[Item], boxes: Sequence[BoxText], kinds: Mapping[str, str]
+) -> tuple[Item, ...]:
+    """Put consecutive modules that are alike, such as the layers of a transformer, into a group.
+
+    They are children of one module, of one class, with the same operators, shapes and dtypes; the
+    id of the group is ``module:layers#0-11``, or that of the module where these are all of it.
+    """
+
+    def form(item: Item) -> object:
+        if isinstance(item, int):
+            box = boxes[item]
+            return box.kind, box.operator, box.strategy, box.shape, box.dtype
+        kind = kinds.get(item.path, "") if isinstance(item, Group) else item.title
+        return kind, tuple(map(form, item.items))
+
+    def place(item: Item) -> object:
+        """Return what the groups of a series have in common; ``None`` for what is in none."""
+        parent, _sep, name = item.path.rpartition(".") if isinstance(item, Group) else ("", "", "")
+        return (parent, form(item)) if name.isdecimal() else None
+
+    result: list[Item] = []
+    for common, run in itertools.groupby(items, place):
+        inside = [_with_series(each, boxes, kinds) for each in run]
+        groups = [each for each in inside if isinstance(each, Group)]
+        if common is None or len(groups) < _LEAST_ALIKE:
+            result += inside
+            continue
+        first, last = groups[0], groups[-1]
+        ends = (each.path.rpartition(".")[2] for each in (first, last))
+        path = first.path.rpartition(".")[0]
+        title = f"{first.title} – {last.path.rpartition('.')[2]}"
+        id = f"module:{path}#{'-'.join(ends)}"
+        deeper = tuple(map(_deeper, groups))
+        result.append(Group(id, title, path, first.depth, deeper, len(groups)))
+    return tuple(result)
+
+
+def _with_series(item: Item, boxes: Sequence[BoxText], kinds: Mapping[str, str]) -> Item:
+    """Return an item with the series inside of it; one that is all of a module is that module."""
+    if isinstance(item, int):
+        return item
+    items = in_series(item.items, boxes, kinds)
+    only = items[0]
+    if isinstance(item, Group) and len(items) == 1 and isinstance(only, Group) and only.alike:
+        return replace(
+            item, items=tuple(_deeper(each, -1) for each in only.items), alike=only.alike
+        )
+    return replace(item, items=items)
+
+
+def _deeper(item: Item, by: int = 1) -> Item:
+    if not isinstance(item, Group):
+        return item
+    return replace(
+        item, depth=item.depth + by, items=tuple(_deeper(each, by) for each in item.items)
+    )
 
 
 def groups_in(items: Sequence[Item]) -> Iterator[Group]:

@@ -15,8 +15,10 @@ from lowerscope.core.model.queries import (
     FunctionTextsQuery,
     GraphDifferenceQuery,
     GraphQuery,
+    LoweredQuery,
     MovesQuery,
     Query,
+    RunEstimateQuery,
     ScheduleQuery,
     TextQuery,
     TranslationQuery,
@@ -43,6 +45,8 @@ CACHED_FIRST: tuple[Query[Any], ...] = (
     ScheduleQuery(MLP, "matmul"),
     MovesQuery(MLP, "matmul"),
     WorkQuery(MLP, "matmul"),
+    LoweredQuery(MLP, DEFAULT),
+    RunEstimateQuery(MLP),
 )
 
 

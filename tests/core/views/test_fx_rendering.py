@@ -12,8 +12,11 @@ import pytest
 import torch
 from torch import fx, nn
 
+from lowerscope.core.model.graph import DEFAULT, WHOLE, GraphRecord
 from lowerscope.core.model.snapshot import FxNode, SourceLine
 from lowerscope.core.tracing.tracing import TracedModel, trace
+from lowerscope.core.views.graph.fx_graph import fx_graph
+from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph_records import fx_code, fx_nodes
 from lowerscope.core.views.tables import print_table
 
@@ -122,3 +125,53 @@ def test_each_node_has_its_line() -> None:
     assert shown["fx:matmul"].startswith("matmul = x @ weight")
     assert shown["fx:sum_1"].startswith("sum_1 = relu.sum(dim = 1")
     assert shown["fx:output"] == "return (relu, sum_1)"
+
+
+class Layer(nn.Module):
+    """A layer with what torch.export writes and nobody wants to read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.linear(x.to(torch.float32))
+        return torch.cat((x[:, 1:], x[:, :1].half().float()), 1).relu()
+
+
+class Stack(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(Layer(), Layer(), Layer())
+        self.last = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.layers(x))
+
+
+def test_repeated_layers_are_one_box_and_nodes_without_effect_have_none() -> None:
+    traced = trace(Stack(), (torch.ones(2, 8),), "export")
+    nodes = records_of(traced, {})
+    slices = [node for node in nodes if node.operator == "slice"]
+    assert {node.label for node in slices} == {"slice · dim 1, 1:", "slice · dim 1, :1"}
+    end = str(2**63 - 1)
+    assert not any(end in node.args for node in nodes)
+    assert end not in fx_code(traced.graph_module).text
+
+    def drawn(opening: Opening) -> GraphRecord:
+        kinds = {name: type(each).__name__ for name, each in Stack().named_modules()}
+        values = traced.values
+        return fx_graph(traced.graph_module, nodes, values, DEFAULT, lambda: None, kinds, opening)
+
+    folded = drawn(Opening(expanded=()))
+    assert [box.operator for box in folded.boxes if box.kind == "group"] == ["Layer ×3"]
+    opened = drawn(Opening(expanded=("module:layers",)))
+    groups = [box for box in opened.boxes if box.kind == "group"]
+    assert [(box.title, box.operator) for box in groups] == [(each, "Layer") for each in "012"]
+    whole = drawn(Opening(fits=WHOLE))
+    # The conversions that change the dtype have boxes.
+    assert sum(box.operator == "to" for box in whole.boxes) == 6
+    held = {each for box in whole.boxes for each in (box.id, *box.members)}
+    assert held == {node.id for node in nodes}
+    ends = {edge.source for edge in whole.edges} | {edge.target for edge in whole.edges}
+    assert ends <= {box.id for box in whole.boxes}
