@@ -167,7 +167,7 @@ def claims_text(times: RunTimes) -> str:
             )
         )
     parts.append(method_text(times))
-    return "; ".join(parts)
+    return _("; ").join(parts)
 
 
 def claims(times: RunTimes) -> list[str]:
@@ -192,7 +192,7 @@ def unreliable_text(times: RunTimes | None) -> str:
     """Return a text on why the times are unreliable; empty where they are reliable."""
     if times is None or is_reliable(times):
         return ""
-    return "; ".join((UNRELIABLE, *disturbances(times)))
+    return _("; ").join((UNRELIABLE, *disturbances(times)))
 
 
 def disturbances(times: RunTimes) -> Iterator[str]:

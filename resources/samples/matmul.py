@@ -1,4 +1,4 @@
-"""One large matrix multiplication: what a schedule makes of three loops can be measured here."""
+"""One large matrix multiplication, to measure the effect of a schedule on its three loops."""
 
 import math
 

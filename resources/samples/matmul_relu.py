@@ -1,4 +1,4 @@
-"""One matrix multiplication and one ReLU: the smallest model that is worth lowering.
+"""One matrix multiplication and one ReLU: the smallest model worth lowering.
 
 The weight is a parameter of the module, so it turns up in the FX graph as a `get_attr` node.
 """

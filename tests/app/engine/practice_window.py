@@ -61,7 +61,7 @@ class Window:
         return request
 
     def until(self, done: Callable[[], bool]) -> None:
-        self.bot.waitUntil(done, timeout=20_000)
+        self.bot.waitUntil(done, timeout=60_000)
 
     def until_state(self, state: str) -> None:
         self.until(lambda: self.client.state == state)

@@ -109,8 +109,8 @@ def test_inputs_that_do_not_fit_the_model(
         ("def example_inputs(): return torch.zeros(1), torch.zeros(1)", "2 inputs, but"),
         ("def example_inputs(): return ()", "the input x is not described"),
         ("def example_inputs(): return ({1},)", "of type set, not a tensor"),
-        ("def example_inputs(): return torch.zeros(1, dtype=torch.complex64)", "complex64"),
-        ("def example_inputs(): return torch.zeros(2, 2).to_sparse()", "sparse"),
+        ("def example_inputs(): return torch.zeros(1, dtype=torch.float8_e5m2)", "float8_e5m2"),
+        ("def example_inputs(): return torch.zeros(2, 2).to_sparse_csc()", "sparse"),
         ("def example_inputs(): raise RuntimeError('no')", "makes its example inputs: Runtime"),
     ],
 )  # fmt: skip

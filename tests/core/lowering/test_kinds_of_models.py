@@ -1,0 +1,145 @@
+"""Quantised, compiled, lazy, sparse and complex models go the whole way."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+from lowerscope.core.build.build import register_library
+from lowerscope.core.lowering.values import held_from
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.run.execution import to_torch, to_tvm
+from lowerscope.core.sources.pytree import leaves
+from lowerscope.core.stages import Pipeline
+from tests.core.lowering import conftest
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+"""torch calls most of these kinds deprecated, or not yet stable."""
+
+QUANTISED = """
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.quant = torch.ao.quantization.QuantStub()
+            self.fc = nn.Linear(4, 3)
+            self.dequant = torch.ao.quantization.DeQuantStub()
+
+        def forward(self, x):
+            return self.dequant(self.fc(self.quant(x))).relu()
+
+    def make() -> nn.Module:
+        model = Own().eval()
+        model.qconfig = torch.ao.quantization.default_qconfig
+        model = torch.ao.quantization.prepare(model)
+        model(torch.randn(8, 4))
+        return torch.ao.quantization.convert(model)
+"""
+
+SCRIPTED = """
+    class Own(nn.Module):
+        def forward(self, x, count: int = 3):
+            for _ in range(count):
+                if bool(x.sum() > 0):
+                    x = x - 1
+            return x * 2
+
+    def make() -> nn.Module:
+        return torch.jit.script(Own())
+"""
+
+TRACED = """
+    def make() -> nn.Module:
+        return torch.jit.trace(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.randn(2, 4))
+"""
+
+LAZY = """
+    def make() -> nn.Module:
+        return nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d(), nn.ReLU())
+"""
+
+COMPLEX = """
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 3, dtype=torch.complex64)
+
+        def forward(self, x):
+            return self.fc(torch.fft.fft(x))
+
+    def make() -> nn.Module:
+        return Own()
+"""
+
+SPARSE = """
+    class Own(nn.Module):
+        def forward(self, adjacent, x):
+            return (adjacent @ x).relu() + 1
+
+    def make() -> nn.Module:
+        return Own()
+
+    def example_inputs():
+        dense = torch.eye(4) + torch.ones(4, 4).tril(-2)
+        return dense.{layout}(), torch.randn(4, 2)
+"""
+
+OPERATOR = """
+    @torch.library.custom_op("lowerscope_tests::positive", mutates_args=())
+    def positive(x: torch.Tensor) -> torch.Tensor:
+        return x[x[:, 0] > 0].clone()
+
+    @positive.register_fake
+    def _(x):
+        return x.new_empty(torch.library.get_ctx().new_dynamic_size(), x.shape[1])
+
+    class Own(nn.Module):
+        def forward(self, x):
+            return positive(x) * 2
+
+    def make() -> nn.Module:
+        return Own()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "lowered"),
+    [
+        pytest.param(QUANTISED, 1, id="quantised"),
+        pytest.param(SCRIPTED, 0, id="scripted"),
+        pytest.param(TRACED, 2, id="traced"),
+        pytest.param(LAZY, 3, id="lazy"),
+        pytest.param(COMPLEX, 0, id="complex"),
+        pytest.param(SPARSE.format(layout="to_sparse"), 2, id="COO"),
+        pytest.param(SPARSE.format(layout="to_sparse_csr"), 2, id="CSR"),
+        pytest.param(OPERATOR, 1, id="operator with a size of data"),
+    ],
+)
+def test_a_kind_of_model_computes_what_torch_does(text: str, lowered: int, tmp_path: Path) -> None:
+    file = tmp_path / "kind.py"
+    start = "import torch\nfrom torch import nn\n"
+    given = "" if "example_inputs" in text else "example_inputs = (torch.randn(5, 4),)\n"
+    file.write_text(start + textwrap.dedent(text) + given)
+    stages = Pipeline().stages(Recipe(source=Source(spec=str(file), entry="make")))
+    loaded, result = stages.loaded, stages.lowered
+    assert loaded.model is not None
+    assert result is not None
+    register_library(result.library)
+    with stages.running():
+        machine = conftest.built(stages.module)
+        for scale in (1, -1, 3):
+            values = [
+                each.value * scale if each.value.is_floating_point() else each.value
+                for each in loaded.inputs
+            ]
+            args, kwargs = loaded.calling.arguments([each.clone() for each in values])
+            with torch.no_grad():
+                outputs = loaded.model(*args, **kwargs)
+            expected = [held_from(each) for _path, each in leaves(outputs)]
+            actual = conftest._flat(machine["main"](*map(to_tvm, values)))
+            for ours, theirs in zip(actual, expected, strict=True):
+                torch.testing.assert_close(to_torch(ours), theirs)
+    by_tvm = [each for each in result.nodes.values() if each.strategy == "high-level"]
+    assert len(by_tvm) >= lowered
