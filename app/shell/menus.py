@@ -593,13 +593,13 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         "compare-values",
         "run-alone",
         (_("&Reference"), ("reference-torch", "reference-float64")),
-        "first-difference",
         (
             _("&Differences"),
-            ("next-start", "previous-start", "", "next-difference", "previous-difference"),
+            (
+                *("first-difference", "bisect", "save-reproduction", ""),
+                *("next-start", "previous-start", "", "next-difference", "previous-difference"),
+            ),
         ),
-        "bisect",
-        "save-reproduction",
         "",
         (_("&Variants"), ("run-variants", "variants")),
         "generate-tokens",

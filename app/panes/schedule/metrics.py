@@ -13,7 +13,7 @@ from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import PART, ElidedLabel, PartsLabel, SeenPage
-from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, breakable, markup
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, breakable, markup
 from lowerscope.app.kit.split import head_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
@@ -254,13 +254,14 @@ class Figures(SeenPage):
 
 
 class AdviceList(QScrollArea):
-    """What makes the function slow with its schedule, each with a link to the primitive for it."""
+    """Warnings on the schedule, each with a link to the primitive that cures it."""
 
     def __init__(
         self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._document, self._scheduling = document, scheduling
+        self.setAccessibleName(_("Advice"))
         self.text = MarkupLabel(wraps=True)
         self.text.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.text.setContentsMargins(10, 6, 10, 6)
@@ -283,12 +284,12 @@ class AdviceList(QScrollArea):
         head = (
             _n("{count} warning", "{count} warnings", len(advice)) if advice else _("No warnings")
         )
-        parts = [markup("<p><b>{0}</b></p>", head if record is not None else "")]
+        whole = markup("<p><b>{0}</b></p>", head if record is not None else "")
         for number, each in enumerate(advice):
-            pattern = '<p>{0}: {1}<br><a href="{2}">{3}</a></p>'
+            pattern = '{0}<p>{1}: {2}<br><a href="{3}">{4}</a></p>'
             words = breakable(each.text), str(number), breakable(each.cure)
-            parts.append(markup(pattern, each.block, *words))
-        self.text.setText(Markup("".join(parts)))
+            whole = markup(pattern, whole, each.block, *words)
+        self.text.setText(whole)
 
     def _follow(self, link: str) -> None:
         """Select the loop of a warning, and choose the primitive that cures it."""
