@@ -6,7 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleTableModelChangeEvent,
+    QColor,
+    QFont,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -140,6 +150,9 @@ class StepList(PaintedTree):
             for old, row in zip(before, rows, strict=True):
                 if row != old:
                     self._show_row(row)
+            # Qt tells a screen reader of rows that were added, and not of those that were folded.
+            reset = QAccessibleTableModelChangeEvent.ModelChangeType.ModelReset
+            QAccessible.updateAccessibility(QAccessibleTableModelChangeEvent(self, reset))
         else:
             if _places(before) != _places(rows):
                 # The dragged row may be gone, or elsewhere.

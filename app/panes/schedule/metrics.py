@@ -261,7 +261,8 @@ class AdviceList(QScrollArea):
     ) -> None:
         super().__init__(parent)
         self._document, self._scheduling = document, scheduling
-        self.setAccessibleName(_("Advice"))
+        # The links inside take the keyboard.
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.text = MarkupLabel(wraps=True)
         self.text.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.text.setContentsMargins(10, 6, 10, 6)
