@@ -115,17 +115,17 @@ def test_a_call_says_what_it_read_and_wrote_beside_torch(
     click("lv1")
     assert panes.outcome.current() == "compare"
     assert looked_at.isVisible()
-    title = "lv1, read by 3 te_relu · 1×128 float32"
-    qtbot.waitUntil(lambda: looked_at.title.whole() == title, timeout=PATIENCE)
+    matches = lambda: looked_at.verdict.text().startswith("✓ matches")  # noqa: E731
+    qtbot.waitUntil(matches, timeout=PATIENCE)
+    assert looked_at.title.whole() == "lv1, read by 3 te_relu"
     # What is selected is the call still: torch's value is that of the node above.
     assert window.document.selection.of_kind("fx") == ("fx:relu",)
-    assert looked_at.verdict.whole().startswith("✓ matches")
 
     step_to(qtbot, window, 4)
     click("linear1.weight")
-    title = "linear1.weight, read by 4 dense1 · 10×128 float32"
+    title = "linear1.weight, read by 4 dense1"
     qtbot.waitUntil(lambda: looked_at.title.whole() == title, timeout=PATIENCE)
     window.document.select(("fx:relu",))
-    qtbot.waitUntil(lambda: looked_at.title.whole().startswith("relu ·"), timeout=PATIENCE)
+    qtbot.waitUntil(lambda: looked_at.title.whole() == "relu", timeout=PATIENCE)
     window.features.stepping.set_section("passes")
     assert window.panes.changes.current() == "difference"

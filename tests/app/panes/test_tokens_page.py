@@ -101,7 +101,7 @@ def test_a_cancelled_generation_leaves_the_last_one(bench: Bench) -> None:
 
 def test_the_tab_is_there_for_a_file_that_generates(bench: Bench, qtbot: QtBot) -> None:
     features = bench.features
-    view = RunView(bench.document, features.runs, features.faults)
+    view = RunView(bench.document, features.runs, features.faults, features.bisecting)
     qtbot.addWidget(view)
     view.add_page("compare", "Compare", TokensPage(bench.document, features.generations))
     view.add_page("tokens", "Tokens", TokensPage(bench.document, features.generations))
