@@ -9,7 +9,8 @@ import msgspec
 from PySide6.QtCore import QMimeData, QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.document.kept_answer import KeptAnswer
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.background import single_shot
 from lowerscope.core.files.sources import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
 from lowerscope.core.model.comparison_records import AgreementRecord
@@ -20,82 +21,28 @@ from lowerscope.core.model.snapshot import InputRecord
 from lowerscope.core.model.texts import _
 
 
-class SetRuns(QObject):
-    """The current run on a set of inputs, and its outcome."""
+class SetRuns(KeptAnswer[AgreementRecord]):
+    """The current run on a set of inputs, and its outcome for the recipe, whatever its inputs."""
 
-    changed = Signal()  # `record`, `running`, `path`, `progress` or `problem` changed.
     began = Signal()  # A run of a set started.
 
     def __init__(self, document: Document, queries: Queries) -> None:
-        super().__init__(document)
-        self._document = document
-        self._slot = Slot(queries)
-        self._asked: Recipe | None = None
-        self._outcome: tuple[Recipe, AgreementRecord] | None = None
+        super().__init__(document, queries, "set")
         self.path = ""  # The set selected last; empty for none.
-        # Description of the current work, and the fraction done.
-        self.progress: tuple[str, float | None] = ("", None)
-        self.problem: Problem | None = None  # The problem that prevented an outcome.
         document.on(("snapshot",), self.changed)
-
-    @property
-    def running(self) -> bool:
-        """Return whether a set is being run."""
-        return self._slot.is_busy
-
-    @property
-    def record(self) -> AgreementRecord | None:
-        """The outcome for the recipe shown, whatever its inputs are."""
-        shown = self._document.recipe
-        if self._outcome is None or shown is None:
-            return None
-        recipe, record = self._outcome
-        return record if recipe == _without_inputs(shown) else None
 
     def run(self, path: str = "") -> None:
         """Run a set of inputs in the worker; without a path, the last one again."""
-        document = self._document
-        recipe = document.recipe
+        recipe = self._document.recipe
         if recipe is None or not (path or self.path):
             return
-        self._slot.supersede()
         self.path = path or self.path
-        self.problem = None
-        self.progress = (_("Waiting for the worker"), None)
-        document.say(*self.progress, of="set", cancel=self.cancel)
-        self._asked = _without_inputs(recipe)
-        self._slot.ask(
-            AgreementQuery(recipe=recipe, path=self.path), self._accept, self._refuse, self._tell
-        )
+        query = AgreementQuery(recipe=recipe, path=self.path)
+        self._start(recipe, query, _("Waiting for the worker"))
         self.began.emit()
-        self.changed.emit()
 
-    def cancel(self) -> None:
-        """Cancel the run; a previous outcome stays."""
-        self._slot.cancel()
-
-    def _tell(self, text: str, fraction: float | None = None) -> None:
-        self.progress = (text, fraction)
-        self._document.say(text, fraction, of="set")
-        self.changed.emit()
-
-    def _accept(self, record: AgreementRecord) -> None:
-        assert self._asked is not None
-        self._outcome = (self._asked, record)
-        self._end()
-
-    def _refuse(self, problem: Problem) -> None:
-        self.problem = None if problem.code == "cancelled" else problem
-        self._end()
-
-    def _end(self) -> None:
-        self.progress = ("", None)
-        self._document.say("", of="set")
-        self.changed.emit()
-
-
-def _without_inputs(recipe: Recipe) -> Recipe:
-    return msgspec.structs.replace(recipe, inputs=())
+    def _part_of(self, recipe: Recipe) -> Recipe:
+        return msgspec.structs.replace(recipe, inputs=())
 
 
 SETTLE_MS = 150

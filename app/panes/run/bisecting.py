@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.document.kept_answer import KeptAnswer
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.layouts import column_of
@@ -19,40 +20,18 @@ from lowerscope.core.files.reproduction import write_reproduction
 from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import BisectQuery
-from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.host import Host
 
 
-class Bisecting(QObject):
+class Bisecting(KeptAnswer[BisectRecord]):
     """The search in progress, and the answer for the recipe shown."""
 
-    changed = Signal()
-
     def __init__(self, document: Document, queries: Queries) -> None:
-        super().__init__(document)
-        self._document = document
-        self._slot = Slot(queries)
-        self._found: tuple[Recipe, BisectRecord] | None = None
-        self.progress = ""
+        super().__init__(document, queries, "bisect")
         document.on(("recipe", "pending", "run", "running"), self._follow)
-
-    @property
-    def running(self) -> bool:
-        """Return whether a search is in progress."""
-        return self._slot.is_busy
-
-    @property
-    def record(self) -> BisectRecord | None:
-        """The answer for the recipe shown, if it was found."""
-        return self.record_of(self._document.recipe)
-
-    def record_of(self, recipe: Recipe | None) -> BisectRecord | None:
-        """Return the answer for a recipe, if it is the last that was found."""
-        found = self._found
-        return found[1] if found is not None and found[0] == recipe else None
 
     @property
     def can_start(self) -> bool:
@@ -65,15 +44,9 @@ class Bisecting(QObject):
     def start(self) -> None:
         """Look for the step."""
         recipe = self._document.recipe
-        if recipe is None or not self.can_start:
-            return
-        self._found = None
-        self._slot.ask(BisectQuery(recipe), partial(self._take, recipe), self._refuse, self._tell)
-        self._tell(_("Looking for the wrong step"))
-
-    def cancel(self) -> None:
-        """Cancel the search."""
-        self._slot.cancel()
+        if recipe is not None and self.can_start:
+            self._outcome = None
+            self._start(recipe, BisectQuery(recipe), _("Looking for the wrong step"))
 
     def save(self, folder: Path) -> None:
         """Write the reproduction to a folder.
@@ -90,25 +63,14 @@ class Bisecting(QObject):
             self._end()
         self.changed.emit()
 
-    def _tell(self, text: str, fraction: float | None = None) -> None:
-        self.progress = text
-        self._document.say(text, fraction, of="bisect", cancel=self.cancel)
-        self.changed.emit()
-
-    def _end(self) -> None:
-        self.progress = ""
-        self._document.say("", of="bisect")
-        self.changed.emit()
-
-    def _take(self, recipe: Recipe, record: BisectRecord) -> None:
-        self._found = recipe, record
+    def _accept(self, record: BisectRecord) -> None:
         self._document.notify(record.text, "info")
-        self._end()
+        super()._accept(record)
 
     def _refuse(self, problem: Problem) -> None:
         if problem.code != "cancelled":
             self._document.report(problem)
-        self._end()
+        super()._refuse(problem)
 
 
 class WrongStep(QWidget):
@@ -141,7 +103,7 @@ class WrongStep(QWidget):
         bisecting, record = self._bisecting, self._bisecting.record
         self.setVisible(bisecting.running or bisecting.can_start or record is not None)
         self.search.setVisible(not bisecting.running and record is None)
-        self.progress.setText(bisecting.progress)
+        self.progress.setText(bisecting.progress[0])
         self.progress.setVisible(bisecting.running)
         self.stop.setVisible(bisecting.running)
         self.heading.setVisible(bisecting.running or record is not None)

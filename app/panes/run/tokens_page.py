@@ -145,7 +145,7 @@ class TokensPage(SeenPage):
         )
         self.cache.set_empty(_("No cache"))
         if generations.running:
-            self.state.set_whole(generations.progress)
+            self.state.set_whole(generations.progress[0])
         elif problem is not None:
             self.state.set_whole(problem.line())
         else:
