@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
 
+from lowerscope.core.model.schedule import name_before_packing
 from lowerscope.core.model.snapshot import FunctionRecord, Snapshot
 
 EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
@@ -74,6 +75,12 @@ class Links:
         self._at_step: dict[str, FunctionRecord] = {}
         self._pieces = Pieces(() if snapshot is None else snapshot.functions)
         self._entities = _entities(snapshot) if snapshot is not None else frozenset()
+        # Schedules are made for functions before packing, and their loops are selected as such.
+        self._packed = {
+            name_before_packing(each.id): each.id
+            for each in (() if snapshot is None else snapshot.functions)
+            if name_before_packing(each.id) not in self._entities
+        }
         self._links: dict[str, set[str]] = {}
         # Cache of one entry: several panes query the links of the selected module.
         self._last: tuple[str, frozenset[str]] = ("", frozenset())
@@ -98,7 +105,7 @@ class Links:
 
     def function_at_step(self, entity: str) -> FunctionRecord | None:
         """Return the function at the step that an id denotes or lies in."""
-        return self._at_step.get(_function_of(entity) or entity)
+        return self._at_step.get(self._function_of(entity) or entity)
 
     def of(self, entity: str) -> frozenset[str]:
         """Return the ids linked to one.
@@ -107,7 +114,7 @@ class Links:
         a loop to its function and what that is linked to, or, in a function composed of several
         bindings, to its part of these.
         """
-        function = _function_of(entity)
+        function = self._function_of(entity)
         if function:
             bindings = self._pieces.bindings_of(entity)
             if bindings is None:
@@ -145,9 +152,9 @@ class Links:
         for entity in kept:
             linked |= self.of(entity)
         # If a part of a function was selected, it alone is marked in that function.
-        pointed = {_function_of(each) or each for each in kept}
+        pointed = {self._function_of(each) or each for each in kept}
         parts = list(self._pieces.parts_of(linked))
-        linked.update(each for each in parts if _function_of(each) not in pointed)
+        linked.update(each for each in parts if self._function_of(each) not in pointed)
         return Selection(kept, frozenset(linked))
 
     def owner_of(self, entity: str) -> str:
@@ -157,7 +164,7 @@ class Links:
         bindings, the first binding that it computes. The owner of a function at a step is the first
         of its calls.
         """
-        function = _function_of(entity)
+        function = self._function_of(entity)
         bindings = self._pieces.bindings_of(entity) if function else None
         if bindings is not None:
             return next(iter(bindings), "")
@@ -177,13 +184,18 @@ class Links:
         """
         kept: dict[str, None] = {}
         for each in chosen:
-            function = before._at_step.get(_function_of(each) or each)
+            function = before.function_at_step(each)
             lost = function is not None and not self._has(each)
             kept.update(dict.fromkeys(function.calls if function and lost else (each,)))
         return self.select(tuple(kept))
 
+    def _function_of(self, entity: str) -> str:
+        """Return the function of a block or a loop, or what packing made of it."""
+        function = _function_of(entity)
+        return function if function in self._at_step else self._packed.get(function, function)
+
     def _has(self, entity: str) -> bool:
-        name = _function_of(entity) or entity
+        name = self._function_of(entity) or entity
         return name in self._entities or name in self._at_step
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lowerscope.app.document.selection import Links, Selection
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.files.sources import sample_path
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import SnapshotQuery
@@ -94,6 +95,22 @@ def test_parts_of_a_function_of_several_belong_to_their_own_bindings(links: Link
     assert there.select(("tir:f/a/i",)).of_kind("tir") == ("tir:f", "tir:f/a/i")
     assert there.owner_of("tir:f/b") == "relax:main/lv2"
     assert there.owner_of("tir:f/c") == ""
+
+
+def test_a_loop_of_a_schedule_belongs_to_what_packing_made_of_its_function() -> None:
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=steps)
+    links = Links(Pipeline().answer(SnapshotQuery(recipe, DEFAULT)))
+    loop = "tir:fused_matmul_add_relu1/matmul/k"
+    selection = links.select((loop,))
+    assert selection.chosen == (loop,)
+    assert selection.of_kind("fx") == ("fx:linear0", "fx:relu")
+    assert "tir:fused_matmul_add_relu1_prepacked" in selection.linked
+    # At an earlier step, the function itself is there.
+    unpacked = FunctionRecord(
+        id="tir:fused_matmul_add_relu1", name="fused_matmul_add_relu1", kind="tensorir"
+    )
+    assert links.at_step((unpacked,)).function_at_step(loop) == unpacked
 
 
 def test_what_is_gone_is_not_selected(links: Links) -> None:
