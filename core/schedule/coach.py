@@ -22,6 +22,7 @@ from lowerscope.core.ir.tensorir import ARITHMETIC, collected, known, loads_in, 
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.schedule_records import Advice
 from lowerscope.core.model.texts import _, _n
+from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place, places
 from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,
@@ -30,9 +31,6 @@ from lowerscope.core.schedule.rules.recorder import (
     bytes_of,
     operations,
 )
-
-PREPARED = "meta_schedule.layout_rewrite_preproc"
-"""Annotation of blocks that repack constants: they run once, when the model is built."""
 
 LINE = 64
 """Bytes of a cache line."""
@@ -150,27 +148,22 @@ class Nest:
 def nests_of(function: tirx.PrimFunc) -> tuple[Nest, ...] | None:
     """Return the loop nests of a function; ``None`` where an extent or index is symbolic."""
     found = places(function)
+    around: set[int] = set()  # of other blocks
+    for place in found:
+        parent = place.parent if place.is_block else -1
+        while parent >= 0 and parent not in around:
+            around.add(parent)
+            parent = found[parent].parent
     nests = []
     for number, place in enumerate(found):
-        inner = any(each.is_block and each.parent >= number for each in found[number + 1 :])
-        is_leaf = place.is_block and not (inner and _is_around(found, number))
-        if is_leaf and place.stmt.iter_vars and PREPARED not in place.stmt.annotations:
+        # What repacks constants runs once, when the model is built.
+        is_leaf = place.is_block and number not in around
+        if is_leaf and place.stmt.iter_vars and LAYOUT_REWRITE not in place.stmt.annotations:
             nest = _nest(found, number)
             if nest is None:
                 return None
             nests.append(nest)
     return tuple(nests)
-
-
-def _is_around(found: Sequence[Place], number: int) -> bool:
-    """Return whether a block has another one inside."""
-    for place in found[number + 1 :]:
-        parent = place.parent
-        while parent > number:
-            parent = found[parent].parent
-        if parent == number and place.is_block:
-            return True
-    return False
 
 
 _KINDS = {0: "serial", 1: "parallel", 2: "vectorized", 3: "unrolled"}
@@ -258,17 +251,9 @@ def _at(index: Any, variable: Any, step: int, values: Mapping[Any, Any]) -> int 
     if act is None:
         return None
     a, b = (_at(each, variable, step, values) for each in (index.a, index.b))
-    if (
-        a is None
-        or b is None
-        or (b == 0 and act not in (ARITHMETIC[tirx.Add],) and _divides(index))
-    ):
+    if a is None or b is None or (b == 0 and isinstance(index, (tirx.FloorDiv, tirx.FloorMod))):
         return None
     return int(act(a, b))
-
-
-def _divides(index: Any) -> bool:
-    return isinstance(index, (tirx.FloorDiv, tirx.FloorMod))
 
 
 def _accesses(body: Any, variables: Sequence[Any], values: Mapping[Any, Any]) -> Iterator[Access]:

@@ -23,6 +23,7 @@ from lowerscope.core.passes.batch_norm_folding import unfolded
 from lowerscope.core.passes.fusion import Partition
 from lowerscope.core.passes.transposed import unsplit
 from lowerscope.core.passes.vector_math import vector_math
+from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.views.fusion import fusion_reason
 
 
@@ -245,7 +246,7 @@ def _vector_math(module: tvm.IRModule) -> Unmet | None:
 def _repacked(module: tvm.IRModule) -> Unmet | None:
     for _name, function in _tensor_functions(module):
         blocks = collected(function.body, tvm.s_tir.SBlock)
-        if any("meta_schedule.layout_rewrite_preproc" in each.annotations for each in blocks):
+        if any(LAYOUT_REWRITE in each.annotations for each in blocks):
             return None
     return Unmet(_("no function's schedule repacks its weights"), needs=(APPLY_RULES,))
 
