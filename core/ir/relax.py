@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+import threading
+from collections import Counter, UserList
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -12,6 +13,14 @@ from typing import Any
 from tvm import IRModule, ir, relax, tirx
 
 _NOT_IN_NAMES = re.compile(r"\W")
+
+
+class _OfThread(threading.local, UserList[Any]):
+    """A list of which each thread has its own."""
+
+
+# TVM has one for all threads: two of them that build functions at once would mix them up.
+relax.BlockBuilder._stack = _OfThread()
 
 
 @dataclass(frozen=True, slots=True)

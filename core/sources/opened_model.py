@@ -18,7 +18,7 @@ from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.examples import ExampleInput, Examples, Signature
 from lowerscope.core.sources.pytree import CallSpec, form
-from lowerscope.core.sources.user_code import Environment
+from lowerscope.core.sources.user_code import Environment, alone
 
 if TYPE_CHECKING:
     import tvm
@@ -98,7 +98,7 @@ class OpenedModel:
         Raises:
             LowerscopeError: When it is entered, if it is `spent`.
         """
-        return contextlib.nullcontext() if self.home is None else self.home.entered()
+        return alone() if self.home is None else self.home.entered()
 
     def registered(self) -> dict[str, SourceLine]:
         """Return the source line of each function that the file registers with TVM, by name."""

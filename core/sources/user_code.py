@@ -281,6 +281,16 @@ _present: Environment | None = None
 """The environment whose modules are in ``sys.modules``, entered or not."""
 
 
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Run the body while no other thread is in an environment, for a model that has none.
+
+    While one thread traces, torch.fx replaces methods of all modules.
+    """
+    with _lock:
+        yield
+
+
 class Environment:
     """The environment of one file that is run."""
 

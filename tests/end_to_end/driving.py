@@ -43,7 +43,8 @@ def wait_for_records(qtbot: QtBot, window: MainWindow) -> None:
     document = window.document
 
     def arrived() -> None:
-        assert not document.problems, document.problems[0].line()
+        # The details of an internal error are its traceback.
+        assert not document.problems, document.problems[0].line() + document.problems[0].details
         assert document.snapshot is not None
         # What is derived anew from changed files has the same recipe.
         assert document.wanted == document.recipe
