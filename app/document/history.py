@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.recipe import Recipe, without_steps
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,17 @@ class Version:
 def history_after(shown: Recipe, history: History, coming: Version | None) -> History:
     """Return the history after the user changed the wanted recipe.
 
-    A recipe that was never shown is no step, unless undo leads to it or it has another source.
+    A recipe that was never shown is no step, unless undo leads to it, it has another source, or it
+    is shown without its steps until these are applied.
 
     Args:
         shown, history: The open recipe, and those around it.
         coming: The pending version.
     """
     if coming is not None and (
-        coming.recipe.source != shown.source or len(coming.history.undo) < len(history.undo)
+        coming.recipe.source != shown.source
+        or len(coming.history.undo) < len(history.undo)
+        or (coming.history == history and without_steps(coming.recipe) == shown)
     ):
         return coming.history.changed_from(coming.recipe)
     return history.changed_from(shown)

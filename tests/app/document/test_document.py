@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from lowerscope.app.document.document import Change, Document
 from lowerscope.app.document.history import History, Version
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.recipe import Override, Recipe, Source
+from lowerscope.core.model.recipe import Override, Recipe, Source, Step
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import FunctionRecord
 from tests.app.plain_values import snapshot
@@ -166,6 +166,20 @@ def test_a_change_back_to_what_is_shown_withdraws_what_is_pending(document: Docu
     document.change(TE)
     document.undo()
     assert (document.wanted, document.can_redo) == (FIRST, True)
+
+
+def test_undo_leads_to_the_steps_that_were_being_applied() -> None:
+    document = Document()
+    fused = msgspec.structs.replace(FIRST, steps=(Step(name="FuseOps"),))
+    document.open(fused)
+    document.show_lowered(snapshot("dense", "relu"))
+    assert document.recipe == msgspec.structs.replace(fused, steps=())
+    document.change(msgspec.structs.replace(fused, lowering="te"))
+    settle(document)
+    document.undo()
+    assert document.wanted == fused
+    settle(document)
+    assert not document.can_undo
 
 
 def test_an_opened_source_can_be_withdrawn_by_undo(document: Document) -> None:
