@@ -64,28 +64,39 @@ def with_cancellations(module: tvm.IRModule) -> tvm.IRModule:
         tvm_ffi.structural_walk(value, (tvm.ir.expr.TensorLoad, found.append))
         return bool(found)
 
-    def wrapping(node: Any) -> Any:
-        """Return a sum, difference or product of integers that wraps around, as torch's does."""
-        dtype = str(node.ty.dtype)
-        if isinstance(node, tirx.Div) or dtype not in ("int32", "int64") or not loads(node):
-            return node
-        if any(isinstance(each, tirx.IntImm) and int(each) == 0 for each in (node.a, node.b)):
-            # TVM takes a 0 that is reinterpreted for a null pointer, and 0 - x of unsigned for 0.
-            return node
-        a, b = (tirx.reinterpret(f"u{dtype}", each) for each in (node.a, node.b))
-        return tirx.reinterpret(dtype, type(node)(a, b))
+    def is_widened(node: Any) -> bool:
+        """Return whether both sides of a node have been cast from numbers of half of its bits."""
+        bits = int(tvm.DataType(str(node.ty.dtype)).bits)
+        return all(
+            isinstance(each, tirx.Cast)
+            and 2 * int(tvm.DataType(str(each.value.ty.dtype)).bits) <= bits
+            for each in (node.a, node.b)
+        )
 
-    def plain(call: Any) -> Any:
+    def wrapping(node: Any) -> Any:
+        """Return a sum, difference or product of integers that wraps around, as torch's does.
+
+        Neither signed nor unsigned numbers wrap in what TVM gives LLVM. Those of twice as many bits
+        never have to, and LLVM makes one instruction of these and the cast.
+        """
+        dtype = str(node.ty.dtype)
+        wide = {"int32": "int64", "int64": "int128"}.get(dtype)
+        if isinstance(node, tirx.Div) or wide is None or is_widened(node) or not loads(node):
+            return node
+        a, b = (tirx.Cast(wide, each) for each in (node.a, node.b))
+        return tirx.Cast(dtype, type(node)(a, b))
+
+    def plain(value: Any) -> Any:
         """Return what `wrapping` has made one of."""
-        inner = call.args[0] if is_hidden(call) else None
-        dtype = str(call.ty.dtype)
-        if not isinstance(inner, (*sums, tirx.Mul)) or dtype not in ("int32", "int64"):
-            return call
-        return type(inner)(inner.a.args[0], inner.b.args[0])
+        inner = value.value
+        is_made = isinstance(inner, (*sums, tirx.Mul)) and is_widened(inner)
+        if not is_made or str(value.ty.dtype) != str(inner.a.value.ty.dtype):
+            return value
+        return type(inner)(inner.a.value, inner.b.value)
 
     def indexed(node: Any) -> Any:
         """Return a load or a store whose indices do not wrap: they are within bounds."""
-        indices = [tvm_ffi.structural_map(each, (tvm.ir.Call, plain)) for each in node.indices]
+        indices = [tvm_ffi.structural_map(each, (tirx.Cast, plain)) for each in node.indices]
         if all(new.same_as(old) for new, old in zip(indices, node.indices, strict=True)):
             return node
         if isinstance(node, tirx.BufferStore):
