@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 import numpy as np
@@ -304,6 +305,16 @@ def as_in_a_run(model: torch.nn.Module) -> Iterator[None]:
     """
     real = [(owner, name, getattr(owner, name)) for owner, name, _other in _ANSWERS]
     files = [each for each in _namespaces(model) if "type" not in each]
+
+    def restore() -> None:
+        for owner, name, own in real:
+            setattr(owner, name, own)
+
+    dynamo = sys.modules.get("torch._dynamo.trace_rules")
+    if dynamo is not None:
+        dynamo.get_torch_obj_rule_map()
+    before_import = _BeforeImport("torch._dynamo", restore)
+    sys.meta_path.insert(0, before_import)
     try:
         for (owner, name, own), (_other, _other, answer) in zip(real, _ANSWERS, strict=True):
             setattr(owner, name, _answering(own, answer))
@@ -313,8 +324,22 @@ def as_in_a_run(model: torch.nn.Module) -> Iterator[None]:
     finally:
         for names in files:
             names.pop("type", None)
-        for owner, name, own in real:
-            setattr(owner, name, own)
+        restore()
+        sys.meta_path.remove(before_import)
+
+
+class _BeforeImport(MetaPathFinder):
+    """Calls `act` before a module is imported.
+
+    torch._dynamo keeps the functions of torch that it finds: it would keep those of `as_in_a_run`.
+    """
+
+    def __init__(self, name: str, act: Callable[[], None]) -> None:
+        self._name, self._act = name, act
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == self._name:
+            self._act()
 
 
 def _answering(own: Callable[[], bool], answer: bool) -> Callable[[], bool]:

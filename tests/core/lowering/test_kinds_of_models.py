@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -143,3 +145,34 @@ def test_a_kind_of_model_computes_what_torch_does(text: str, lowered: int, tmp_p
                 torch.testing.assert_close(to_torch(ours), theirs)
     by_tvm = [each for each in result.nodes.values() if each.strategy == "high-level"]
     assert len(by_tvm) >= lowered
+
+
+FLEX = """
+import torch
+from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
+
+class Net(nn.Module):
+    def forward(self, q, k, v):
+        return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + (i - j) * 0.1)
+
+example_inputs = tuple(torch.randn(1, 2, 16, 8) for _ in range(3))
+"""
+
+
+def test_attention_that_compiles_itself_runs_where_nothing_was_compiled_before(
+    tmp_path: Path,
+) -> None:
+    """Tracing must not be what torch._dynamo is imported in: it keeps the functions it finds."""
+    path = tmp_path / "flex.py"
+    path.write_text(FLEX)
+    code = f"""
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
+
+recipe = Recipe(source=Source(spec={str(path)!r}))
+print(Pipeline().answer(RunQuery(recipe, quick=True)).verdict)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout.split()[-1:] == ["match"], ran.stderr[-2000:]
