@@ -325,6 +325,10 @@ def any_size(writing: ScheduleRecorder, machine: Machine) -> bool:
     if found is None or not isinstance(found.store.value, tirx.Add) or len(found.regions) < 2:
         return False
     block, after, kinds = found.place.name, names_of(found.after), found.kinds
+    last = max((axis for axis, kind in enumerate(kinds) if kind == SPATIAL), default=-1)
+    if all(any(last in each for each in read) and last not in read[-1] for read in found.reads):
+        # Dot products of rows: no factor serves several sums, and adjacent sums read far apart.
+        return False
     loops = [writing.inner(block, axis, 0) for axis in range(len(kinds))]
     spatial = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == SPATIAL]
     summed = [loop for loop, kind in zip(loops, kinds, strict=True) if loop and kind != SPATIAL]

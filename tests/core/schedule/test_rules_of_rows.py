@@ -48,6 +48,10 @@ OPERATORS: dict[str, tuple[Callable[..., Any], Callable[[int, int], list[tuple[i
     "sum of columns": (lambda x: relax.op.sum(x, [0]), lambda m, n: [(m, n)]),
     "sum of all": (relax.op.sum, lambda m, n: [(m, n)]),
     "mean of planes": (lambda x: relax.op.mean(x, [2, 3]), lambda m, n: [(2, m, 7, n)]),
+    "dot products of rows": (
+        lambda x, y: relax.op.einsum((x, y), "ij,ij->i"),
+        lambda m, n: [(m, n), (m, n)],
+    ),
     "max": (lambda x: relax.op.max(x, [1], keepdims=True), lambda m, n: [(m, n)]),
     "argmax": (lambda x: relax.op.argmax(x, 1), lambda m, n: [(m, n)]),
     "std": (lambda x: relax.op.std(x, [1]), lambda m, n: [(m, n)]),
