@@ -27,9 +27,7 @@ def constants_of(function: Any) -> tuple[Any, ...]:
     def visit(expression: Any) -> None:
         # Compare exact types: TVM's classes are abstract in Python, and `isinstance` is slow.
         # The dtype of an allocation is a constant as well, without a tensor.
-        if type(expression) is ir.GenericConst and isinstance(
-            expression.value, tvm.runtime.Tensor
-        ):
+        if type(expression) is ir.GenericConst and isinstance(expression.value, tvm.runtime.Tensor):
             found[expression] = None
 
     relax.analysis.post_order_visit(function, visit)
