@@ -144,7 +144,7 @@ def writes_arguments(binding: Any) -> bool:
     kind = binding.var.ty
     if isinstance(kind, relax.TupleType):
         return not kind.fields
-    value = getattr(binding, "value", None)
+    value: Any = getattr(binding, "value", None)
     return (
         type(value) is relax.Call
         and type(value.op) is relax.ExternFunc
