@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.canvas import viewport
-from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.module_steps import Moment
@@ -18,15 +14,6 @@ from tests.end_to_end.test_graphs import choose, click_chevron
 
 LEFT = Qt.MouseButton.LeftButton
 FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
-_BINDING = re.compile(r" +(\w+)(?:: .+?)? = ")
-
-
-def moments(window: MainWindow) -> list[Moment]:
-    """Before the first step of the recipe, and after each."""
-    snapshot = window.document.snapshot
-    assert snapshot is not None
-    steps = [number for number, each in enumerate(snapshot.passes, 1) if each.depth == 0]
-    return [Moment(section="passes", index=index) for index in (0, *steps)]
 
 
 def moment_of(window: MainWindow, name: str) -> Moment:
@@ -46,93 +33,6 @@ def look_at(qtbot: QtBot, window: MainWindow, page: str) -> None:
     relax = window.panes.relax
     relax.set_current(page)
     qtbot.waitUntil(lambda: relax.progress.state() == "none", timeout=PATIENCE)
-
-
-def marked_variables(window: MainWindow) -> set[str]:
-    """The variables of ``main`` whose bindings are marked in the script."""
-    code = window.panes.relax.script.code
-    lines = code.text().split("\n")
-    begin = next(number for number, line in enumerate(lines) if "def main(" in line)
-    found: set[str] = set()
-    for number, line in enumerate(lines[begin + 1 :], start=begin + 1):
-        if line.startswith("    @"):
-            break
-        binding = _BINDING.match(line)
-        # Lines that are hidden or wrapped have other numbers where they are shown.
-        shown = code.editor.content.first_of(number)
-        if binding is not None and code.editor.is_selected(shown):
-            found.add(binding[1])
-    return found
-
-
-def marked_boxes(window: MainWindow) -> set[str]:
-    """The variables that the marked boxes of the graph have in the script."""
-    canvas = window.panes.relax.graph.canvas
-    nodes = {node.id: node for node in canvas.graph().boxes}
-    around = fused_around(canvas)
-    return {
-        nodes[name].rows[0][0].split(" · ")[0]
-        if nodes[name].kind == "output"
-        else around.get(name, nodes[name].title)
-        for name in canvas.selection()
-    }
-
-
-def fused_around(canvas: GraphCanvas) -> dict[str, str]:
-    """The variable of the call that each box inside of a fused function is inside of."""
-    graph = canvas.graph()
-    return {
-        node.id: region.title.split(" · ")[0]
-        for region in graph.regions
-        if region.id.startswith("relax:")
-        for node in graph.boxes
-        if node.id.startswith(f"{region.id}/")
-    }
-
-
-def test_boxes_and_lines_of_a_step_are_marked_alike(
-    qtbot: QtBot, open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # There are many boxes to go to.
-    monkeypatch.setattr(viewport, "_REVEAL_MS", 1)
-    window = open_window("sample:fashion_mlp", steps=FUSE)
-    document, relax = window.document, window.panes.relax
-    canvas = relax.graph.canvas
-    snapshot = document.snapshot
-    assert snapshot is not None
-    nodes = [node.id for node in snapshot.fx if node.bindings]
-    look_at(qtbot, window, "graph")
-    relax.graph.expand_all()
-    for moment in moments(window):
-        window.features.stepping.go(moment)
-        look_at(qtbot, window, "script")
-        lines: dict[str, set[str]] = {}
-        for node in nodes:
-            document.select((node,))
-            lines[node] = marked_variables(window)
-        look_at(qtbot, window, "graph")
-        seen: dict[str, set[str]] = {}
-        for node in nodes:
-            document.select((node,))
-            assert marked_boxes(window) == lines[node], (moment, node)
-            for variable in lines[node]:
-                seen.setdefault(variable, set()).add(node)
-        assert seen
-        # A click on a box selects the nodes that it came from.
-        around = fused_around(canvas)
-        for box in canvas.graph().boxes:
-            if box.kind not in ("call", "constant", "fused"):
-                continue
-            canvas.reveal(box.id)
-            qtbot.waitUntil(lambda: not canvas.is_moving())
-            place = canvas.node_rect(box.id).center().toPoint()
-            qtbot.mouseClick(canvas.viewport(), LEFT, pos=place)
-            found = set(document.selection.of_kind("fx"))
-            if box.id in around:
-                assert found <= seen[around[box.id]], (moment, box.id)
-            else:
-                assert found == seen[box.title], (moment, box.title)
-            assert box.id in canvas.selection()
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

@@ -174,23 +174,3 @@ def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
     document.change(msgspec.structs.replace(document.recipe, lowering="high-level"))
     wait_for_records(qtbot, window)
     qtbot.waitUntil(lambda: "relax.op.matmul" in builder.text(), timeout=PATIENCE)
-
-
-LSTM = """
-import torch
-from torch import nn
-
-class Classifier(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(50, 16)
-        self.lstm = nn.LSTM(16, 32, batch_first=True)
-        self.linear = nn.Linear(32, 4)
-
-    def forward(self, tokens):
-        return self.linear(self.lstm(self.embedding(tokens))[0][:, -1])
-"""
-
-
-def linked(window: MainWindow, kind: str) -> tuple[str, ...]:
-    return window.document.selection.of_kind(kind)

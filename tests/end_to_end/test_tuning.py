@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 
 import psutil
 import pytest
@@ -82,13 +81,6 @@ def group_of(pid: int) -> list[psutil.Process]:
     """Return a process and all that it has started."""
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]
-
-
-def is_there(process: psutil.Process) -> bool:
-    """Return whether a process has not ended; one that has may wait for its parent."""
-    with suppress(psutil.NoSuchProcess):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> None:
