@@ -799,7 +799,6 @@ _ANSWERING = (
     "views.module_difference",
     "views.snapshot_records",
     "views.source_text",
-    "views.touching_steps",
     "views.translation",
     "views.workbench",
 )

@@ -15,51 +15,18 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePath
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from lowerscope.core.files.paths import check_readable, read_plain, user_path, why_unreadable
+from lowerscope.core.files.samples import SAMPLES
 from lowerscope.core.model.dimensions import EXTENT
 from lowerscope.core.model.encoding import NO_PYTHON
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe, Source, Step
 from lowerscope.core.model.texts import _
 from lowerscope.resources import SAMPLES as FOLDER
-
-# --- Bundled samples: their names and descriptions ---
-#
-# The first paint of the window lists them, so this imports nothing slow.
-
-SAMPLES = (
-    "matmul_relu",
-    "matmul",
-    "fashion_mlp",
-    "conv_net",
-    "resnet18",
-    "depthwise_net",
-    "transformer_block",
-    "mlp_tvmscript",
-)
-"""The names of the samples, in the order in which a learner meets them."""
-
-
-class Sample(NamedTuple):
-    """A bundled sample: its name and one-line description."""
-
-    name: str
-    description: str
-
-
-def samples() -> tuple[Sample, ...]:
-    """Return every sample with the first line of its file, which is the first of its docstring."""
-    return tuple(Sample(name, _title(name)) for name in SAMPLES)
-
-
-def _title(name: str) -> str:
-    with (FOLDER / f"{name}.py").open(encoding="utf-8") as file:
-        return file.readline().strip().removeprefix('"""').removesuffix('"""').strip()
-
 
 PREFIX = "sample:"
 
