@@ -41,6 +41,7 @@ from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
 from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
+from lowerscope.core.model.graph import STRATEGY_LETTERS
 from lowerscope.core.model.recipe import STRATEGIES
 from lowerscope.core.model.texts import LANGUAGES, _
 
@@ -662,9 +663,9 @@ class Button:
 
 BUTTONS: dict[str, tuple[Button | None, ...]] = {
     "explore": (
-        Button("selection-high-level", "high-level", _("High-level")),
-        Button("selection-te", "te", _("TE")),
-        Button("selection-library", "library", _("Library")),
+        Button("selection-high-level", "high-level", STRATEGY_LETTERS["high-level"]),
+        Button("selection-te", "te", STRATEGY_LETTERS["te"]),
+        Button("selection-library", "library", STRATEGY_LETTERS["library"]),
         Button("selection-reset", "undo", _("Default")),
         None,
         Button("translation", "arrows", _("Translation")),
@@ -812,7 +813,9 @@ class ModeBar(QToolBar):
                 if each is not None:
                     button = self.widgetForAction(self._commands.action(each.command))
                     assert isinstance(button, QToolButton)
-                    button.setToolButtonStyle(beside if words and each.word else only)
+                    # A square of a colour alone would be a riddle.
+                    shown = each.word and (words or each.icon in STRATEGIES)
+                    button.setToolButtonStyle(beside if shown else only)
             if self.sizeHint().width() <= room:
                 break
 

@@ -53,6 +53,7 @@ class ComparePage(QWidget):
         super().__init__(parent)
         self.document = document
         self.stepping = stepping
+        self._runs = runs
         self.nodes = NodesTable(document, runs)
         self.tensor = TensorPage(document, queries, set_busy)
         across = Qt.Orientation.Horizontal
@@ -61,6 +62,7 @@ class ComparePage(QWidget):
         self.nodes.table.menu_wanted.connect(self._open_menu)
         self.nodes.node_wanted.connect(self.node_wanted)
         self.tensor.subject_changed.connect(self._show_tensor)
+        document.on(("snapshot", "run", "running"), self._show_tensor)
         for key, step in ((Qt.Key.Key_Left, -1), (Qt.Key.Key_Right, 1)):
             shortcut = QShortcut(QKeySequence(key), self.nodes.table)
             shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
@@ -75,7 +77,8 @@ class ComparePage(QWidget):
             self.tensor.show_alone()
 
     def _show_tensor(self) -> None:
-        self.tensor.setVisible(self.tensor.has_subject)
+        ran = self._runs.newest is not None
+        self.tensor.setVisible(ran and self.tensor.has_subject)
 
     def _open_menu(self, node: str, place: QPoint) -> None:
         if node not in self.document.selection.chosen:
