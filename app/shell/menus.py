@@ -88,7 +88,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ),
         window.sandbox.command(),
         reporting(window, document, features.runs.variants, features.bisecting),
-        Command("save-log", _("Save whole &log…"), lambda: window.panes.log.save_whole()),
+        Command("save-log", _("Save the whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
         Command("quit", _("&Quit"), window.close, "Ctrl+Q"),
@@ -299,13 +299,13 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("selection-high-level", "selection-te", "selection-library", "selection-reset"),
         *("open-rule", "write-rule"),
     ),
-    _("it is for PyTorch models"): (
+    _("for PyTorch models only"): (
         *("high-level", "te", "library", "auto", "fx", "export", "next-node", "previous-node"),
         *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
     ),
     _("run first (F5), then select a node"): ("compare-values", "run-alone"),
     _("the last run does not differ"): ("bisect",),
-    _("find the wrong step first"): ("save-reproduction",),
+    _("find the faulty step first"): ("save-reproduction",),
     _("no node is known to differ; compare node by node first (Ctrl+N)"): (
         *("first-difference", "next-difference", "previous-difference"),
     ),
@@ -430,7 +430,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     ),
     "explore": (
         (
-            _("Lower this &node as"),
+            _("Lower the selectio&n"),
             ("selection-high-level", "selection-te", "selection-library", "selection-reset"),
         ),
         (_("Lower &all nodes as"), ("high-level", "te", "library", "", "reset-overrides")),

@@ -93,7 +93,7 @@ class PaneCommands(QObject):
             ),
             Command(
                 "pane-window",
-                _("Open pane in a new &window, or put back"),
+                _("Open the pane in a new &window, or put it back"),
                 self._switch_window,
                 enabled=self._has_panes,
             ),

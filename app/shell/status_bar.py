@@ -160,7 +160,7 @@ class StatusBar(QStatusBar):
             limit = client.memory_limit
             if limit is not None:
                 text = _(
-                    "Memory limit {limit}: Tools → Memory limit of the worker",
+                    "Memory limit {limit}: Tools → Memory limit of the worker…",
                     limit=bytes_text(limit),
                 )
                 label.setToolTip(text)

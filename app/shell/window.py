@@ -144,7 +144,6 @@ class MainWindow(QMainWindow):
         from lowerscope.app.panes.relax.extensions import Extensions
         from lowerscope.app.panes.remote.commands import TargetCommands
         from lowerscope.app.panes.schedule.commands import ScheduleCommands
-        from lowerscope.app.panes.sessions.archives import Archives
         from lowerscope.app.panes.sessions.opening import Opening
         from lowerscope.app.panes.sessions.sessions import Sessions
         from lowerscope.app.panes.sessions.source_watch import SourceWatch
@@ -182,7 +181,6 @@ class MainWindow(QMainWindow):
         self.preferences = PreferenceStore(self.settings, features, self.sandbox, commands)
         self.inputs_form = InputsForm(document, self)
         self.opening = Opening(document, self.trusting, self.inputs_form.ask, self)
-        self.archives = Archives(document, self)
         self.source_watch = SourceWatch(document, run, self.settings)
         self.source_watch.saved.connect(self.trusting.take_saved)
         self.dropping = Dropping(
@@ -203,9 +201,7 @@ class MainWindow(QMainWindow):
         self.graphs = Graphs(document, made, self)
         self.code_commands = CodeCommands(document, features.colouring, made, self)
         self.pane_commands = PaneCommands(made, self.set_mode, self.reset_layout, self)
-        self.exports = ExportCommands(
-            self, document, queries, self.session_layout, self.graphs.canvas, self._difference
-        )
+        self.exports = ExportCommands(self, document, queries, self.graphs.canvas, self._difference)
         self.help = Help(self, document)
         self.targets = TargetCommands(self, document, queries)
 
@@ -270,7 +266,6 @@ class MainWindow(QMainWindow):
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
         self.welcome.tour_wanted.connect(self.take_tour)
-        self.archives.unpacked.connect(self.open_session)
         self.tool_bar.modes.changed.connect(self.set_mode)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
@@ -379,14 +374,9 @@ class MainWindow(QMainWindow):
         self.settings.set_code_form(asdict(self.document.code_form))
 
     def open_source(self, spec: str) -> None:
-        """Open ``sample:NAME``, a file with a model, a session, or the archive of one."""
+        """Open ``sample:NAME``, a file with a model, or a session."""
         if self.sessions.is_file(spec):
             self.open_session(spec)
-            return
-        if self.archives.is_file(spec):
-            self.archives.open(spec)
-            if self.document.problems:
-                self.show_panes()
             return
         self.opening.open_source(spec)
         self.show_panes()

@@ -10,7 +10,6 @@ from typing import Any, NoReturn, get_args
 import msgspec
 
 from lowerscope.core.cli.help_format import HelpFormatter
-from lowerscope.core.files.console import say
 from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.pipelines_and_schedules import (
@@ -19,7 +18,7 @@ from lowerscope.core.files.pipelines_and_schedules import (
     load_schedules,
     parse_step,
 )
-from lowerscope.core.files.sessions import SUFFIX, files_of, is_archive, load_session, open_archive
+from lowerscope.core.files.sessions import SUFFIX, files_of, load_session
 from lowerscope.core.files.sources import database_files, parse_input, parse_spec, source_files
 from lowerscope.core.model.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.model.machines import TIMEOUT, remote_of
@@ -47,7 +46,7 @@ from lowerscope.core.model.schedule import with_unique_names
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
-SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip")
+SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2 or SESSION.lowerscope")
 
 SEVERAL = {
     "lowering": "high-level",
@@ -306,8 +305,6 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     """
     if options.source.endswith(SUFFIX):
         return _of_session(options, user_path(options.source).absolute())
-    if is_archive(options.source):
-        return _of_session(options, _unpacked(user_path(options.source).absolute()))
     spec, entry = parse_spec(options.source)
     check_threads(options.threads)
     if not 0 <= options.seed < SEEDS:
@@ -363,14 +360,6 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     if options.params_as_inputs or options.bind_params:
         recipe = with_params_as_inputs(recipe, True)
     return with_bound_params(recipe, True) if options.bind_params else recipe
-
-
-def _unpacked(path: Path) -> Path:
-    """Return the session file of an archive, unpacked to a folder of the user's data."""
-    session, new = open_archive(path)
-    if new:
-        say(_("note: unpacked to {parent}", parent=session.parent))
-    return session
 
 
 def _of_session(options: argparse.Namespace, path: Path) -> Recipe:

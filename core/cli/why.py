@@ -14,7 +14,7 @@ from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import WhyFunctionQuery, WhyFusedQuery, WhyPassQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 from lowerscope.core.model.why import Change
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
         scheduled = pipeline.answer(WhyFunctionQuery(recipe, options.function))
         if options.json:
             return MATCH, to_json(scheduled)
-        text = scheduled.text[:1].upper() + scheduled.text[1:]
+        text = capitalized(scheduled.text)
         return MATCH, _lines(text, scheduled.steps, scheduled.change)
     if not options.nodes:
         if not options.steps:

@@ -34,7 +34,7 @@ from lowerscope.core.model.module_steps import (
     Moment,
     PassRecord,
 )
-from lowerscope.core.model.recipe import Recipe, Step, WindowLayout
+from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.run_records import KEEP, RunEstimate, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
@@ -620,7 +620,6 @@ class ExportQuery(Query[ExportRecord], frozen=True):
     kinds: tuple[str, ...] = ()
     level: str = "fit"
     record: RunRecord | None = None  # of a run, for the report; without one, the model is run
-    layout: WindowLayout = WindowLayout()  # of the window, for the session
     runs_on = "worker"
     doing = "exporting"
     has_own_job = True

@@ -13,14 +13,14 @@ import torch
 import tvm
 from tvm import ir, relax
 
-from lowerscope.core.ir.relax import relax_functions
+from lowerscope.core.ir.relax import BUILTIN, relax_functions
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import KEEP, CallRun, NodeRun
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import inverse
-from lowerscope.core.run.calls import BUILTIN, BoundCall, CallsOf, Owners, bytecode_of
+from lowerscope.core.run.calls import BoundCall, CallsOf, Owners, bytecode_of
 from lowerscope.core.run.compare.node_comparison import (
     Found,
     NodeComparison,

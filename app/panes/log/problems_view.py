@@ -173,8 +173,8 @@ class ProblemsView(QWidget):
             remedies.append((_("Try again"), self.retry_wanted.emit))
         if (whole := whole_of(problem)) is not None:
             # The text shown marks where it was shortened.
-            save = partial(self.saving.choose_file, _("Save whole text"), "problem.txt")
-            remedies.append((_("Save whole text…"), partial(save, whole)))
+            save = partial(self.saving.choose_file, _("Save the whole text"), "problem.txt")
+            remedies.append((_("Save the whole text…"), partial(save, whole)))
         return remedies
 
 

@@ -59,7 +59,7 @@ class Faults(QObject):
             select = partial(self._document.select, self.nodes)
             found.append((_("Select the called function"), select))
         if problem is self._failed and self.can_go_back:
-            found.append((_("Go back to what worked"), self.go_back))
+            found.append((_("Back to the last correct state"), self.go_back))
         return found
 
     def go_back(self) -> None:

@@ -230,7 +230,7 @@ class NodesTable(QWidget):
         self.sorts = SegmentedSwitch(_("Nodes to show"))
         self.table = EntityTable(
             document,
-            _("Nodes against torch"),
+            _("Nodes compared with torch"),
             (
                 Column("#", numeric=True, width=36),
                 Column(_("node"), width=112, stretch=True),
@@ -308,7 +308,9 @@ class NodesTable(QWidget):
         if record.quick and not record.nodes:
             hint = _("This was a quick run of a slow model. Run (F5) compares its nodes.")
         elif not record.nodes:
-            hint = _("This source has no torch side: its outputs are in the summary.")
+            hint = _(
+                "This source has no torch model to compare with; its outputs are in the summary."
+            )
         else:
             hint = _("No node computes anything.")
         return title, hint

@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 from PySide6.QtGui import QSessionManager
@@ -54,8 +54,6 @@ class Place:
     automatic: bool  # Whether Lowerscope chose the path.
     lock: QLockFile | None  # Held by the window that saves to it; ``None`` if this one may not.
     hindrance: Hindrance = ""  # Reason why it may not.
-    # Content of the file: see `save_session`.
-    written: dict[str, Any] = field(default_factory=dict)
 
     @property
     def given(self) -> Path | None:
@@ -63,7 +61,7 @@ class Place:
         return None if self.automatic else self.path
 
 
-def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = None) -> Place:
+def place_at(path: Path, *, automatic: bool) -> Place:
     """Return the place of a file, locked for this window unless another holds it."""
     lock = QLockFile(f"{path}.lock")
     # A window that crashed leaves its lock; Qt detects that its process is gone.
@@ -72,7 +70,7 @@ def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = No
     if not lock.tryLock(0):
         taken = lock.error() == QLockFile.LockError.LockFailedError
         hindrance = "window" if taken else "folder"
-    return Place(path, automatic, None if hindrance else lock, hindrance, written or {})
+    return Place(path, automatic, None if hindrance else lock, hindrance)
 
 
 def new_place(folder: Path) -> Place:
@@ -139,7 +137,7 @@ class Sessions(QObject):
         self._finished = False
         self._to_go_on: Recipe | None = None
         self._thread = ThreadPoolExecutor(1, "session")
-        self._under_way: Future[dict[str, Any]] | None = None
+        self._under_way: Future[None] | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(DELAY_MS)
         self._timer.setSingleShot(True)
@@ -187,10 +185,9 @@ class Sessions(QObject):
         self._forget_coming()
         held = self._place
         if held is not None and path == held.path and held.lock is not None:
-            place = replace(held, written=session.written)
+            place = held
         else:
-            automatic = path.parent == self._folder()
-            place = place_at(path, automatic=automatic, written=session.written)
+            place = place_at(path, automatic=path.parent == self._folder())
         self._save_waiting()
         self._coming = (place, session)
         # Nothing runs before the user has confirmed it, whatever the file says.
@@ -301,8 +298,7 @@ class Sessions(QObject):
         if self._document.recipe is None:
             return
         if self._place is None or path != self._place.path or self.read_only:
-            written = {} if self._place is None else self._place.written
-            place = place_at(path, automatic=False, written=written)
+            place = place_at(path, automatic=False)
             if place.hindrance:
                 what = _("nothing can be written there")
                 if place.hindrance == "window":
@@ -385,7 +381,7 @@ class Sessions(QObject):
             with contextlib.suppress(OSError):  # the save reports it
                 place.path.parent.mkdir(parents=True, exist_ok=True)
         self._under_way = self._thread.submit(
-            save_session, place.path, recipe, now[2], place.written, self._hashes, wanted
+            save_session, place.path, recipe, now[2], self._hashes, wanted
         )
         when_done(self._under_way, self, self._take_saved)
 
@@ -398,12 +394,12 @@ class Sessions(QObject):
             wait((future,))
             self._take_saved(future)
 
-    def _take_saved(self, future: Future[dict[str, Any]]) -> None:
+    def _take_saved(self, future: Future[None]) -> None:
         if future is not self._under_way:
             return
         self._under_way = None
         try:
-            written = future.result()
+            future.result()
         except LowerscopeError as error:
             self._kept = None
             self._complain(error.problem)
@@ -411,7 +407,6 @@ class Sessions(QObject):
         trouble, self._trouble = self._trouble, None
         self._retry.stop()
         if self._place is not None:
-            self._place = replace(self._place, written=written)
             name = self._place.path.name
             if trouble is not None:
                 text = _("The session is saved again, in {name}.", name=name)
