@@ -157,6 +157,12 @@ class Job:
     cancel: Callable[[], None] | None = field(default=None, compare=False)
     step: int = 0  # The step of the recipe that is being applied, from 1; 0 for none.
 
+    @property
+    def words(self) -> str:
+        """The text, and the share that is done where it is known."""
+        done = "" if self.fraction is None else f" {round(self.fraction * 100)} %"
+        return f"{self.text}…{done}"
+
 
 @dataclass(frozen=True, eq=False)
 class Notice:

@@ -318,7 +318,7 @@ class NodeSteps(QObject):
         index = here.index if here is not None and here.section == "passes" else 0
         later = [number for number in numbers if number > index]
         if not later:
-            words = _("No later pass changes anything of the selection.")
+            words = _("No later pass changes the selection.")
             self._document.notify(words, "info")
             return
         if here is None or here.section != "passes":

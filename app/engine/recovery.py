@@ -85,8 +85,8 @@ class Recovering(QObject):
         client = self._children.engine if ending.role == "engine" else self._children.worker
         if client.state == "failed":
             what = _(
-                "It crashed repeatedly and is not restarted; the Run menu has a command to "
-                "restart it."
+                "It crashed repeatedly and is not restarted. Choose Tools → Restart engine and "
+                "worker to restart it."
             )
         elif ending.role == "worker" or self._document.recipe is None:
             what = _("It is being restarted; everything that was open stays open.")
@@ -129,7 +129,7 @@ class Recovering(QObject):
         del self._deaths[self._last]
         if part.kind == "step":
             what = _("step {place}, {name}", place=part.place + 1, name=part.name)
-            where = _("its check box in Pipeline")
+            where = _("its check box in Steps")
         elif part.kind == "primitive":
             what = _("{name} in the schedule of {function}", name=part.name, function=part.function)
             where = _("its check box in Schedule")

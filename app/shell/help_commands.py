@@ -37,7 +37,7 @@ class Help(QObject):
         return (
             Command("help", _("&Help on this pane"), self.show_here, "F1"),
             Command("help-contents", _("C&ontents"), partial(self.show, "README")),
-            Command("tour-page", _("A tour to &read"), partial(self.show, BEGIN)),
+            Command("tour-page", _("&Read the tour"), partial(self.show, BEGIN)),
             Command("glossary", _("&Glossary"), partial(self.show, "glossary")),
             Command("course", _("The &course, step by step"), partial(self.show, "course")),
         )

@@ -46,6 +46,7 @@ from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
 from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
+from lowerscope.core.model.graph import STRATEGY_LETTERS
 from lowerscope.core.model.recipe import STRATEGIES
 from lowerscope.core.model.texts import LANGUAGES, _
 
@@ -92,7 +93,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ),
         window.sandbox.command(),
         reporting(window, document, features.runs.variants, features.bisecting),
-        Command("save-log", _("Save whole &log…"), lambda: window.panes.log.save_whole()),
+        Command("save-log", _("Save the whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
         Command("quit", _("&Quit"), window.close, "Ctrl+Q"),
@@ -303,13 +304,13 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("selection-high-level", "selection-te", "selection-library", "selection-reset"),
         *("open-rule", "write-rule"),
     ),
-    _("it is for PyTorch models"): (
+    _("for PyTorch models only"): (
         *("high-level", "te", "library", "auto", "fx", "export", "next-node", "previous-node"),
         *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
     ),
     _("run first (F5), then select a node"): ("compare-values", "run-alone"),
     _("the last run does not differ"): ("bisect",),
-    _("find the wrong step first"): ("save-reproduction",),
+    _("find the faulty step first"): ("save-reproduction",),
     _("no node is known to differ; compare node by node first (Ctrl+N)"): (
         *("first-difference", "next-difference", "previous-difference"),
     ),
@@ -434,7 +435,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     ),
     "explore": (
         (
-            _("Lower this &node as"),
+            _("Lower the selectio&n"),
             ("selection-high-level", "selection-te", "selection-library", "selection-reset"),
         ),
         (_("Lower &all nodes as"), ("high-level", "te", "library", "", "reset-overrides")),
@@ -667,9 +668,9 @@ class Button:
 
 BUTTONS: dict[str, tuple[Button | None, ...]] = {
     "explore": (
-        Button("selection-high-level", "high-level", _("High-level")),
-        Button("selection-te", "te", _("TE")),
-        Button("selection-library", "library", _("Library")),
+        Button("selection-high-level", "high-level", STRATEGY_LETTERS["high-level"]),
+        Button("selection-te", "te", STRATEGY_LETTERS["te"]),
+        Button("selection-library", "library", STRATEGY_LETTERS["library"]),
         Button("selection-reset", "undo", _("Default")),
         None,
         Button("translation", "arrows", _("Translation")),
@@ -817,7 +818,9 @@ class ModeBar(QToolBar):
                 if each is not None:
                     button = self.widgetForAction(self._commands.action(each.command))
                     assert isinstance(button, QToolButton)
-                    button.setToolButtonStyle(beside if words and each.word else only)
+                    # A square of a colour alone would be a riddle.
+                    shown = each.word and (words or each.icon in STRATEGIES)
+                    button.setToolButtonStyle(beside if shown else only)
             if self.sizeHint().width() <= room:
                 break
 

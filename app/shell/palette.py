@@ -282,13 +282,13 @@ class Palette(Finder):
         self.setWindowTitle(_("All commands"))
         self._entries = entries
         self._shown: list[PaletteEntry] = []
-        self.line.setPlaceholderText(_("Type a part of a name"))
+        self.line.setPlaceholderText(_("Type part of a name"))
         self.line.setAccessibleName(_("Find a command, node, function, pass, file, line or term"))
         self.rows.setAccessibleName(_("Matches"))
         self.rows.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.empty.set_text(
             _("No match"),
-            _("Try part of the word. Lines are those of visible texts."),
+            _("Try part of the word. Lines are searched in visible text only."),
         )
         self.hint.setText(
             markup(

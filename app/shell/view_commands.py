@@ -155,12 +155,12 @@ class Graphs(QObject):
             ),
             Command(
                 "fitting-level",
-                _("Modules &that fit"),
+                _("Expand modules &to fit"),
                 of_page(lambda page: page.show_fitting_level()),
             ),
             Command(
                 "edge-labels",
-                _("&Values beside all edges"),
+                _("Show &values beside all edges"),
                 of_canvas(lambda canvas: canvas.switch_labels()),
                 checked=is_on(lambda canvas: canvas.labels()),
                 key_there="L",
@@ -174,20 +174,20 @@ class Graphs(QObject):
             ),
             Command(
                 "node-colours",
-                _("Colours of nodes: by operator family or by &strategy"),
+                _("Colour nodes by operator family or &strategy"),
                 of_canvas(lambda canvas: canvas.switch_colouring()),
                 key_there="C",
             ),
             Command(
                 "colours-time",
-                _("Colours of nodes: &by time"),
+                _("Colour nodes &by time"),
                 of_canvas(lambda canvas: canvas.set_colouring("time")),
                 enabled=lambda: not why_not("time"),
                 reason=partial(why_not, "time"),
             ),
             Command(
                 "colours-error",
-                _("Colours of nodes: by e&rror"),
+                _("Colour nodes by e&rror"),
                 of_canvas(lambda canvas: canvas.set_colouring("error")),
                 enabled=lambda: not why_not("error"),
                 reason=partial(why_not, "error"),

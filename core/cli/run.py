@@ -63,7 +63,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 from lowerscope.core.sandbox.memory_limit import limit_memory
 from lowerscope.core.sandbox.running_call import CallWriter
 
@@ -538,7 +538,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
         )
     if records and records[0].times is not None:
         method, compiled = method_text(records[0].times), compiled_text(records[0].times)
-        lines.append(method[:1].upper() + method[1:])
+        lines.append(capitalized(method))
         lines += [compiled] if compiled else []
     for each in variants:
         said = "" if each.record is None else unreliable_text(each.record.times)

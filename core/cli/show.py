@@ -29,7 +29,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import PassType
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, capitalized
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline
@@ -389,7 +389,7 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
         scheduled = pipeline.answer(WhyFunctionQuery(recipe, options.function))
         if options.json:
             return MATCH, to_json(scheduled)
-        text = scheduled.text[:1].upper() + scheduled.text[1:]
+        text = capitalized(scheduled.text)
         return MATCH, _lines(text, scheduled.steps, scheduled.change)
     if not options.nodes:
         if not options.steps:

@@ -93,7 +93,7 @@ def _pass_answer(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) 
         changed=bool(touched),
         step=place,
         by=run.name,
-        text=difference.sentence.removesuffix("."),
+        text=difference.sentence.rstrip(".。"),
         cites=tuple(touched) if unmet is None else unmet.cites,
     )
 
@@ -201,8 +201,10 @@ def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) ->
     )
     replayed = pipeline.replays.replay(name, function, stages.target, primitives, job.check)[-1]
     steps = tuple(
-        f"{done.title}: {primitive.comment}" if primitive.comment else done.title
-        for done, primitive in zip(replayed.steps, primitives, strict=True)
+        _("{title}: {comment}", title=done.title, comment=done.comment)
+        if done.comment
+        else done.title
+        for done in replayed.steps
     )
     return FunctionAnswer(scheduled=True, by=by, text=text, steps=steps, cites=cites)
 

@@ -379,7 +379,7 @@ def test_the_window_shows_a_long_error_and_saves_it(
     qtbot.waitUntil(lambda: bool(window.document.problems), timeout=PATIENCE)
     problem, view = window.document.problems[0], window.panes.problems
     buttons = {each.text(): each for each in view.findChildren(QPushButton)}
-    assert "Save whole text…" in buttons
+    assert "Save the whole text…" in buttons
     details = view.findChild(QPlainTextEdit)
     assert details is not None
     assert details.document().characterCount() < 70_000

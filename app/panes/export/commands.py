@@ -204,7 +204,7 @@ class ExportCommands(QObject):
 
         record = self._difference()
         if record is None:
-            text = _("No difference is shown: choose Compare, or a step")
+            text = _("No difference is shown: choose Compare with, or a step")
             self._document.notify(text, "info")
             return
         path, _filter = QFileDialog.getSaveFileName(

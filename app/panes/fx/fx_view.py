@@ -71,7 +71,11 @@ class FxView(Pane):
         assert column is not None
         column.removeWidget(self._stack)
         self._split = Split(
-            Qt.Orientation.Vertical, self._stack, self.source, sizes=(600, 120), shares=(1, 0)
+            Qt.Orientation.Vertical,
+            self._stack,
+            self.source,
+            sizes=(600, LEAST + 10),
+            shares=(1, 0),
         )
         self._split.setHandleWidth(1)
         column.addWidget(self._split)

@@ -170,7 +170,7 @@ class LogView(PlainTextEdit):
         """Select a file in a dialog, and write the complete output to it."""
         log = self._children.whole_log
         if log.held or log.dropped:
-            self.saving.choose_file(_("Save whole log"), "lowerscope.log", log.text)
+            self.saving.choose_file(_("Save the whole log"), "lowerscope.log", log.text)
         else:
             self._document.notify(_("The log is empty."), "info")
 
@@ -179,7 +179,7 @@ class LogView(PlainTextEdit):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = self.createStandardContextMenu()
         menu.addSeparator()
-        save = menu.addAction(_("Save whole log…"), self.save_whole)
+        save = menu.addAction(_("Save the whole log…"), self.save_whole)
         save.setEnabled(self._children.whole_log.held > 0)
         menu.exec(event.globalPos())
 
@@ -333,8 +333,8 @@ class ProblemsView(QWidget):
             remedies.append((_("Try again"), self.retry_wanted.emit))
         if (whole := whole_of(problem)) is not None:
             # The text shown marks where it was shortened.
-            save = partial(self.saving.choose_file, _("Save whole text"), "problem.txt")
-            remedies.append((_("Save whole text…"), partial(save, whole)))
+            save = partial(self.saving.choose_file, _("Save the whole text"), "problem.txt")
+            remedies.append((_("Save the whole text…"), partial(save, whole)))
         return remedies
 
 

@@ -45,7 +45,7 @@ class Bisecting(KeptAnswer[BisectRecord]):
         recipe = self._document.recipe
         if recipe is not None and self.can_start:
             self._outcome = None
-            self._start(recipe, BisectQuery(recipe), _("Looking for the wrong step"))
+            self._start(recipe, BisectQuery(recipe), _("Finding the faulty step"))
 
     def save(self, folder: Path) -> None:
         """Write the reproduction to a folder.
@@ -80,8 +80,8 @@ class WrongStep(QWidget):
     def __init__(self, document: Document, bisecting: Bisecting) -> None:
         super().__init__()
         self._document, self._bisecting = document, bisecting
-        self.heading = Label(_("Wrong step"), role="quiet-title")
-        self.search = push_button(_("Find the wrong step"), act=bisecting.start)
+        self.heading = Label(_("Faulty step"), role="quiet-title")
+        self.search = push_button(_("Find the faulty step"), act=bisecting.start)
         self.search.setToolTip(
             _("Run the modules between, name the step, and shrink the model to what shows it")
         )
@@ -140,7 +140,7 @@ def bisect_commands(document: Document, bisecting: Bisecting, host: Host) -> tup
     return (
         Command(
             "bisect",
-            _("Find the &wrong step"),
+            _("Find the fa&ulty step"),
             bisecting.start,
             enabled=lambda: bisecting.can_start,
         ),

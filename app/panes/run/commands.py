@@ -123,7 +123,7 @@ def fault_commands(faults: Faults) -> tuple[Command, ...]:
     return (
         Command(
             "go-back",
-            _("&Back to what worked"),
+            _("&Back to the last correct state"),
             faults.go_back,
             enabled=lambda: faults.can_go_back,
         ),

@@ -245,7 +245,7 @@ class NodesTable(QWidget):
         self.sorts = SegmentedSwitch(_("Nodes to show"))
         self.table = EntityTable(
             document,
-            _("Nodes against torch"),
+            _("Nodes compared with torch"),
             (
                 Column("#", numeric=True, width=36),
                 Column(_("node"), width=112, stretch=True),
@@ -323,7 +323,9 @@ class NodesTable(QWidget):
         if record.quick and not record.nodes:
             hint = _("This was a quick run of a slow model. Run (F5) compares its nodes.")
         elif not record.nodes:
-            hint = _("This source has no torch side: its outputs are in the summary.")
+            hint = _(
+                "This source has no torch model to compare with; its outputs are in the summary."
+            )
         else:
             hint = _("No node computes anything.")
         return title, hint
@@ -430,6 +432,7 @@ class ComparePage(QWidget):
         super().__init__(parent)
         self.document = document
         self.stepping = stepping
+        self._runs = runs
         self.nodes = NodesTable(document, runs)
         self.tensor = TensorPage(document, queries, set_busy)
         across = Qt.Orientation.Horizontal
@@ -438,6 +441,7 @@ class ComparePage(QWidget):
         self.nodes.table.menu_wanted.connect(self._open_menu)
         self.nodes.node_wanted.connect(self.node_wanted)
         self.tensor.subject_changed.connect(self._show_tensor)
+        document.on(("snapshot", "run", "running"), self._show_tensor)
         for key, step in ((Qt.Key.Key_Left, -1), (Qt.Key.Key_Right, 1)):
             shortcut = QShortcut(QKeySequence(key), self.nodes.table)
             shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
@@ -452,7 +456,8 @@ class ComparePage(QWidget):
             self.tensor.show_alone()
 
     def _show_tensor(self) -> None:
-        self.tensor.setVisible(self.tensor.has_subject)
+        ran = self._runs.newest is not None
+        self.tensor.setVisible(ran and self.tensor.has_subject)
 
     def _open_menu(self, node: str, place: QPoint) -> None:
         if node not in self.document.selection.chosen:

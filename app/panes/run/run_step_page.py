@@ -76,7 +76,7 @@ def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
         first = ", ".join(tensor.first) + (", …" if len(tensor.first) < statistics.count else "")
         yield nothing, Cell(first, code=True, tooltip=first)
     else:
-        over = _("its values were not kept: over the budget")
+        over = _("its values were not kept: over the memory limit")
         yield nothing, Cell(over, role="quiet", tooltip=over)
 
 
@@ -148,7 +148,7 @@ class RunStepPage(QWidget):
             self._say_nothing()
         elif failed is not None:
             self.title.set_whole(call.function)
-            none = _("No values are kept of a run that failed")
+            none = _("A run that failed keeps no values")
             self.table.set_empty(none, failed.what)
         else:
             self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")

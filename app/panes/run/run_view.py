@@ -165,7 +165,7 @@ class RunView(Pane):
         self.run.setText(_("Stop") if running else _("Run"))
         self.run.setEnabled(self._document.wanted is not None)
         if running:
-            self.empty.set_text(_("Run in progress"), self._document.job.text)
+            self.empty.set_text(_("Run in progress"), self._document.job.words)
         elif failed is not None:
             self.empty.set_text(failed.headline, failed.todo)
         else:

@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.document.document import Change, Document, State
+from lowerscope.app.document.document import Change, Document, Notice, State
 from lowerscope.app.document.queries import KeptAnswer, Queries, Slot
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
@@ -76,6 +76,7 @@ class Runs(QObject):
         self._waits: _Wanted | None = None
         self._repeats = False
         self._reopening = False
+        self._said_slow: Notice | None = None  # The notice on the run in progress.
         self.record: RunRecord | None = None  # The outcome, which the document shows.
         # The newest outcome of the source, also of another recipe, with its recipe.
         self._last: tuple[Recipe, RunRecord] | None = None
@@ -195,6 +196,7 @@ class Runs(QObject):
         if text and self._slot.is_busy:
             more = _("The pipeline Optimise for CPU schedules them; Stop ends this run.")
             self._document.notify(f"{text} {more}", "info")
+            self._said_slow = self._document.state.notice
 
     def _tell(self, text: str, fraction: float | None = None) -> None:
         self._quiet.follow(text)
@@ -323,6 +325,10 @@ class Runs(QObject):
         if self.record is not None and recipe is not None:
             self._last = recipe, self.record
         self._document.set(run=self.record, running=self.running)
+        if not self.running and self._said_slow is not None:
+            if self._document.state.notice is self._said_slow:
+                self._document.set(notice=None)
+            self._said_slow = None
 
     def _stopped(self, problem: Problem) -> Problem:
         """Return the problem of a run that hung in a call and was killed."""
@@ -426,7 +432,7 @@ class Faults(QObject):
             select = partial(self._document.select, self.nodes)
             found.append((_("Select the called function"), select))
         if problem is self._failed and self.can_go_back:
-            found.append((_("Go back to what worked"), self.go_back))
+            found.append((_("Back to the last correct state"), self.go_back))
         return found
 
     def go_back(self) -> None:

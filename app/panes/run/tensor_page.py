@@ -554,8 +554,8 @@ class TensorPage(QWidget):
 
     @property
     def has_subject(self) -> bool:
-        """Return whether there is a tensor to show: of the selection, or of a call."""
-        return self._place is not None or self._entity in self._runs
+        """Return whether a node is selected, or the tensor of a call is shown."""
+        return self._place is not None or bool(self._entity)
 
     @property
     def is_current(self) -> bool:

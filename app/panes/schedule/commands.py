@@ -168,7 +168,7 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "rules-in-model",
-                _("The whole model by rules"),
+                _("Schedule the whole model by rules"),
                 self.rules_in_model,
                 "Ctrl+Shift+M",
                 enabled=document.is_open,

@@ -201,11 +201,11 @@ def passes(
         return document.wanted is not None and preset_of(document.wanted) is preset
 
     sections: tuple[tuple[Section, str], ...] = (
-        ("translate", _("Steps of the &translation")),
-        ("passes", _("Steps of the pa&sses")),
-        ("schedule", _("Steps of the s&chedule")),
-        ("build", _("Steps of the &build")),
-        ("run", _("Steps of the r&un")),
+        ("translate", _("Section: &Translate")),
+        ("passes", _("Section: Pa&sses")),
+        ("schedule", _("Section: S&chedule")),
+        ("build", _("Section: &Build")),
+        ("run", _("Section: R&un")),
     )
 
     def edit(

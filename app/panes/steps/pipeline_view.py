@@ -333,7 +333,7 @@ class PipelineView(Pane):
             count = _n("{count} call", "{count} calls", len(made))
         else:
             changed_steps = sum(bool(line.changed) for line in made)
-            count = _("{changed} of {count} change", changed=changed_steps, count=len(made))
+            count = _("{changed} of {count} changed", changed=changed_steps, count=len(made))
         return f"{count} · {text}" if text else count
 
     def _nothing(self, section: Section) -> str:
@@ -348,10 +348,10 @@ class PipelineView(Pane):
         if section == "run" and self._document.running:
             return _("running…")
         return {
-            "translate": _("a module already"),
+            "translate": _("already a module"),
             "passes": _("no pass"),
             "build": _("not built"),
-            "run": self._run_steps.why_none or _("not run: F5"),
+            "run": self._run_steps.why_none or _("not run (F5)"),
         }[section]
 
     def _show_context(self) -> None:

@@ -264,7 +264,7 @@ def _note(step: Step, line: StepLine) -> str:
 
 
 def _waiting_row(step: Step, place: int, root: str, current: int) -> StepRow:
-    words = "…" if place >= current else _("applied") if place + 1 < current else _("under way…")
+    words = "…" if place >= current else _("applied") if place + 1 < current else _("in progress…")
     return StepRow(
         f"step:{place}",
         str(place + 1),

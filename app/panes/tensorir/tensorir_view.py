@@ -139,7 +139,7 @@ class TensorIRView(Pane):
         self._first: tuple[str, ...] = ()
         self._open: frozenset[str] = frozenset()
         self.compiled_function = QComboBox()
-        self.compiled_function.setAccessibleName(_("Function to show the code of"))
+        self.compiled_function.setAccessibleName(_("Function to show"))
         self.compiled_function.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )

@@ -49,7 +49,7 @@ class TuneCommands(QObject):
             ),
             Command(
                 "tune-page",
-                _("Tuning so far"),
+                _("Show the tuning"),
                 self.show_page,
                 "Ctrl+Shift+T",
                 enabled=document.is_open,
@@ -74,7 +74,7 @@ class TuneCommands(QObject):
             ),
             Command(
                 "tune-more",
-                _("Continue tuning: as man&y trials again"),
+                _("Continue tuning with as man&y trials again"),
                 self.go_on,
                 enabled=lambda: tuning.can_go_on,
             ),
