@@ -103,7 +103,7 @@ application.exec()
 @needs_sandbox
 def test_a_session_in_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     path = tmp_path / "mine.lowerscope"
-    save_session(path, Recipe(source=Source(spec="sample:matmul")), WindowLayout(), {}, Hashes())
+    save_session(path, Recipe(source=Source(spec="sample:matmul")), WindowLayout(), Hashes())
     before = sorted(os.listdir(tmp_path))
     program = bubblewrap.program()
     assert program is not None

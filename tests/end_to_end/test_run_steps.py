@@ -38,7 +38,7 @@ def ran(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
     window.set_mode("step")
     window.features.stepping.set_section("run")
     steps = window.panes.pipeline
-    assert words(window) == "not run: F5"
+    assert words(window) == "not run (F5)"
     assert not steps.slider.dots()
     assert not steps.on.isEnabled()
     run_and_wait(qtbot, window)
