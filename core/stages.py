@@ -71,7 +71,7 @@ from lowerscope.core.schedule.whole_model import Functions, WholeModel
 from lowerscope.core.sources.decoding import decode_step
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
-from lowerscope.core.tracing.named_inputs import NamedInputs
+from lowerscope.core.tracing.trace_errors import NamedInputs
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 _DERIVED = (
@@ -799,7 +799,6 @@ _ANSWERING = (
     "views.module_difference",
     "views.snapshot_records",
     "views.source_text",
-    "views.touching_steps",
     "views.translation",
     "views.workbench",
 )

@@ -32,11 +32,16 @@ from lowerscope.app.panes.run.commands import (
     timing_commands,
 )
 from lowerscope.app.panes.schedule.commands import NumberCommands
-from lowerscope.app.panes.sessions.commands import keeping_sessions
+from lowerscope.app.panes.sessions.sessions import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.panes.steps.fusion_dialog import explaining
-from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
-from lowerscope.app.shell.language_commands import LanguageCommands
+from lowerscope.app.shell.desktop_commands import (
+    LanguageCommands,
+    clearing,
+    helping,
+    limiting,
+    setting_up,
+)
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
 from lowerscope.app.shell.tool_bar import NARROW

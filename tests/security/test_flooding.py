@@ -17,13 +17,12 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.engine import messages, replies
+from lowerscope.app.engine import messages, pending
 from lowerscope.app.engine.child_process import LOG_LIMIT
-from lowerscope.app.engine.children import Children
+from lowerscope.app.engine.children import PART_LIMIT, Children
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.engine.messages import Incoming, whole_of
-from lowerscope.app.engine.replies import UnreadableResult, read_result
-from lowerscope.app.engine.whole_log import PART_LIMIT
+from lowerscope.app.engine.pending import UnreadableResult, read_result
 from lowerscope.app.panes.log import log_view
 from lowerscope.app.panes.log.log_view import LogView
 from lowerscope.app.shell.window import MainWindow
@@ -219,7 +218,7 @@ ROW = msgspec.msgpack.encode(Span(entity="", first=1, last=1))
 @pytest.mark.parametrize(
     ("data", "result"),
     [
-        pytest.param(to_raw(bytes(replies.RESULT_LIMIT)), bytes, id="bytes"),
+        pytest.param(to_raw(bytes(pending.RESULT_LIMIT)), bytes, id="bytes"),
         pytest.param(many(ARRAY, 1_000_001, b"\1"), tuple[int, ...], id="integers"),
         pytest.param(many(ARRAY, 600_000, b"\x91\1"), tuple[tuple[int, ...], ...], id="nested"),
         pytest.param(many(ARRAY, 20_001, note("")), tuple[Note, ...], id="records"),
@@ -305,7 +304,7 @@ def test_records_of_a_model_of_ten_thousand_nodes_are_within_the_bounds() -> Non
 def test_answers_to_all_queries_have_bounds(query: type[Query[Any]]) -> None:
     # What is no value of the type is told as such: the bounds themselves can be made of it.
     with pytest.raises(UnreadableResult, match="cannot be read"):
-        read(b"\xc1" + bytes(replies.NAME_CHARACTERS), answer_type(query))
+        read(b"\xc1" + bytes(pending.NAME_CHARACTERS), answer_type(query))
 
 
 @pytest.mark.parametrize("flood", flooding_child.SNAPSHOTS)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps
+from lowerscope.app.document.timelines import RunSteps
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane

@@ -17,8 +17,7 @@ from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.common.prediction import verdict_state
 from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.calls_strip import CallsStrip
-from lowerscope.app.panes.run.faults import Faults
-from lowerscope.app.panes.run.runs import Runs
+from lowerscope.app.panes.run.runs import Faults, Runs
 from lowerscope.app.panes.run.summary_view import WIDTH, SummaryView
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.formatting import estimate_text
