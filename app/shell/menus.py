@@ -821,8 +821,9 @@ class ModeBar(QToolBar):
                     # A square of a colour alone would be a riddle.
                     shown = each.word and (words or each.icon in STRATEGIES)
                     button.setToolButtonStyle(beside if shown else only)
-            # Its sizes are those from before, until it is told.
-            self.layout().invalidate()
+            if (layout := self.layout()) is not None:
+                # Its sizes are those from before, until it is told.
+                layout.invalidate()
             if self.sizeHint().width() <= room:
                 break
         # At once: where Qt finds it too narrow in between, its button for the rest stays.
