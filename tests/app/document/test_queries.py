@@ -91,6 +91,27 @@ def test_another_query_supersedes_the_one_before(setting: Setting) -> None:
     assert setting.engine.sent[-1].fate == "dropped"
 
 
+def test_a_query_sent_ahead_is_not_sent_again(setting: Setting) -> None:
+    watch, sent = setting.watch(), setting.engine.sent
+    queries, page = setting.queries, setting.page
+    queries.ask_ahead(TextQuery(RECIPE, "matmul"))
+    watch.update()
+    assert [each.query for each in sent] == [TextQuery(RECIPE, "matmul")]
+    sent[0].answer("text of matmul")
+    assert page.shown == ["text of matmul"]
+    queries.ask_ahead(TextQuery(RECIPE, "matmul"))  # its answer is cached
+    queries.ask_ahead(TextQuery(RECIPE, "add"))
+    sent[1].answer("text of add")
+    page.name = "add"
+    watch.update()
+    assert page.shown[1:] == ["text of add"]
+    queries.ask_ahead(TextQuery(RECIPE, "relu"))
+    page.name = "dense"
+    watch.update()
+    assert [each.query for each in sent[2:]] == [TextQuery(RECIPE, "relu"), watch.pending]
+    assert sent[2].fate == "dropped"
+
+
 def test_a_hidden_view_sends_nothing(setting: Setting) -> None:
     watch = setting.watch()
     watch.update()
