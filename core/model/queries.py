@@ -40,6 +40,7 @@ from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
     Checked,
+    Coaching,
     Measured,
     Move,
     Peaks,
@@ -412,6 +413,17 @@ class MovesQuery(Query[tuple[Move, ...]], frozen=True):
     cached_first = True
     lane = "light"
     doing = _("listing legal primitives")
+
+
+class CoachQuery(Query[Coaching], frozen=True):
+    """What makes ``function`` slow after ``index``, and the cures."""
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    cached_first = True
+    lane = "light"
+    doing = _("looking for what is slow")
 
 
 class ByRuleQuery(Query[ByRule], frozen=True):
