@@ -9,9 +9,8 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.kit.help_key import PAGE, notifier
-from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.pane import Pane
 from lowerscope.core.model.texts import _
 

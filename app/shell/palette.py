@@ -18,11 +18,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.commands import Commands, keys_of, plain
+from lowerscope.app.kit.commands import Commands, Host, keys_of, plain
 from lowerscope.app.kit.dialogs import Finder
 from lowerscope.app.kit.glossary import open_term, terms
 from lowerscope.app.kit.help_key import offer_help
-from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.plain_text import markup
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem

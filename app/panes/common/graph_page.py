@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps, can_break
 from lowerscope.app.document.selection import EXTENDING
+from lowerscope.app.document.timelines import RunSteps, can_break
 from lowerscope.app.kit.canvas.colouring import FIGURES, Colouring
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.hover_card import CardText

@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.kit.dialogs import Question
-from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.export.exports import Exporting, Order
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRecord, Wanted

@@ -12,8 +12,7 @@ from PySide6.QtCore import QMimeData, QObject
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.host import Host
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.files.sources import MEMORY, WEIGHTS, is_file
 from lowerscope.core.model.recipe import Recipe, Source, with_source

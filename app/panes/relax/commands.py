@@ -116,8 +116,8 @@ def importing(document: Document) -> tuple[Command, ...]:
     """Return the choices of a translator."""
     titles = {
         "lowerscope": _("Translate with Lowerscope's r&ules"),
-        "tvm-fx": _("Translate with TVM's fro&m_fx"),
-        "tvm-export": _("Translate with TVM's from_exported_&program"),
+        "tvm-fx": _("Translate with TVM's importer fro&m_fx"),
+        "tvm-export": _("Translate with TVM's importer from_exported_&program"),
     }
 
     def chosen(translator: str) -> bool:

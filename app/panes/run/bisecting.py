@@ -10,20 +10,19 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.kept_answer import KeptAnswer
-from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.queries import KeptAnswer, Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.core.files.reproduction import write_reproduction
-from lowerscope.core.model.bisect_records import BisectRecord
+from lowerscope.core.model.explanation_records import BisectRecord
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import BisectQuery
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.host import Host
+    from lowerscope.app.kit.commands import Host
 
 
 class Bisecting(KeptAnswer[BisectRecord]):

@@ -9,12 +9,12 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps
+from lowerscope.app.document.timelines import RunSteps
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.common.step_texts import call_text
+from lowerscope.app.panes.common.descriptions import call_text
 from lowerscope.app.panes.run.tensor_page import statistics_text
 from lowerscope.core.model.comparison_records import RunStep, StepTensor
 from lowerscope.core.model.formatting import shape_text

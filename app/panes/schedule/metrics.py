@@ -272,6 +272,7 @@ class AdviceList(QScrollArea):
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setProperty("edge", "top")
         self.setWidget(self.text)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -11,10 +11,9 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from lowerscope.app.document.document import Document, Trust
-from lowerscope.app.document.node_steps import NodeSteps
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.commands import Command, Commands
-from lowerscope.app.kit.host import Host
+from lowerscope.app.document.timelines import NodeSteps
+from lowerscope.app.kit.commands import Command, Commands, Host
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
     load_preset,

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.host import Host
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_dialog import ask_tuning
 from lowerscope.core.model.texts import _
