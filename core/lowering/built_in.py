@@ -16,7 +16,7 @@ from tvm import ir, relax
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
-from lowerscope.core.lowering.builder import NodeBuilder, functions_of
+from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, functions_of
 from lowerscope.core.lowering.decomposition import NUMBERS_ONLY, Parts, as_traced, check_members
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
@@ -36,6 +36,7 @@ from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.onnx_models import OnnxNode
 
 
 def attribute(root: Any, path: str) -> Any:
@@ -479,7 +480,8 @@ class BuiltIn:
             raise Refused(cause or makes)
         reason = getattr(self._modules.get(str(node.target)), "reason", "")
         random = is_random(node, self._modules)
-        if not random and not hinders_rules(args, kwargs, self._dimensions):
+        is_onnx = isinstance(self._modules.get(str(node.target)), OnnxNode)
+        if not random and not is_onnx and not hinders_rules(args, kwargs, self._dimensions):
             try:
                 return self._by_parts(node, args, kwargs, now)
             except Refused as refusal:
@@ -538,6 +540,8 @@ class BuiltIn:
     def _by_library(
         self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], now: Current
     ) -> Value:
+        if isinstance(self._modules.get(str(node.target)), OnnxNode):
+            args = tuple(as_tensor(self._builder, each) for each in args)
         mutates = node.name in self._traced.mutations
         info = self._traced.values[node.name]
         value, function = self._library.lower(node, info, args, kwargs, mutates=mutates)

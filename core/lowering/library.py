@@ -171,6 +171,7 @@ def content_of(value: Any) -> str:
 
 _PLAIN = (
     bool,
+    bytes,
     int,
     float,
     complex,

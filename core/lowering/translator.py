@@ -14,7 +14,7 @@ from torch import fx
 from tvm import ir, relax
 
 from lowerscope.core.lowering import rules as _rules
-from lowerscope.core.lowering.builder import NodeBuilder, size_tensor, without_unused
+from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, without_unused
 from lowerscope.core.lowering.built_in import (
     BuiltIn,
     Current,
@@ -55,13 +55,13 @@ from lowerscope.core.lowering.values import (
     Value,
     held_type,
     is_dtype,
-    is_size,
     is_tensor,
     leaves,
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.onnx_models import CONSTANT
 
 _NODE = "fx:"
 """Prefix of the name of a node in a pattern, as in the ids of nodes."""
@@ -183,10 +183,9 @@ def _outputs(builder: NodeBuilder, value: Any) -> Iterator[Any]:
 
 
 def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
+    leaf = as_tensor(builder, leaf)
     if is_tensor(leaf):
         return leaf
-    if is_size(leaf):
-        return size_tensor(builder, leaf)
     if isinstance(leaf, (bool, int, float)):
         return builder.constant(torch.tensor(leaf))
     if isinstance(leaf, EncodedTensor):
@@ -379,6 +378,9 @@ class _Translation:
             self._now.note_rule("python", "get_attr", attribute)
             value = attribute(self._traced.graph_module, str(node.target))
             return self._library.constant(value) if isinstance(value, torch.Tensor) else value
+        if CONSTANT in node.meta:
+            self._now.note_rule("python", CONSTANT, attribute)
+            return self._library.constant(node.meta[CONSTANT])
         args = self._values_of(node.args)
         kwargs = self._values_of(node.kwargs)
         if reads_member(node, args):

@@ -18,6 +18,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _, _n
+from lowerscope.core.sources.onnx_models import OnnxModel
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import (
     CallSpec,
@@ -27,7 +28,7 @@ from lowerscope.core.sources.pytree import (
     leaves,
     plain,
 )
-from lowerscope.core.tracing import exporting, scripted, symbolic
+from lowerscope.core.tracing import exporting, onnx_graphs, scripted, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.fidelity import (
     Behaviour,
@@ -161,7 +162,13 @@ def trace(
     with unchanged(model) as own, warnings.catch_warnings():
         # torch warns of its own internals: of padding copies, of deprecations.
         warnings.simplefilter("ignore")
-        if isinstance(model, torch.jit.ScriptModule):
+        if isinstance(model, OnnxModel):
+            graph_module, values = onnx_graphs.graph_of(model, inputs, named)
+            traced = TracedModel(graph_module, values, {}, model.paths, {}, "onnx")
+            if named is None:
+                variants = itertools.chain([inputs], symbolic.varied(inputs))
+                mark_varying(graph_module, values, variants)
+        elif isinstance(model, torch.jit.ScriptModule):
             traced = _trace_scripted(model, inputs, calling, named)
         elif tracer == "fx":
             with unchanged(model):
