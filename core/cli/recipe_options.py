@@ -47,7 +47,9 @@ from lowerscope.core.model.schedule import with_unique_names
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
-SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip")
+SOURCE_HELP = _(
+    "sample:NAME, FILE.py[:ENTRY], FILE.pt2, FILE.onnx, FILE.pt, SESSION.lowerscope or SESSION.zip"
+)
 
 SEVERAL = {
     "lowering": "high-level",

@@ -153,7 +153,7 @@ def source_kind(path: Path) -> Kind:
             return "exported"
         case ".onnx":
             return "onnx"
-        case ".pt" | ".pth" | ".ts" if is_scripted(path):
+        case suffix if suffix in SCRIPTED and is_scripted(path):
             return "scripted"
         case _:
             raise unknown_kind(path)
@@ -169,6 +169,8 @@ def is_scripted(path: Path) -> bool:
 
 
 MODELS = (".py", ".pt2", ".onnx")
+SCRIPTED = (".pt", ".pth", ".ts")
+"""Suffixes of files of ``torch.jit.save``; those of weights have the same."""
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".npz")
 """Suffixes of files that hold parameters of a model, but no model."""
 

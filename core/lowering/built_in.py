@@ -131,8 +131,9 @@ def compute(
 class Notes:
     """Collector of notes; nodes with the same reason share one."""
 
-    def __init__(self, lines: Mapping[str, SourceLine]) -> None:
+    def __init__(self, lines: Mapping[str, SourceLine], engine: str = "torch") -> None:
         self._lines = lines
+        self._engine = engine
         self._in_torch: dict[str, list[fx.Node]] = {}
         self._random: set[str] = set()
         self._without_rule: dict[tuple[str, str], list[str]] = {}
@@ -185,8 +186,9 @@ class Notes:
         line = next((self._lines[node.name] for node in nodes if node.name in self._lines), None)
         return Note(
             text=_(
-                "{cause}; runs in torch{random} ({kind} {names})",
+                "{cause}; runs in {engine}{random} ({kind} {names})",
                 cause=cause,
+                engine=self._engine,
                 random=random,
                 kind=kind,
                 names=names,
@@ -350,6 +352,7 @@ class Current:
     `cause`: why it runs in torch although another strategy was chosen.
     `user_rule`, `without`: the user's rule that lowered it, and the message about one that failed.
     `parts`, `used`: as in `NodeLowering`.
+    `engine`: the name of what library functions run in.
     """
 
     strategy: Strategy
@@ -359,6 +362,7 @@ class Current:
     without: str = ""
     parts: tuple[PartLowering, ...] = ()
     used: list[UsedRule] = field(default_factory=list)
+    engine: str = "torch"
 
     def note_rule(
         self,
@@ -398,7 +402,9 @@ class Current:
             self._shown_rule(emitted),
             names,
             functions,
-            reason=_("{cause}; runs in torch", cause=self.cause) if in_torch and self.cause else "",
+            reason=_("{cause}; runs in {engine}", cause=self.cause, engine=self.engine)
+            if in_torch and self.cause
+            else "",
             random=in_torch and is_random,
             line=None if self.user_rule is None else self.user_rule.line,
             parts=self.parts,

@@ -47,7 +47,7 @@ from lowerscope.core.lowering.torch_operators import (
     qualified_name,
     random_outputs,
 )
-from lowerscope.core.lowering.types import LoweredModel, NodeLowering, Traced
+from lowerscope.core.lowering.types import LoweredModel, NodeLowering, Traced, engine_of
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
 from lowerscope.core.lowering.values import (
     Dimensions,
@@ -287,14 +287,15 @@ class _Translation:
         self._named = {node.name: node for node in traced.graph_module.graph.nodes}
         self._modules = dict(traced.graph_module.named_modules())
         self._choices = Choices(strategy, overrides, traced.modules, self._modules)
-        self._library = LibraryNodes(self._builder, self._modules)
+        self._engine = engine_of(traced)
+        self._library = LibraryNodes(self._builder, self._modules, self._engine)
         self._user_rules = UserRules(rules)
         self._uncovered: list[Uncovered] = []
         # Nodes without a value; do not report nodes that depend on them.
         self._failed: set[fx.Node] = set()
         self._used: dict[fx.Node, Strategy] = {}
         self._now = Current(strategy)
-        self._notes = Notes(traced.lines)
+        self._notes = Notes(traced.lines, self._engine)
         self._built_in = BuiltIn(
             traced,
             self._modules,
@@ -354,7 +355,8 @@ class _Translation:
         except BaseException:
             self._builder.abandon()
             raise
-        self._now = Current(self._default if override is None else override.strategy)
+        strategy = self._default if override is None else override.strategy
+        self._now = Current(strategy, engine=self._engine)
         self._builder.te = self._now.strategy == "te"
 
     def _translate(self, node: fx.Node) -> Value:

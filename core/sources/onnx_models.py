@@ -7,6 +7,7 @@ data are read from the model's folder alone.
 from __future__ import annotations
 
 import ast
+import contextlib
 import operator
 import re
 from collections import Counter
@@ -445,10 +446,8 @@ def _path_of(node: Any) -> tuple[list[str], str]:
     """Return the path of a node's module, and its own name there, as torch's exporters write it."""
     given = {each.key: each.value for each in node.metadata_props}
     scopes: Any = None
-    try:
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         scopes = ast.literal_eval(given.get("pkg.torch.onnx.name_scopes", ""))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass
     if isinstance(scopes, list) and len(scopes) > 1 and all(type(each) is str for each in scopes):
         return _parts(scopes[-2].split(".")), _leaf(node.op_type)
     parts = [each for each in node.name.split("/") if each]
@@ -532,19 +531,23 @@ def _of_node(
 
 def _session(model: bytes | str, outputs: tuple[str, ...], threads: int) -> Run:
     if side() == "onnx":
-        import onnx
-        from onnx.reference import ReferenceEvaluator
-
-        proto = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(model)
-        evaluator = ReferenceEvaluator(proto)
-        return lambda given: list(evaluator.run(list(outputs), given))
+        return _evaluator(model, outputs)
     import onnxruntime
+    from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as Absent
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Absent:
+        # Some operators and dtypes have no implementation for processors.
+        return _evaluator(model, outputs)
+    except Exception as error:  # onnxruntime has a type for each kind of failure
+        raise RuntimeError(_reason(error)) from None
+    if any(each.type in _NOT_PASSED for each in session.get_inputs()):
+        return _evaluator(model, outputs)
 
     def run(given: dict[str, Any]) -> list[Any]:
         try:
@@ -553,6 +556,19 @@ def _session(model: bytes | str, outputs: tuple[str, ...], threads: int) -> Run:
             raise RuntimeError(_reason(error)) from None
 
     return run
+
+
+_NOT_PASSED = ("tensor(bfloat16)", *(f"tensor(float8{each})" for each in ("e4m3fn", "e5m2")))
+"""Types of inputs that onnxruntime does not take as arrays."""
+
+
+def _evaluator(model: bytes | str, outputs: tuple[str, ...]) -> Run:
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    proto = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+    evaluator = ReferenceEvaluator(proto)
+    return lambda given: list(evaluator.run(list(outputs), given))
 
 
 def _arrays(value: Any) -> Any:
@@ -585,7 +601,8 @@ def _tensor_of(value: Any) -> torch.Tensor:
     if array.dtype.kind not in "biuf":
         what = _("texts") if array.dtype.kind in "OUS" else kind
         raise TypeError(_("torch has no tensors of {what}", what=what))
-    return torch.from_numpy(array).reshape(array.shape)
+    # Of several types of C of one size, torch knows one.
+    return torch.from_numpy(array.view(kind)).reshape(array.shape)
 
 
 _BITS = {

@@ -29,12 +29,17 @@ class NamedInputs:
 
 
 def fixed_dimension(
-    demand: str, named: NamedInputs, line: SourceLine | None, at: str = ""
+    demand: str,
+    named: NamedInputs,
+    line: SourceLine | None,
+    at: str = "",
+    engine: str = "torch",
 ) -> LowerscopeError:
     """Return the error for a model that does not take all sizes of a dimension.
 
     `demand`: Torch's constraint: ``batch == 7``.
     `at`: the node that has it.
+    `engine`: what cannot compute other sizes.
     """
     names = [name for name in named.ranges if name in demand] or list(named.ranges)
     name = names[0]
@@ -42,7 +47,8 @@ def fixed_dimension(
     place = _(" at node {at}", at=at) if at else ""
     return LowerscopeError(
         _(
-            "{name} cannot have every size from {low} to {high}: torch needs {demand}{place}",
+            "{name} cannot have every size from {low} to {high}: {engine} needs {demand}{place}",
+            engine=engine,
             name=name,
             low=low,
             high=high,

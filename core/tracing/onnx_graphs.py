@@ -11,7 +11,7 @@ from torch import fx
 
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.onnx_models import CONSTANT, OnnxModel, OnnxNode
+from lowerscope.core.sources.onnx_models import CONSTANT, OnnxModel, OnnxNode, side
 from lowerscope.core.tracing.example_run import NodeInfo, describe
 from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.trace_errors import first_line, inputs_do_not_fit
@@ -174,7 +174,7 @@ def _at_sizes(
         except Exception as error:
             cause = error.__cause__ or error
             demand = " and ".join(f"{name} == {size}" for name, size in sizes.items())
-            raise fixed_dimension(f"{demand} ({first_line(cause)})", named, None) from error
+            raise fixed_dimension(f"{demand} ({first_line(cause)})", named, None, engine=side()) from error
         yield changed, found
 
 
@@ -217,7 +217,7 @@ def _fitted(
         return info
     values = [value for _sizes, value in found]
     if any(each.dim() != len(info.shape) for each in values):
-        raise fixed_dimension(_("the rank of its result to stay"), named, None, node)
+        raise fixed_dimension(_("the rank of its result to stay"), named, None, node, side())
     shape = tuple(
         _expression([(sizes, value.shape[axis]) for sizes, value in found], named, node)
         for axis in range(len(info.shape))
@@ -235,7 +235,7 @@ def _expression(
     for text, compute in _candidates(found, first, extent):
         if all(compute(sizes) == each for sizes, each in found):
             return text
-    raise fixed_dimension(_("sizes whose results have simple shapes"), named, None, node)
+    raise fixed_dimension(_("sizes whose results have simple shapes"), named, None, node, side())
 
 
 Formula = tuple[str, Callable[[Mapping[str, int]], int]]
