@@ -24,7 +24,7 @@ _REMEDIES = (
     (r" by --params, or by .*", " by Edit → Parameters → Load parameters"),
     (r"try --tracer export", "choose Explore → Trace with → torch.export"),
     (r"try --tracer fx", "choose Explore → Trace with → torch.fx"),
-    (r"leave out --tracer \w+", "choose Explore → Trace with → automatically"),
+    (r"leave out --tracer(?: \w+)?", "choose Explore → Trace with → automatically"),
     (r"choose --importer tvm-fx", "choose Explore → Translate with → from_fx"),
     (r"choose --importer tvm-export", "choose Explore → Translate with → from_exported_program"),
     (r"choose --importer [^\s,]+", "choose Explore → Translate with"),

@@ -32,7 +32,7 @@ from lowerscope.core.lowering.values import (
     is_tensor,
     leaves,
 )
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
@@ -250,10 +250,16 @@ def reason_of(error: Exception) -> str:
     needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
     if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
         return _("it needs a number, and the dimension is symbolic")
-    # A KeyError quotes its message.
-    text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    message = str(text).strip().splitlines()
-    return message[-1] if message else type(error).__name__
+    message = str(error).strip().splitlines()
+    text = message[-1] if message else kind_of(error)
+    if not isinstance(error, _UNTOLD):
+        return text
+    # Errors of the code, and not about the node.
+    kind = f"{type(error).__name__}: " if message else ""
+    return _("TVM fails on it ({reason})", reason=f"{kind}{text}")
+
+
+_UNTOLD = (AssertionError, AttributeError, LookupError, NameError)
 
 
 _NEEDS_NUMBER = (

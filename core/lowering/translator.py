@@ -333,7 +333,7 @@ class _Translation:
                 nodes[node.name] = self._provenance(node, bound, emitted)
             if self._uncovered:
                 builder.abandon()
-                tracer = self._traced.tracer
+                tracer = "" if self._traced.alone else self._traced.tracer
                 todo, code = advice_on(self._uncovered, tracer), "try-export" * (tracer == "fx")
                 raise uncovered_error(self._uncovered, _("no lowering for"), todo, code)
             builder.finish(bindings, output)

@@ -323,7 +323,9 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
         todo=_(
             "Give {options} with your own shapes, or define example_inputs() in the file",
             options=options,
-        ),
+        )
+        if path.suffix == ".py"
+        else _("Give {options} with your own shapes", options=options),
         code="give-inputs",
         choices=tuple(missing),
     )

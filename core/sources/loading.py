@@ -9,6 +9,7 @@ import json
 import linecache
 import sys
 import typing
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -285,7 +286,10 @@ def _open_scripted(source: Source, path: Path, seed: int) -> OpenedModel:
     _check_whole(source, path, _("a module of torch.jit"))
     seed_all(seed)
     try:
-        model = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
+        with warnings.catch_warnings():
+            # torch advises other formats.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            model = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
     except Exception as error:  # torch raises several types for a damaged archive
         raise LowerscopeError(
             _("this module of torch.jit cannot be read: {reason}", reason=last_line(error)),

@@ -65,7 +65,7 @@ class OnnxNode(nn.Module):
         self.version = imports.get(self.domain, 1)
         self.imports = tuple(sorted(imports.items()))
         self.own = len(node.input)
-        if not captured and not any(True for _each in _graphs(node)):
+        if not captured and next(_graphs(node), None) is None:
             node = _numbered(node)
         self.inputs = (*node.input, *captured)
         self.outputs = tuple(filter(None, node.output))
@@ -99,7 +99,7 @@ class OnnxNode(nn.Module):
 
     @property
     def is_random(self) -> bool:
-        """Whether it draws random numbers."""
+        """True for an operator that draws random numbers."""
         return self.kind in RANDOM
 
 
@@ -296,6 +296,23 @@ def _numbered(node: Any) -> Any:
     return made
 
 
+def _without_unread(node: Any, read: set[str]) -> Any:
+    """Return a node without its last outputs that nothing reads, if they are optional."""
+    count = len(node.output)
+    while count > 1 and node.output[count - 1] not in read:
+        count -= 1
+    if (
+        count == len(node.output)
+        or node.op_type == "Split"
+        or next(_graphs(node), None) is not None
+    ):
+        return node
+    made = type(node)()
+    made.CopyFrom(node)
+    del made.output[count:]
+    return made
+
+
 def _inputs(graph: Any) -> list[Any]:
     """Return the inputs of a graph that are no initializers."""
     known = {each.name for each in graph.initializer}
@@ -376,8 +393,8 @@ class _Builder:
             if node.op_type == "Constant" and not node.domain:
                 self._tensors[node.output[0]] = node
                 continue
+            found.append(_without_unread(node, read))
             read.update((*node.input, *_captured(node)))
-            found.append(node)
         return found[::-1]
 
     def _add(self, node: Any) -> None:

@@ -174,7 +174,9 @@ def _at_sizes(
         except Exception as error:
             cause = error.__cause__ or error
             demand = " and ".join(f"{name} == {size}" for name, size in sizes.items())
-            raise fixed_dimension(f"{demand} ({first_line(cause)})", named, None, engine=side()) from error
+            raise fixed_dimension(
+                f"{demand} ({first_line(cause)})", named, None, engine=side()
+            ) from error
         yield changed, found
 
 
@@ -208,10 +210,16 @@ def _fitted(
     Raises `LowerscopeError` if an extent is no simple expression of the sizes.
     """
     if info.items:
+        # The output of several values is a dict.
+        first = found[0][1]
+        keys = list(first) if isinstance(first, dict) else range(len(first))
         items = tuple(
-            _fitted(item, [(sizes, value[index]) for sizes, value in found], named, node)
-            for index, item in enumerate(info.items)
+            _fitted(item, [(sizes, value[key]) for sizes, value in found], named, node)
+            for key, item in zip(keys, info.items, strict=True)
         )
+        if isinstance(first, dict):
+            text = ", ".join(f"{k}: {each.text}" for k, each in zip(keys, items, strict=True))
+            return NodeInfo(None, "", f"{{{text}}}", items)
         return NodeInfo(None, "", f"({', '.join(each.text for each in items)})", items)
     if info.shape is None:
         return info

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 import torch
@@ -23,6 +24,9 @@ def converted(
     args, kwargs = calling.arguments([each.clone() for each in inputs])
     bound = forward_signature(model).bind(*args, **kwargs)
     bound.apply_defaults()
+    # It warns of sizes of 1, as dimensions are named by whoever opens the model.
+    log = logging.getLogger("torch._export.non_strict_utils")
+    disabled, log.disabled = log.disabled, True
     try:
         with torch.no_grad():
             return TS2EPConverter(model, bound.args).convert()
@@ -33,6 +37,8 @@ def converted(
         if operator is None:
             return _("torch.export cannot convert it")
         return _("torch.export cannot convert its {operator}", operator=operator[1])
+    finally:
+        log.disabled = disabled
 
 
 _OPERATOR = re.compile(r"failed for node ([\w:]+)")

@@ -13,7 +13,7 @@ from types import CodeType, FrameType, TracebackType
 
 import torch
 
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 
@@ -108,7 +108,7 @@ def first_line(error: BaseException) -> str:
         return _("it ends Python itself (exit code {code})", code=error.code)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
-        return type(error).__name__
+        return kind_of(error)
     text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"
     if len(lines) > _MOST_LINES:
         text += _(
@@ -265,7 +265,9 @@ def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
     return LowerscopeError(
         f"{by_fx.what}{place}; {by_export.what}",
         where=where,
-        todo=_("remove the parts that depend on the values of tensors"),
+        todo=_(
+            "remove the parts that depend on the values of tensors, or change the model's state"
+        ),
         details="\n".join(
             filter(None, (by_fx.line(), by_fx.details, by_export.line(), by_export.details))
         ),

@@ -136,9 +136,9 @@ def test_parameters_are_loaded_and_what_is_dropped_finds_its_place(
     assert "Parameters of mine.npz" in sections(window)
 
     # What cannot be opened says what it is, and what to do.
-    (tmp_path / "net.onnx").write_bytes(b"")
-    drop(window, tmp_path / "net.onnx")
-    assert "an ONNX model cannot be opened" in wait_for_problem(qtbot, window)
+    (tmp_path / "net.tflite").write_bytes(b"")
+    drop(window, tmp_path / "net.tflite")
+    assert "a TensorFlow Lite model cannot be opened" in wait_for_problem(qtbot, window)
     assert window.panes.drawer.current() == "problems"
 
 
