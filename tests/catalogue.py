@@ -14,7 +14,7 @@ from babel.messages.pofile import read_po, write_po
 
 PROJECT = Path(__file__).parent.parent
 
-KEYWORDS = {"_": None, "_n": (1, 2)}
+KEYWORDS = {"_": None, "_n": (1, 2), "reason": None, "reason_n": (1, 2)}
 
 
 def texts() -> Catalog:

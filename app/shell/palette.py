@@ -18,11 +18,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.commands import Commands, keys_of, plain
+from lowerscope.app.kit.commands import Commands, Host, keys_of, plain
 from lowerscope.app.kit.dialogs import Finder
 from lowerscope.app.kit.glossary import open_term, terms
 from lowerscope.app.kit.help_key import offer_help
-from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.plain_text import markup
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
@@ -283,13 +282,13 @@ class Palette(Finder):
         self.setWindowTitle(_("All commands"))
         self._entries = entries
         self._shown: list[PaletteEntry] = []
-        self.line.setPlaceholderText(_("Type a part of a name"))
+        self.line.setPlaceholderText(_("Type part of a name"))
         self.line.setAccessibleName(_("Find a command, node, function, pass, file, line or term"))
         self.rows.setAccessibleName(_("Matches"))
         self.rows.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.empty.set_text(
             _("No match"),
-            _("Try part of the word. Lines are those of visible texts."),
+            _("Try part of the word. Lines are searched in visible text only."),
         )
         self.hint.setText(
             markup(

@@ -39,7 +39,7 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.gradients import without_gradients
+from lowerscope.core.sources.opened_model import without_gradients
 
 
 def as_traced(

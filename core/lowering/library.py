@@ -14,7 +14,7 @@ from torch.utils.dlpack import from_dlpack
 
 from lowerscope.core.lowering.values import held_as, held_from, leaves
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.sources.gradients import without_gradients
+from lowerscope.core.sources.opened_model import without_gradients
 
 Call = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized, joined
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     def headline(self) -> str:
         """The problem as the start of a sentence; a name such as ``torch.fx`` keeps its case."""
         named = "." in self.what.partition(" ")[0]
-        return self.what if named else self.what[:1].upper() + self.what[1:]
+        return self.what if named else capitalized(self.what)
 
     def line(self) -> str:
         """Return the problem as one line: where, what, what to do."""
@@ -116,7 +116,7 @@ class LowerscopeError(Exception):
         self.problem = Problem(
             what=_readable(what),
             where=where,
-            todo=_readable(todo[:1].upper() + todo[1:]),
+            todo=_readable(capitalized(todo)),
             code=code,
             choices=choices,
             details=_shortened(details),
@@ -127,7 +127,7 @@ class LowerscopeError(Exception):
 
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names in one line, as in ``a, b and 3 more``."""
-    shown = _(", ").join(names[:most])
+    shown = joined(_(", "), names[:most])
     more = len(names) - most
     return _("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 

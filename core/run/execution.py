@@ -26,7 +26,7 @@ from lowerscope.core.model.problems import (
 from lowerscope.core.model.run_records import OutputRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.gradients import without_gradients
+from lowerscope.core.sources.opened_model import without_gradients
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,

@@ -13,8 +13,12 @@ from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.onnx_models import CONSTANT, OnnxModel, OnnxNode, side
 from lowerscope.core.tracing.example_run import NodeInfo, describe
-from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
-from lowerscope.core.tracing.trace_errors import first_line, inputs_do_not_fit
+from lowerscope.core.tracing.trace_errors import (
+    NamedInputs,
+    first_line,
+    fixed_dimension,
+    inputs_do_not_fit,
+)
 
 _OF_SHAPE = ("Shape", "Size")
 _LARGEST = 4096

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import logging
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -14,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _, _n
@@ -28,7 +30,7 @@ from lowerscope.core.sources.pytree import (
     leaves,
     plain,
 )
-from lowerscope.core.tracing import exporting, onnx_graphs, scripted, symbolic
+from lowerscope.core.tracing import exporting, onnx_graphs, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.fidelity import (
     Behaviour,
@@ -39,9 +41,10 @@ from lowerscope.core.tracing.fidelity import (
     unchanged,
 )
 from lowerscope.core.tracing.grouping import group_numbers, mark_varying
-from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
 from lowerscope.core.tracing.splitting import Split
 from lowerscope.core.tracing.trace_errors import (
+    CONSTRAINT,
+    NamedInputs,
     cannot_name_sizes,
     forward_line,
     made_functional,
@@ -50,6 +53,50 @@ from lowerscope.core.tracing.trace_errors import (
     took_export,
     where_of,
 )
+
+# --- Models that ``torch.jit`` has compiled: converted to an exported program, or one node ---
+
+
+def converted(
+    model: torch.jit.ScriptModule, inputs: tuple[torch.Tensor, ...], calling: CallSpec
+) -> torch.export.ExportedProgram | str:
+    """Return a compiled model as an exported program, or the reason why it cannot be one."""
+    # Imported here since few models need it.
+    from torch._export.converter import TS2EPConverter
+
+    args, kwargs = calling.arguments([each.clone() for each in inputs])
+    bound = forward_signature(model).bind(*args, **kwargs)
+    bound.apply_defaults()
+    # It warns of sizes of 1, as dimensions are named by whoever opens the model.
+    log = logging.getLogger("torch._export.non_strict_utils")
+    disabled, log.disabled = log.disabled, True
+    try:
+        with torch.no_grad():
+            return TS2EPConverter(model, bound.args).convert()
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        operator = _OPERATOR.search(str(error))
+        if operator is None:
+            return _("torch.export cannot convert it")
+        return _("torch.export cannot convert its {operator}", operator=operator[1])
+    finally:
+        log.disabled = disabled
+
+
+_OPERATOR = re.compile(r"failed for node ([\w:]+)")
+
+
+def as_one_node(
+    model: torch.jit.ScriptModule, calling: CallSpec, reason: str
+) -> tuple[fx.GraphModule, Note]:
+    """Return a graph that calls a compiled model, and a note on the reason."""
+    graph = fx.Graph()
+    args, kwargs = calling.arguments([graph.placeholder(name) for name in calling.names])
+    graph.output(graph.call_module("scripted", args, kwargs))
+    text = _("the module of torch.jit is one node: {reason}", reason=reason)
+    return fx.GraphModule({"scripted": model}, graph), Note(text=text)
+
 
 _RESULTS = (fx.Node, bool, int, float)
 """Types of the outputs of a graph that are lowered."""
@@ -191,7 +238,7 @@ def _trace_scripted(
     named: NamedInputs | None,
 ) -> TracedModel:
     behaviour = observe(model, inputs, calling)
-    program = scripted.converted(model, inputs, calling)
+    program = converted(model, inputs, calling)
     if not isinstance(program, str):
         traced = _described_program(program, inputs, named, decomposed=False)
         if _agrees(traced, model, inputs, calling):
@@ -199,7 +246,7 @@ def _trace_scripted(
         program = _("it computes something else as an exported program")
     if named is not None:
         raise cannot_name_sizes(program)
-    graph_module, note = scripted.as_one_node(model, calling, program)
+    graph_module, note = as_one_node(model, calling, program)
     values, mutations, _other = run_once(graph_module, inputs, {})
     mark_varying(graph_module, values, itertools.chain([inputs], symbolic.varied(inputs)))
     modules = symbolic.module_paths(graph_module)

@@ -10,20 +10,19 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.kept_answer import KeptAnswer
-from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.queries import KeptAnswer, Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.core.files.reproduction import write_reproduction
-from lowerscope.core.model.bisect_records import BisectRecord
+from lowerscope.core.model.explanation_records import BisectRecord
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import BisectQuery
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.host import Host
+    from lowerscope.app.kit.commands import Host
 
 
 class Bisecting(KeptAnswer[BisectRecord]):
@@ -46,7 +45,7 @@ class Bisecting(KeptAnswer[BisectRecord]):
         recipe = self._document.recipe
         if recipe is not None and self.can_start:
             self._outcome = None
-            self._start(recipe, BisectQuery(recipe), _("Looking for the wrong step"))
+            self._start(recipe, BisectQuery(recipe), _("Finding the faulty step"))
 
     def save(self, folder: Path) -> None:
         """Write the reproduction to a folder.
@@ -81,8 +80,8 @@ class WrongStep(QWidget):
     def __init__(self, document: Document, bisecting: Bisecting) -> None:
         super().__init__()
         self._document, self._bisecting = document, bisecting
-        self.heading = Label(_("Wrong step"), role="quiet-title")
-        self.search = push_button(_("Find the wrong step"), act=bisecting.start)
+        self.heading = Label(_("Faulty step"), role="quiet-title")
+        self.search = push_button(_("Find the faulty step"), act=bisecting.start)
         self.search.setToolTip(
             _("Run the modules between, name the step, and shrink the model to what shows it")
         )
@@ -141,7 +140,7 @@ def bisect_commands(document: Document, bisecting: Bisecting, host: Host) -> tup
     return (
         Command(
             "bisect",
-            _("Find the &wrong step"),
+            _("Find the fa&ulty step"),
             bisecting.start,
             enabled=lambda: bisecting.can_start,
         ),

@@ -25,13 +25,12 @@ from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton
-from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale
+from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, SlicesRow
 from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.slices_row import SlicesRow
 from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.core.model.comparison_records import (
@@ -555,8 +554,8 @@ class TensorPage(QWidget):
 
     @property
     def has_subject(self) -> bool:
-        """Return whether there is a tensor to show: of the selection, or of a call."""
-        return self._place is not None or self._entity in self._runs
+        """Return whether a node is selected, or the tensor of a call is shown."""
+        return self._place is not None or bool(self._entity)
 
     @property
     def is_current(self) -> bool:

@@ -187,7 +187,9 @@ class TimePage(SeenPage):
                     numeric=True,
                     width=84,
                     falling=True,
-                    tooltip=_("Median over a few watched runs; of a fused call, all of it"),
+                    tooltip=_(
+                        "Median of a few runs measured call by call; a fused call counts in full"
+                    ),
                 ),
                 Column(_("share"), numeric=True, width=72, falling=True),
                 Column(
@@ -234,7 +236,7 @@ class TimePage(SeenPage):
         count = len(record.calls)
         calls = _n("1 call", "{count} calls", count)
         return _(
-            "{calls} in {whole} watched, {tvm_ms} unwatched",
+            "{calls}: {whole} measured one by one, {tvm_ms} as a whole",
             calls=calls,
             whole=duration_text(whole),
             tvm_ms=duration_text(record.tvm_ms),

@@ -12,7 +12,7 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.run.generations import TOKENS, Generations
+from lowerscope.app.panes.run.runs import TOKENS, Generations
 from lowerscope.core.model.formatting import duration_text, error_text, shape_text, verdict_words
 from lowerscope.core.model.generation_records import (
     GenerationRecord,

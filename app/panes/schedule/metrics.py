@@ -124,7 +124,7 @@ def work_rows(work: Work) -> Iterator[Row]:
     in_model = _("In one run of the model")
     if work.at:
         traced = _("The size at which the model was traced; the function takes others as well")
-        yield _row("at", _("at the size"), work.at, tooltip=traced)
+        yield _row("at", _("size"), work.at, tooltip=traced)
     yield _row("calls", _("calls"), f"{work.calls:,}", tooltip=in_model)
     yield _row("flops", _("operations"), flops)
     yield _row("read", _("reads"), read)
@@ -272,6 +272,7 @@ class AdviceList(QScrollArea):
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setProperty("edge", "top")
         self.setWidget(self.text)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

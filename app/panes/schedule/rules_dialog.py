@@ -35,7 +35,7 @@ class RulesDialog(Dialog):
         self._document = document
         self._stepping = stepping
         self._rules = variants.rules
-        self.setWindowTitle(_("The whole model by rules"))
+        self.setWindowTitle(_("Schedule the whole model by rules"))
         self.in_model = check_box(
             _("Apply to the model"),
             _("Add the step ApplyRules at the end of the pipeline, so that Run uses it"),

@@ -20,7 +20,7 @@ from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import Trusting
-from lowerscope.core.files.sessions import ARCHIVE, SUFFIX
+from lowerscope.core.files.sessions import SUFFIX
 from lowerscope.core.files.sources import MODELS, SCRIPTED, parse_spec, with_absolute_paths
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem
@@ -28,7 +28,7 @@ from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json, 
 from lowerscope.core.model.schedule import with_unique_names
 from lowerscope.core.model.texts import _
 
-SUFFIXES = (*MODELS, *SCRIPTED, SUFFIX, ARCHIVE)
+SUFFIXES = (*MODELS, *SCRIPTED, SUFFIX)
 
 
 class Opening(QObject):

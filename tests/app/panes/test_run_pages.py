@@ -13,7 +13,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.common.node_figures import figures_of, run_facts
-from lowerscope.app.panes.log.problems_view import ProblemsView
+from lowerscope.app.panes.log.log_view import ProblemsView
 from lowerscope.app.panes.run.calls_strip import groups_of
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.memory_page import memory_rows

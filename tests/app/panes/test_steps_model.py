@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.document.stepping import StepFilter
 from lowerscope.app.kit.commands import Commands
-from lowerscope.app.panes.common.step_texts import fate_text
+from lowerscope.app.panes.common.descriptions import fate_text
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.app.panes.steps.commands import PipelineEditing
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
