@@ -359,7 +359,7 @@ class _Builder:
 
     def __init__(self, model: OnnxModel, proto: Any) -> None:
         self._model = model
-        self._graph = fx.Graph(model)
+        self._graph = fx.Graph()
         self._proto = proto.graph
         self._imports = {str(each.domain): int(each.version) for each in proto.opset_import}
         self._imports.setdefault("", self._imports.get("ai.onnx", 1))

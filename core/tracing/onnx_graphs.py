@@ -170,7 +170,7 @@ def _at_sizes(
     yield sizes, base
     for changed in _others(sizes, named):
         values = [
-            _resized(value, [changed.get(e, e) if isinstance(e, str) else e for e in shape])
+            _resized(value, [changed[each] if isinstance(each, str) else each for each in shape])
             for shape, value in zip(named.shapes, inputs, strict=True)
         ]
         try:

@@ -51,7 +51,8 @@ def onnx_node(b: NodeBuilder, module: OnnxNode, *inputs: Value) -> Value:
         )
     attributes = importer.ONNXGraphImporter({}, {})._parse_attr(node.attribute)
     attributes["tvm_custom"] = {"name": module.kind, "num_outputs": len(node.output)}
-    if _WRONG.get(module.kind, lambda *_given: False)(attributes, given):
+    wrong = _WRONG.get(module.kind)
+    if wrong is not None and wrong(attributes, given):
         raise Refused(_("TVM's importer computes something else"))
     own = _OWN.get(module.kind)
     if own is not None:
