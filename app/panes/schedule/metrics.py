@@ -204,7 +204,7 @@ class Figures(SeenPage):
             _("Metrics of the function"),
             (
                 Column("", stretch=True),
-                Column(_("here"), numeric=True),
+                Column(_("current"), numeric=True),
                 Column(_("torch"), numeric=True),
             ),
         )
@@ -288,9 +288,9 @@ class AdviceList(QScrollArea):
         )
         whole = markup("<p><b>{0}</b></p>", head if record is not None else "")
         for number, each in enumerate(advice):
-            pattern = '{0}<p>{1}: {2}<br><a href="{3}">{4}</a></p>'
-            words = breakable(each.text), str(number), breakable(each.cure)
-            whole = markup(pattern, whole, each.block, *words)
+            pattern = '{0}<p>{1}<br><a href="{2}">{3}</a></p>'
+            text = _("{name}: {said}", name=each.block, said=each.text)
+            whole = markup(pattern, whole, breakable(text), str(number), breakable(each.cure))
         self.text.setText(whole)
 
     def _follow(self, link: str) -> None:
@@ -540,7 +540,7 @@ class RooflineView(SeenPage):
         if best is not None and best[0] not in (here, here.unscheduled) and best[1].gflops:
             marks.append(Mark(_("best so far"), intensity, best[1].gflops, "best"))
         if now is not None and now.gflops:
-            marks.append(Mark(_("here"), intensity, now.gflops, "here"))
+            marks.append(Mark(_("current"), intensity, now.gflops, "here"))
         torch = now or before
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
             marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
