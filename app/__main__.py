@@ -24,8 +24,8 @@ COMMANDS = frozenset(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``lowerscope`` with `arguments`, without the program's name; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if "--json" in given:
-        # What programs read is the same everywhere.
+    if any(each.startswith("--j") for each in given):
+        # What programs read is the same everywhere; an option may be abbreviated.
         set_language("en")
     if given and given[0] in COMMANDS:
         from lowerscope.core.cli import main as cli

@@ -131,8 +131,8 @@ class Ending:
             return Problem(
                 what=str(self),
                 todo=_(
-                    "Allow more memory (Tools, Memory limit of the worker), or make the inputs "
-                    "smaller"
+                    "Allow more memory (Tools → Memory limit of the worker…), or make the "
+                    "inputs smaller"
                 ),
                 code="memory",
                 details=self.log_tail,

@@ -94,7 +94,7 @@ class Sandboxing(QObject):
     def problem(self) -> Problem:
         """The problem of requests while no code may run without a sandbox."""
         what = _("no code runs: the system cannot create a sandbox ({reason})", reason=self._reason)
-        todo = _("Retry with Run → Restart engine and worker")
+        todo = _("Retry with Tools → Restart engine and worker")
         return Problem(what=what, todo=todo, code="sandbox")
 
     def _said_on(self) -> str:

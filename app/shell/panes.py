@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from collections.abc import Callable
+
+import msgspec
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -14,8 +17,7 @@ from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.difference.difference_view import DifferenceView
 from lowerscope.app.panes.fx.fx_view import FxView
 from lowerscope.app.panes.inputs.inputs_page import InputsPage
-from lowerscope.app.panes.log.log_view import LogView
-from lowerscope.app.panes.log.problems_view import ProblemsView
+from lowerscope.app.panes.log.log_view import LogView, ProblemsView
 from lowerscope.app.panes.model.details_view import DetailsView
 from lowerscope.app.panes.model.model_view import ModelView, OutlineStrip
 from lowerscope.app.panes.relax.node_map import NodeMap
@@ -35,8 +37,8 @@ from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage
 from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.modes import BY_KEY, MODES, MOST, NARROW, ModeArea
-from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import TensorPlace
+from lowerscope.core.model.explanation_records import BisectRecord
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
 
@@ -229,6 +231,8 @@ class Panes(QWidget):
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.node_wanted.connect(self._show_node)
+        self.tokens.node_wanted.connect(self._show_node)
+        self.summary.wrong_step.node_wanted.connect(self._show_node)
         self.summary.first_difference.translation_wanted.connect(self._show_translation)
         self.summary.wrong_step.step_wanted.connect(self._show_wrong_step)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
@@ -500,3 +504,61 @@ class Panes(QWidget):
         self._show_strip()
         if self._floats():
             self._place_drawer()
+
+
+# --- The layout of the window in a session: stored, restored and watched ---
+
+
+def layout_of(window: QWidget, panes: Panes | None, chosen: tuple[str, ...]) -> WindowLayout:
+    """Return the layout of a window with its selection."""
+    layout = WindowLayout() if panes is None else panes.layout_of_panes()
+    size = window.normalGeometry().size()
+    return msgspec.structs.replace(
+        layout,
+        size=(size.width(), size.height()),
+        maximised=window.isMaximized(),
+        selection=chosen,
+    )
+
+
+def lay_out(window: QWidget, panes: Panes, layout: WindowLayout) -> None:
+    """Apply a session's layout to a window; parts of it that are unknown or absurd are ignored."""
+    least, most = window.minimumSize(), window.screen().availableSize()
+    width, height = layout.size
+    if layout.maximised:
+        window.showMaximized()
+    elif least.width() <= width <= most.width() and least.height() <= height <= most.height():
+        window.resize(width, height)
+    panes.restore(layout)
+
+
+def stored(panes: Panes) -> str:
+    """Return the layout of the panes as JSON, for the settings.
+
+    The window begins in the first mode: a model that is opened next has not been run.
+    """
+    layout = msgspec.structs.replace(panes.layout_of_panes(), mode=MODES[0].key)
+    return msgspec.json.encode(layout).decode()
+
+
+def restore(panes: Panes, text: str) -> None:
+    """Apply a layout of the settings; the usual one if there is none that can be read."""
+    try:
+        panes.restore(msgspec.json.decode(text, type=WindowLayout))
+    except msgspec.MsgspecError:
+        panes.settle()
+
+
+class LayoutWatch(QObject):
+    """Notifies the session when the window or its panes are arranged otherwise."""
+
+    def __init__(self, window: QWidget, panes: Panes, note: Callable[[], None]) -> None:
+        super().__init__(panes)
+        self._note = note
+        window.installEventFilter(self)
+        panes.arranged.connect(note)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._note()
+        return super().eventFilter(watched, event)

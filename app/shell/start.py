@@ -111,12 +111,12 @@ def _translate_qt(application: QApplication) -> None:
 
 
 def _session_of(arguments: Sequence[str]) -> str:
-    """Return the session file, or the archive of one, to open; empty for none."""
+    """Return the session file to open; empty for none."""
     from pathlib import Path
 
     from lowerscope.core.files.paths import check_readable
 
-    if len(arguments) != 1 or not arguments[0].endswith((".lowerscope", ".zip")):
+    if len(arguments) != 1 or not arguments[0].endswith(".lowerscope"):
         return ""
     check_readable(Path(arguments[0]), "session")
     return arguments[0]

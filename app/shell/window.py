@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.document.document import Document
-    from lowerscope.app.kit.commands import Commands
-    from lowerscope.app.kit.host import V
+    from lowerscope.app.kit.commands import Commands, V
     from lowerscope.app.kit.pane_messages import Toast
     from lowerscope.app.panes.relax.extensions import Extensions
     from lowerscope.app.panes.schedule.commands import ScheduleCommands
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from lowerscope.app.panes.sessions.trust import Trusting
     from lowerscope.app.panes.steps.commands import PipelineEditing
     from lowerscope.app.shell.features import Features
-    from lowerscope.app.shell.graph_commands import Graphs
     from lowerscope.app.shell.guided_tour import GuidedTour
     from lowerscope.app.shell.help_commands import Help
     from lowerscope.app.shell.menus import MenuCorner, Menus, ModeBar
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from lowerscope.app.shell.sandbox_commands import SandboxCommands
     from lowerscope.app.shell.status_bar import StatusBar
     from lowerscope.app.shell.tool_bar import ToolBar
+    from lowerscope.app.shell.view_commands import Graphs
     from lowerscope.core.model.module_steps import DifferenceRecord
     from lowerscope.core.model.recipe import Recipe, WindowLayout
 
@@ -137,27 +136,25 @@ class MainWindow(QMainWindow):
 
         from PySide6.QtGui import QIcon
 
-        from lowerscope.app.document.following import Following
+        from lowerscope.app.document.stepping import Following
         from lowerscope.app.kit.commands import Commands
         from lowerscope.app.panes.export.commands import ExportCommands
         from lowerscope.app.panes.inputs.commands import Dropping, InputsForm
         from lowerscope.app.panes.relax.extensions import Extensions
         from lowerscope.app.panes.remote.commands import TargetCommands
         from lowerscope.app.panes.schedule.commands import ScheduleCommands
-        from lowerscope.app.panes.sessions.archives import Archives
         from lowerscope.app.panes.sessions.opening import Opening
         from lowerscope.app.panes.sessions.sessions import Sessions
         from lowerscope.app.panes.sessions.source_watch import SourceWatch
         from lowerscope.app.panes.sessions.trust import Trusting
         from lowerscope.app.panes.steps.commands import PipelineEditing
         from lowerscope.app.panes.tuning.commands import TuneCommands
-        from lowerscope.app.shell.code_commands import CodeCommands
         from lowerscope.app.shell.features import Features
-        from lowerscope.app.shell.graph_commands import Graphs
         from lowerscope.app.shell.help_commands import Help
         from lowerscope.app.shell.panes_commands import PaneCommands
         from lowerscope.app.shell.preferences import PreferenceStore
         from lowerscope.app.shell.sandbox_commands import SandboxCommands
+        from lowerscope.app.shell.view_commands import CodeCommands, Graphs
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.features = features = Features(self)
@@ -182,7 +179,6 @@ class MainWindow(QMainWindow):
         self.preferences = PreferenceStore(self.settings, features, self.sandbox, commands)
         self.inputs_form = InputsForm(document, self)
         self.opening = Opening(document, self.trusting, self.inputs_form.ask, self)
-        self.archives = Archives(document, self)
         self.source_watch = SourceWatch(document, run, self.settings)
         self.source_watch.saved.connect(self.trusting.take_saved)
         self.dropping = Dropping(
@@ -203,9 +199,7 @@ class MainWindow(QMainWindow):
         self.graphs = Graphs(document, made, self)
         self.code_commands = CodeCommands(document, features.colouring, made, self)
         self.pane_commands = PaneCommands(made, self.set_mode, self.reset_layout, self)
-        self.exports = ExportCommands(
-            self, document, queries, self.session_layout, self.graphs.canvas, self._difference
-        )
+        self.exports = ExportCommands(self, document, queries, self.graphs.canvas, self._difference)
         self.help = Help(self, document)
         self.targets = TargetCommands(self, document, queries)
 
@@ -270,7 +264,6 @@ class MainWindow(QMainWindow):
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
         self.welcome.tour_wanted.connect(self.take_tour)
-        self.archives.unpacked.connect(self.open_session)
         self.tool_bar.modes.changed.connect(self.set_mode)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
@@ -291,8 +284,7 @@ class MainWindow(QMainWindow):
     def panes(self) -> Panes:
         """The panes; created on first use, since the welcome page needs none."""
         if self._panes is None:
-            from lowerscope.app.shell.panes import Panes
-            from lowerscope.app.shell.session_layout import LayoutWatch, restore
+            from lowerscope.app.shell.panes import LayoutWatch, Panes, restore
 
             with theme.polished_at_once():
                 self._panes = Panes(self.features)
@@ -379,14 +371,9 @@ class MainWindow(QMainWindow):
         self.settings.set_code_form(asdict(self.document.code_form))
 
     def open_source(self, spec: str) -> None:
-        """Open ``sample:NAME``, a file with a model, a session, or the archive of one."""
+        """Open ``sample:NAME``, a file with a model, or a session."""
         if self.sessions.is_file(spec):
             self.open_session(spec)
-            return
-        if self.archives.is_file(spec):
-            self.archives.open(spec)
-            if self.document.problems:
-                self.show_panes()
             return
         self.opening.open_source(spec)
         self.show_panes()
@@ -435,13 +422,13 @@ class MainWindow(QMainWindow):
 
     def session_layout(self) -> WindowLayout:
         """Return the layout, as sessions store it."""
-        from lowerscope.app.shell.session_layout import layout_of
+        from lowerscope.app.shell.panes import layout_of
 
         return layout_of(self, self._panes, self.document.selection.chosen)
 
     def lay_out(self, layout: WindowLayout) -> None:
         """Apply the layout of a session."""
-        from lowerscope.app.shell.session_layout import lay_out
+        from lowerscope.app.shell.panes import lay_out
 
         lay_out(self, self.panes, layout)
         if layout.selection:
@@ -584,7 +571,7 @@ class MainWindow(QMainWindow):
             self.show_welcome()
 
     def _show_title(self) -> None:
-        from lowerscope.app.panes.sessions.commands import title
+        from lowerscope.app.panes.sessions.sessions import title
 
         # Qt replaces a single "[*]" with the modified mark; a doubled one is literal.
         self.setWindowTitle(title(self.document, self.sessions).replace("[*]", "[*][*]"))
@@ -614,7 +601,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         layout = ""
         if self._panes is not None:
-            from lowerscope.app.shell.session_layout import stored
+            from lowerscope.app.shell.panes import stored
 
             layout = stored(self._panes)
         self.settings.save(self.saveGeometry(), layout)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import msgspec
 
-from lowerscope.core.cli.help_format import HelpFormatter
-from lowerscope.core.files.console import say
+from lowerscope.core.files.console import columns
 from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.pipelines_and_schedules import (
@@ -19,7 +19,7 @@ from lowerscope.core.files.pipelines_and_schedules import (
     load_schedules,
     parse_step,
 )
-from lowerscope.core.files.sessions import SUFFIX, files_of, is_archive, load_session, open_archive
+from lowerscope.core.files.sessions import SUFFIX, files_of, load_session
 from lowerscope.core.files.sources import database_files, parse_input, parse_spec, source_files
 from lowerscope.core.model.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.model.machines import TIMEOUT, remote_of
@@ -47,7 +47,54 @@ from lowerscope.core.model.schedule import with_unique_names
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
-SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip")
+# --- Help on the command line, in the language of the process ---
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """The standard formatter, which measures in columns: a Chinese character has two."""
+
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Iterable[argparse._MutuallyExclusiveGroup],
+        prefix: str | None = None,
+    ) -> None:
+        super().add_usage(usage, actions, groups, _("usage: ") if prefix is None else prefix)
+
+    def start_section(self, heading: str | None) -> None:
+        own = {"positional arguments": _("positional arguments"), "options": _("options")}
+        super().start_section(own.get(heading or "", heading))
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrapped(text, width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(indent + line for line in wrapped(text, width - len(indent)))
+
+
+class RawHelpFormatter(HelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """The same, with the lines of the description as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return argparse.RawDescriptionHelpFormatter._fill_text(self, text, width, indent)
+
+
+_PIECE = re.compile(r"[⺀-\uffef][，。；：、）]*|[^\s⺀-\uffef]+[，。；：、）]*|\s+")
+"""Part of a line that is not divided: a word, or a Chinese character, with its punctuation."""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text."""
+    lines = [""]
+    for piece in _PIECE.findall(" ".join(text.split())):
+        if lines[-1] and columns(lines[-1] + piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return [line.rstrip() for line in lines]
+
+
+SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2, FILE.onnx, FILE.pt or SESSION.lowerscope")
 
 SEVERAL = {
     "lowering": "high-level",
@@ -306,8 +353,6 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     """
     if options.source.endswith(SUFFIX):
         return _of_session(options, user_path(options.source).absolute())
-    if is_archive(options.source):
-        return _of_session(options, _unpacked(user_path(options.source).absolute()))
     spec, entry = parse_spec(options.source)
     check_threads(options.threads)
     if not 0 <= options.seed < SEEDS:
@@ -363,14 +408,6 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     if options.params_as_inputs or options.bind_params:
         recipe = with_params_as_inputs(recipe, True)
     return with_bound_params(recipe, True) if options.bind_params else recipe
-
-
-def _unpacked(path: Path) -> Path:
-    """Return the session file of an archive, unpacked to a folder of the user's data."""
-    session, new = open_archive(path)
-    if new:
-        say(_("note: unpacked to {parent}", parent=session.parent))
-    return session
 
 
 def _of_session(options: argparse.Namespace, path: Path) -> Recipe:

@@ -1,4 +1,4 @@
-"""Export of a recipe's artifacts into a folder, with pictures and archives."""
+"""Export of a recipe's artifacts into a folder, with pictures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
-
-import msgspec
 
 from lowerscope.core.export.files import (
     File,
@@ -37,18 +35,9 @@ from lowerscope.core.export.reproducing import (
     reproduction,
 )
 from lowerscope.core.files.graph_formats import TEXT_FORMATS
-from lowerscope.core.files.paths import check_not_read, check_readable, user_path
+from lowerscope.core.files.paths import check_not_read, user_path
 from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import report_html
-from lowerscope.core.files.sessions import pack_session
-from lowerscope.core.files.sources import (
-    PREFIX,
-    database_files,
-    input_files,
-    is_in_memory,
-    neighbours,
-    not_in_a_file,
-)
 from lowerscope.core.model.artifacts import (
     EXPORTS,
     GRAPHS,
@@ -62,16 +51,9 @@ from lowerscope.core.model.graph import DEFAULT, WHOLE, GraphName, GraphRecord, 
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress, Silent
 from lowerscope.core.model.queries import ExportQuery, RunQuery, answers
-from lowerscope.core.model.recipe import Recipe, WindowLayout, applies_tuned
+from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.schedule import (
-    APPLY_SCHEDULES,
-    APPLY_TUNED,
-    SCHEDULING,
-    with_unique_names,
-)
 from lowerscope.core.model.texts import _
-from lowerscope.core.passes.extension_files import extension_files
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.graph.hierarchy import FITTING, Opening, openings_to, part_of
 from lowerscope.core.views.graph_records import draw_graph
@@ -99,7 +81,6 @@ class _Exporting:
     pictures: Pictures
     progress: Progress
     record: RunRecord | None = None
-    layout: WindowLayout | None = None
 
 
 def export(
@@ -115,7 +96,6 @@ def export(
     pictures: Pictures | None = None,
     progress: Progress | None = None,
     record: RunRecord | None = None,
-    layout: WindowLayout | None = None,
 ) -> ExportRecord:
     """Write the requested exports, without those that a source does not have.
 
@@ -133,7 +113,7 @@ def export(
     told, wanted = progress or Silent(), wanted or parse_wanted(())
     stages = pipeline.stages(recipe, told)
     _other = stages.completed
-    given = _Exporting(pipeline, recipe, stages, pictures or Pictures(), told, record, layout)
+    given = _Exporting(pipeline, recipe, stages, pictures or Pictures(), told, record)
     files: dict[str, File] = {}
     left_out: list[str] = []
     complete = True
@@ -191,7 +171,6 @@ def export_record(query: ExportQuery, pipeline: Pipeline, job: Progress) -> Expo
         pictures=Pictures(kinds=query.kinds, level=query.level),
         progress=job,
         record=query.record,
-        layout=query.layout,
     )
 
 
@@ -247,72 +226,7 @@ _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
     "library": lambda given, which: compiled_files(given.stages),
     **{name: partial(_graph, name=name) for name in GRAPHS},
     "report": _report,
-    "session": lambda given, which: session_zip(
-        given.stages, given.recipe, given.layout or WindowLayout()
-    ),
 }
-
-
-NAME = "session.zip"
-
-
-def session_zip(stages: Stages, recipe: Recipe, layout: WindowLayout) -> Iterator[File]:
-    """Yield the archive.
-
-    Schedules that tuning has found on this machine are stored in its recipe; trust in files that
-    may run code has to be given again when it is opened.
-
-    Raises a `LowerscopeError` if a file of the recipe does not exist, or the model is in none.
-    """
-    source = recipe.source
-    if is_in_memory(recipe):
-        raise not_in_a_file(source.spec)
-    inputs = input_files(recipe.inputs)
-    params = [user_path(source.params).absolute()] if source.params else []
-    of_model: list[Path] = []
-    if not source.spec.startswith(PREFIX):
-        read = (*stages.loaded.files, *neighbours(stages.loaded.path))
-        of_model = [each for each in dict.fromkeys(read) if each not in (*inputs, *params)]
-    kept = tuple(each for each in recipe.extensions if each.on or user_path(each.path).is_file())
-    groups = [of_model, *([each] for each in (*params, *inputs)), *map(extension_files, kept)]
-    groups.append([Path(each) for each in database_files(recipe)])
-    for each in (file for group in groups for file in group):
-        check_readable(each, "session")
-    own = msgspec.structs.replace(
-        _with_tuned(stages, recipe),
-        source=msgspec.structs.replace(source, trust=False),
-        extensions=kept,
-    )
-
-    def write(path: Path) -> None:
-        pack_session(path, own, layout, groups)
-
-    yield File(NAME, write)
-
-
-def _with_tuned(stages: Stages, recipe: Recipe) -> Recipe:
-    """Return a recipe with the schedules found by tuning, which another machine lacks."""
-    if not applies_tuned(recipe):
-        return recipe
-    transformed = stages.transformed
-    transformed.check()
-    scheduling = [step.name for step in recipe.steps if step.on and step.name in SCHEDULING]
-    found = [
-        applied.schedule
-        for name, step in zip(scheduling, transformed.schedules, strict=False)
-        if name == APPLY_TUNED
-        for applied in step
-    ]
-    # Schedules precede rules: at the step of tuning, or with the applied ones.
-    there = any(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps)
-    steps = tuple(
-        msgspec.structs.replace(step, name=APPLY_SCHEDULES) if step.name == APPLY_TUNED else step
-        for step in recipe.steps
-        if step.name != APPLY_TUNED or not there
-    )
-    return msgspec.structs.replace(
-        recipe, steps=steps, schedules=with_unique_names((*recipe.schedules, *found))
-    )
 
 
 LEVELS = {"fit": FITTING, "all": Opening(fits=WHOLE), "none": Opening(expanded=())}

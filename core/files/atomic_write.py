@@ -111,20 +111,6 @@ def atomic_file(path: Path, *, parents: bool = False, private: bool = False) -> 
         os.replace(made, path)
 
 
-@contextlib.contextmanager
-def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder that replaces an empty folder, or none; see `atomic_file`.
-
-    Raises an `OSError` if it cannot be written.
-    """
-    with _made(folder.parent) as made:
-        made.mkdir()
-        yield made
-        if folder.exists():
-            folder.rmdir()
-        made.rename(folder)
-
-
 def destination(path: Path) -> Path:
     """Return the path that stands for `path` in a sandbox; elsewhere, `path`."""
     target, _, folder = os.environ.get(WRITES, "").rpartition("\n")

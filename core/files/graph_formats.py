@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.texts import english, joined
 
 _NOT_IN_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -25,8 +26,8 @@ def network(graph: GraphRecord, name: str) -> Any:
     result = networkx.DiGraph(name=name)
     for box in graph.boxes:
         words = {
-            "label": box.title,
-            "description": box.description,
+            "label": english(box.title),
+            "description": english(box.description),
             "family": box.family,
             "kind": box.kind,
             "operator": box.operator,
@@ -38,7 +39,9 @@ def network(graph: GraphRecord, name: str) -> Any:
         places = {"x": box.x, "y": box.y, "width": box.width, "height": box.height}
         result.add_node(box.id, **_there(words), **{key: float(at) for key, at in places.items()})
     for edge in graph.edges:
-        result.add_edge(edge.source, edge.target, **_there({"label": edge.label, "kind": "data"}))
+        result.add_edge(
+            edge.source, edge.target, **_there({"label": english(edge.label), "kind": "data"})
+        )
     for source, target, label in _stubs(graph):
         result.add_edge(source, target, **_there({"label": label, "kind": "stub"}))
     return result
@@ -77,14 +80,14 @@ def dot_text(graph: GraphRecord, name: str) -> str:
         '  edge [fontname="Helvetica", fontsize=9];',
     ]
     for box in graph.boxes:
-        title = "\n".join(filter(None, (box.title, box.description)))
+        title = english(joined("\n", filter(None, (box.title, box.description))))
         x, y = box.x + box.width / 2, graph.height - box.y - box.height / 2
         # Graphviz's y axis points up, and its sizes are in inches.
         place = f'pos="{x:.1f},{y:.1f}!", width={box.width / 72:.3f}, height={box.height / 72:.3f}'
         kind = f'class="{box.kind}{" " + box.strategy if box.strategy else ""}"'
         lines.append(f"  {_quoted(box.id)} [label={_quoted(title)}, {kind}, {place}];")
     for edge in graph.edges:
-        label = f" [label={_quoted(edge.label)}]" if edge.label else ""
+        label = f" [label={_quoted(english(edge.label))}]" if edge.label else ""
         lines.append(f"  {_quoted(edge.source)} -> {_quoted(edge.target)}{label};")
     for source, target, text in _stubs(graph):
         label = f"label={_quoted(text)}, " if text else ""
@@ -105,7 +108,7 @@ def _stubs(graph: GraphRecord) -> Iterator[tuple[str, str, str]]:
     for port in graph.ports:
         if port.side == "in":
             for other in port.others:
-                yield other, port.box, port.label
+                yield other, port.box, english(port.label)
 
 
 def _in_xml(text: str) -> str:

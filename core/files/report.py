@@ -57,7 +57,7 @@ from lowerscope.core.model.run_records import (
     SideTimes,
     SizeRecord,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 from lowerscope.resources import REPORT
 
 
@@ -220,7 +220,7 @@ def _run(variant: Variant) -> dict[str, Any]:
     if record is not None:
         claims = "" if record.times is None else claims_text(record.times)
         values["figures"] = list(_figures(record))
-        values["claims"] = claims[:1].upper() + claims[1:]
+        values["claims"] = capitalized(claims)
         values["first"] = record.first_difference.removeprefix("fx:")
         values["tables"] = [each for each in _tables(record) if each.rows]
     return values

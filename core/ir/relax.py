@@ -12,6 +12,9 @@ from typing import Any
 
 from tvm import IRModule, ir, relax, tirx
 
+BUILTIN = "vm.builtin."
+"""Prefix of the virtual machine's own functions."""
+
 _NOT_IN_NAMES = re.compile(r"\W")
 
 
@@ -130,6 +133,24 @@ def callee_of(value: Any) -> Any | None:
     if type(callee) is ir.Op and len(value.args) > 0:
         callee = value.args[0]
     return callee if type(callee) in (ir.GlobalVar, relax.ExternFunc) else None
+
+
+def writes_arguments(binding: Any) -> bool:
+    """Return whether a binding is a call that a pass has made: it only writes into its arguments.
+
+    Such a call of a function of the module returns an empty tuple; one of an external function has
+    no known type.
+    """
+    kind = binding.var.ty
+    if isinstance(kind, relax.TupleType):
+        return not kind.fields
+    value: Any = getattr(binding, "value", None)
+    return (
+        type(value) is relax.Call
+        and type(value.op) is relax.ExternFunc
+        and not isinstance(kind, relax.TensorType)
+        and not str(value.op.global_symbol).startswith(BUILTIN)
+    )
 
 
 def calls_of(

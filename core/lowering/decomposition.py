@@ -39,7 +39,7 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.gradients import without_gradients
+from lowerscope.core.sources.opened_model import without_gradients
 
 
 def as_traced(
@@ -75,7 +75,7 @@ def as_traced(
         text = _tensor_text(made, dtype_of(value))
         raise Refused(
             _(
-                "it would be {text} where torch has {shape}",
+                "it would be {text} where the model has {shape}",
                 text=text,
                 shape=_tensor_text(shape, dtype),
             )

@@ -21,12 +21,13 @@ from lowerscope.core.sources.pytree import identifier
 
 
 def constants_of(function: Any) -> tuple[Any, ...]:
-    """Return the constants that a Relax function reads, each once, in order."""
+    """Return the tensors that a Relax function has as constants, each once, in order."""
     found: dict[Any, None] = {}
 
     def visit(expression: Any) -> None:
         # Compare exact types: TVM's classes are abstract in Python, and `isinstance` is slow.
-        if type(expression) is ir.GenericConst:
+        # The dtype of an allocation is a constant as well, without a tensor.
+        if type(expression) is ir.GenericConst and isinstance(expression.value, tvm.runtime.Tensor):
             found[expression] = None
 
     relax.analysis.post_order_visit(function, visit)

@@ -100,16 +100,6 @@ EXPORTS = (
     ExportType(
         "report", _("Report"), _("Report on a run"), "report.html", hint=_("Runs the model.")
     ),
-    ExportType(
-        "session",
-        _("Session"),
-        _("The session with all files it needs"),
-        "session.zip",
-        hint=_(
-            "The model's files and their imports from the same folder, rules, inputs, and "
-            "all\nchoices; opens like a model, on any machine."
-        ),
-    ),
 )
 """All exports, in the order of the dialog."""
 
@@ -158,7 +148,6 @@ _NAMES = {
     "fx-graph": r"fx\.({kinds})",
     "relax-graph": r"relax\.({kinds})",
     "report": r"report\.html",
-    "session": r"session\.zip",
 }
 """Patterns of the file names of an export."""
 

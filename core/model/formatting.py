@@ -102,12 +102,12 @@ def ratio_text(ratio: float, *, about: bool = False) -> str:
 
 
 def error_text(error: float | None) -> str:
-    """Return a numerical error: ``2.1e-07``, ``0.012``; ``∞`` if it is not finite."""
+    """Return a numerical error: ``2.1e-07``, ``4.0``; ``∞`` if it is not finite."""
     if error is None:
         return NONE
     if not math.isfinite(error):
         return "∞"
-    return f"{error:.2g}"
+    return f"{error:#.2g}".rstrip(".") if error else "0"
 
 
 def tolerance_text(atol: float, rtol: float, reference: str) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from lowerscope.core.model.encoding import Row
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, joined
 
 
 def name_of(entity: str) -> str:
@@ -79,8 +79,8 @@ _HEADERS = {"group": "module", "fused": _("fused function")}
 
 def described(operator: str, rows: tuple[tuple[str, str], ...]) -> str:
     """Return ``Linear · weight 128×784, bias 128`` for an operator and the rows of its box."""
-    written = ", ".join(f"{name} {value}".rstrip() for name, value in rows)
-    return " · ".join(part for part in (operator, written) if part)
+    written = joined(", ", (joined(" ", filter(None, row)) for row in rows))
+    return joined(" · ", filter(None, (operator, written)))
 
 
 class Box(Row, frozen=True):

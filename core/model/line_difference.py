@@ -15,6 +15,7 @@ from typing import Literal
 from rapidfuzz.distance import Indel
 
 from lowerscope.core.model.module_steps import DifferenceRecord, FunctionDifference, Run, Status
+from lowerscope.core.model.texts import english
 
 Match = tuple[int, int, int]
 """First line on either side, from 0, and number of lines that are the same from there on."""
@@ -433,11 +434,12 @@ CONTEXT = 3
 def unified_text(record: DifferenceRecord) -> str:
     """Return the functions that differ; a header names each side.
 
-    The text can be applied by ``patch`` to files with the functions' scripts.
+    It is in English, and can be applied by ``patch`` to files with the functions' scripts.
     """
-    lines = [f"# old: {record.old_label}", f"# new: {record.new_label}"]
-    if record.sentence:
-        lines.append(f"# {record.sentence}")
+    old, new, sentence = record.english
+    lines = [f"# old: {old}", f"# new: {new}"]
+    if sentence:
+        lines.append(f"# {sentence}")
     differing = [each for each in record.functions if each.status != "same"]
     for function in differing:
         lines += ["", *_function(function)]
@@ -451,7 +453,7 @@ def unified_text(record: DifferenceRecord) -> str:
 
 def _function(function: FunctionDifference) -> Iterator[str]:
     gone, come = function.status == "removed", function.status == "added"
-    yield from (f"# {function.name}: {each.line()}" for each in function.constants)
+    yield from (f"# {function.name}: {english(each.line())}" for each in function.constants)
     if function.constants and all(run.status == "same" for run in function.runs):
         return
     yield f"--- {'/dev/null' if come else function.name}"

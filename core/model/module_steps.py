@@ -141,17 +141,19 @@ class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     def line(self) -> str:
         """Return it in words."""
-        apart = (
-            ""
-            if self.largest is None
-            else _(", by {largest} at most", largest=error_text(self.largest))
-        )
+        if self.largest is None:
+            return _(
+                "{different:,} of {count:,} values of {name} differ",
+                name=self.name,
+                different=self.different,
+                count=self.count,
+            )
         return _(
-            "values of {name}: {different:,} of {count:,} differ{apart}",
+            "{different:,} of {count:,} values of {name} differ, by {largest} at most",
             name=self.name,
             different=self.different,
             count=self.count,
-            apart=apart,
+            largest=error_text(self.largest),
         )
 
 
@@ -194,6 +196,8 @@ class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
     # Effect of the step between the sides, in words: names of code are between backticks. Empty
     # where the sides are not the two ends of a step, or of all passes.
     sentence: str = ""
+    # Both labels and the sentence in English, for a patch.
+    english: tuple[str, str, str] = ("", "", "")
     # Ids of two functions that the step fused: the reason can be explained.
     fused: tuple[str, ...] = ()
 

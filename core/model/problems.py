@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dis
 import errno
+import linecache
 import re
 from collections.abc import Sequence
 
 import msgspec
 
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized, joined
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +46,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     def headline(self) -> str:
         """The problem as the start of a sentence; a name such as ``torch.fx`` keeps its case."""
         named = "." in self.what.partition(" ")[0]
-        return self.what if named else self.what[:1].upper() + self.what[1:]
+        return self.what if named else capitalized(self.what)
 
     def line(self) -> str:
         """Return the problem as one line: where, what, what to do."""
@@ -115,7 +116,7 @@ class LowerscopeError(Exception):
         self.problem = Problem(
             what=_readable(what),
             where=where,
-            todo=_readable(todo[:1].upper() + todo[1:]),
+            todo=_readable(capitalized(todo)),
             code=code,
             choices=choices,
             details=_shortened(details),
@@ -126,7 +127,7 @@ class LowerscopeError(Exception):
 
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names in one line, as in ``a, b and 3 more``."""
-    shown = _(", ").join(names[:most])
+    shown = joined(_(", "), names[:most])
     more = len(names) - most
     return _("{names} and {count} more", names=shown, count=more) if more > 0 else shown
 
@@ -206,4 +207,16 @@ def last_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and lines[-1].endswith("lines skipped ...)"):
         return next((line for line in lines if line.startswith("Check failed")), lines[0])
-    return lines[-1] if lines else type(error).__name__
+    return lines[-1] if lines else kind_of(error)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the type of an error without a message, with the statement that raised it."""
+    traceback, name = error.__traceback__, type(error).__name__
+    if traceback is None:
+        return name
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code
+    line = linecache.getline(code.co_filename, traceback.tb_lineno).strip()
+    return f"{name}: {line}" if line else name

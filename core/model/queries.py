@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 import msgspec
 
 from lowerscope.core.model.artifacts import ExportRecord, Wanted
-from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     Comparison,
@@ -23,6 +22,12 @@ from lowerscope.core.model.comparison_records import (
     Saved,
     TensorPlace,
     Window,
+)
+from lowerscope.core.model.explanation_records import (
+    BisectRecord,
+    FunctionAnswer,
+    FusionAnswer,
+    PassAnswer,
 )
 from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.graph import FITS, GraphName, GraphRecord, TextMetrics
@@ -34,7 +39,7 @@ from lowerscope.core.model.module_steps import (
     Moment,
     PassRecord,
 )
-from lowerscope.core.model.recipe import Recipe, Step, WindowLayout
+from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.run_records import KEEP, RunEstimate, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
@@ -60,7 +65,6 @@ from lowerscope.core.model.snapshot import (
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
-from lowerscope.core.model.why import FunctionAnswer, FusionAnswer, PassAnswer
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -416,7 +420,7 @@ class MovesQuery(Query[tuple[Move, ...]], frozen=True):
 
 
 class CoachQuery(Query[Coaching], frozen=True):
-    """What makes ``function`` slow after ``index``, and the cures."""
+    """Warnings on ``function`` after ``index``, and their cures."""
 
     recipe: Recipe
     function: str
@@ -632,7 +636,6 @@ class ExportQuery(Query[ExportRecord], frozen=True):
     kinds: tuple[str, ...] = ()
     level: str = "fit"
     record: RunRecord | None = None  # of a run, for the report; without one, the model is run
-    layout: WindowLayout = WindowLayout()  # of the window, for the session
     runs_on = "worker"
     doing = "exporting"
     has_own_job = True

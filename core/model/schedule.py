@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from lowerscope.core.model.texts import Reason
+
 
 class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
     """A result of an earlier primitive of the same schedule.
@@ -57,7 +59,8 @@ class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     on: bool = True
     # Whether it is applied although it can make the function compute something else.
     forced: bool = False
-    comment: str = ""  # why it is done, as the rule that wrote it says; empty for the user's own
+    # Why it is done, as the rule that wrote it says; empty for the user's own.
+    comment: str | Reason = ""
 
     def __eq__(self, other: object) -> bool:
         # True, 1 and 1.0 are equal in Python, and three different annotations to TVM.
@@ -65,11 +68,12 @@ class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def __hash__(self) -> int:
         # A recipe is looked up in tables, and a dict has no hash of its own.
-        return hash(self._exactly())
+        *hashable, _comment = self._exactly()
+        return hash(tuple(hashable))
 
     def _exactly(self) -> tuple[object, ...]:
         arguments = frozenset((name, _typed(each)) for name, each in self.arguments.items())
-        return self.id, self.name, self.on, self.forced, self.comment, arguments
+        return self.id, self.name, self.on, self.forced, arguments, self.comment
 
 
 def _typed(argument: Argument) -> tuple[object, ...]:

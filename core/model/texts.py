@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping
 from gettext import NullTranslations, translation
 from pathlib import Path
+
+import msgspec
 
 VARIABLE = "LOWERSCOPE_LANGUAGE"
 """Name of the environment variable with the language, such as ``en``; by default the locale's."""
@@ -39,12 +43,92 @@ def language() -> str:
     return _texts.info().get("language", "en")
 
 
+class Text(str):
+    """A text that is not in English, with its English.
+
+    Files for other programs and other people are in English, whatever the language of the window.
+    """
+
+    __slots__ = ("english",)
+
+    english: str
+
+
+def english(text: str) -> str:
+    """Return a text of this process in English; any other is returned as it is."""
+    return text.english if isinstance(text, Text) else text
+
+
+def _text(shown: str, source: str, values: Mapping[str, object]) -> str:
+    """Return a text in the language of the process, with the English one if that is another."""
+    if shown is source:
+        return shown.format(**values) if values else shown
+    made = Text(shown.format(**values) if values else shown)
+    given = {
+        name: english(each) if isinstance(each, str) else each for name, each in values.items()
+    }
+    made.english = source.format(**given) if values else source
+    return made
+
+
 def _(text: str, /, **values: object) -> str:
     """Return a text in the language of the process, its fields ``{name}`` filled in."""
-    text = _texts.gettext(text)
-    return text.format(**values) if values else text
+    return _text(_texts.gettext(text), text, values)
 
 
 def _n(singular: str, plural: str, count: int, /, **values: object) -> str:
     """Return the form of a text for a number, which is its field ``{count}``."""
-    return _texts.ngettext(singular, plural, count).format(count=count, **values)
+    source = singular if count == 1 else plural
+    return _text(_texts.ngettext(singular, plural, count), source, {"count": count, **values})
+
+
+def joined(separator: str, parts: Iterable[str]) -> str:
+    """Return texts as one, which keeps their English."""
+    parts = tuple(parts)
+    made = Text(separator.join(parts))
+    made.english = english(separator).join(map(english, parts))
+    return made if made.english != made else str(made)
+
+
+def capitalized(text: str) -> str:
+    """Return a text with a capital letter at its beginning."""
+    made = Text(text[:1].upper() + text[1:])
+    source = english(text)
+    made.english = source[:1].upper() + source[1:]
+    return made if made.english != made else str(made)
+
+
+class Reason(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A text in English and the values of its fields: what keeps it is read in any language.
+
+    `plural`: the text where the value ``count`` is not 1; empty if there is one text only.
+    """
+
+    text: str
+    values: dict[str, int | str] = {}
+    plural: str = ""
+
+
+def reason(text: str, /, **values: int | str) -> str | Reason:
+    """Return a text for `worded`, without its translation."""
+    return Reason(text, values) if values else text
+
+
+def reason_n(singular: str, plural: str, count: int, /, **values: int | str) -> Reason:
+    """Return the form of a text for a number, for `worded`."""
+    return Reason(singular, {"count": count, **values}, plural)
+
+
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+def worded(text: str | Reason) -> str:
+    """Return a text of `reason` in the language of the process."""
+    if isinstance(text, str):
+        return _(text) if text else ""
+    shown = _(text.text)
+    if text.plural:
+        count = text.values.get("count")
+        shown = _texts.ngettext(text.text, text.plural, count if isinstance(count, int) else 0)
+    # It may come from a file, so nothing but names of fields is obeyed.
+    return _FIELD.sub(lambda field: str(text.values.get(field[1], field[0])), shown)

@@ -23,6 +23,7 @@ from lowerscope.core.ir.relax import (
     callee_of,
     elements_of,
     relax_functions,
+    writes_arguments,
 )
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.module_steps import BindingEffect
@@ -376,17 +377,13 @@ def _helpers(new: Sequence[Leaf], taken: set[int]) -> Mapping[int, tuple[Leaf, .
         if waiting:
             reads, found = set(leaf.reads), list[Leaf]()
             for each in reversed(waiting):
-                if each.address in reads or (_returns_nothing(each) and each.reads & reads):
+                writes = writes_arguments(each.bound.binding)
+                if each.address in reads or (writes and each.reads & reads):
                     found.append(each)
                     reads |= each.reads
             helpers[index] = tuple(reversed(found))
         waiting = []
     return helpers
-
-
-def _returns_nothing(leaf: Leaf) -> bool:
-    fields = getattr(leaf.bound.binding.var.ty, "fields", None)
-    return fields is not None and len(fields) == 0
 
 
 _FOLDS = frozenset(("FoldConstant", "FoldBatchNorm"))

@@ -13,7 +13,13 @@ import tvm_ffi
 from tvm import relax
 
 from lowerscope.core.build.build import RecordedBuild
-from lowerscope.core.ir.relax import bound_in, callee_of, relax_functions
+from lowerscope.core.ir.relax import (
+    BUILTIN,
+    bound_in,
+    callee_of,
+    relax_functions,
+    writes_arguments,
+)
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, bindings_by_name, inverse, match_bindings
@@ -22,9 +28,6 @@ from lowerscope.core.stages import Stages
 
 _FUNCTION = re.compile(r"@([\w.]+):$")
 _CALL = re.compile(r" +call +(\S+) +in:")
-
-BUILTIN = "vm.builtin."
-"""Prefix of the virtual machine's own functions."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,9 @@ class CallsOf:
                 continue
             assert isinstance(value, relax.Call)
             gives, values = _value_of(value, bound.binding.var.ty)
-            if gives == "written" and not values:
+            if writes_arguments(bound.binding):
                 values = self._count_written(value)
+                gives = "written" if values else ""
             if symbol.startswith(BUILTIN) and gives == "written":
                 # It checks a shape, or stores sizes.
                 gives, values = "", 0
@@ -178,7 +182,10 @@ class CallsOf:
             )
 
     def _count_written(self, value: Any) -> int:
-        """Return the number of output arguments of a call made by a pass."""
+        """Return the number of output arguments of a call made by a pass.
+
+        These are new memory; a function of the module has at least one.
+        """
         arguments = _arguments_made(value)
         count = 0
         for each in reversed(arguments):
@@ -186,7 +193,8 @@ class CallsOf:
             if _operator(made) not in _ALLOCATES or hash(each) in self._written:
                 break
             count += 1
-        count = max(count, 1)
+        if isinstance(value.op, tvm.ir.GlobalVar):
+            count = max(count, 1)
         self._written.update(map(hash, arguments[len(arguments) - count :]))
         return count
 
@@ -213,9 +221,10 @@ class CallsOf:
         value = self._values[hash(call.variable)]
         if call.event == _RESHAPE:
             return (value.args[0],)
-        if isinstance(value.op, tvm.ir.GlobalVar) and call.gives == "written":
+        if call.gives == "written" and not isinstance(value.op, tvm.ir.Op):
             # A pass has already made the call: its outputs come last.
-            return tuple(value.args[: len(value.args) - call.values])
+            given = tuple(value.args[: len(value.args) - call.values])
+            return None if any(isinstance(each, relax.ShapeExpr) for each in given) else given
         plain = _operator(value) in _WRITES and call.event != _WITH_SIZES
         return tuple(value.args[1].fields) if plain else None
 
@@ -238,11 +247,8 @@ class CallsOf:
         found: set[int] = set()
         for bound in reversed(self._bounds):
             variable, value = bound.binding.var, getattr(bound.binding, "value", None)
-            # A call made by a pass returns nothing: its outputs may be read.
-            written = isinstance(value, relax.Call) and isinstance(variable.ty, relax.TupleType)
-            if value is not None and (
-                hash(variable) in read or (written and not variable.ty.fields)
-            ):
+            # The outputs of a call made by a pass may be read.
+            if value is not None and (hash(variable) in read or writes_arguments(bound.binding)):
                 relax.analysis.post_order_visit(value, note)
                 if hash(variable) in index_of:
                     found.add(index_of[hash(variable)])
@@ -317,9 +323,6 @@ def _value_of(value: Any, kind: Any) -> tuple[Gives, int]:
         return "", 0
     if _operator(value) in _WRITES:
         return "written", len(parts)
-    if not parts:
-        # The call was already made: it returns nothing, and writes into its last arguments.
-        return "written", 0
     if _operator(value) == "relax.call_tir_inplace":
         return "", 0
     return "returned", len(parts)

@@ -40,7 +40,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
 )
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, worded
 from lowerscope.core.schedule.applying import apply, name_of, title_unresolved
 from lowerscope.core.schedule.code import Code, call_of
 from lowerscope.core.schedule.references import (
@@ -352,7 +352,7 @@ class Replays:
             error=error,
             milliseconds=(time.perf_counter() - began) * 1000,
             names=tuple(names.get(each, "") for each in references_of(primitive)),
-            comment=primitive.comment,
+            comment=worded(primitive.comment),
         )
         return Replayed(
             state.name,

@@ -26,13 +26,14 @@ from lowerscope.core.build.assembly import (
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR, compile_function
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.cancellations import with_cancellations
+from lowerscope.core.ir.relax import BUILTIN
 from lowerscope.core.ir.tensorir import Part, blocks_in, parts_of, prim_funcs_of
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line, listed
 from lowerscope.core.model.snapshot import Span, TextRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import inverse
-from lowerscope.core.run.calls import BUILTIN, CallsOf, bytecode_of, functions_in, match_calls
+from lowerscope.core.run.calls import CallsOf, bytecode_of, functions_in, match_calls
 from lowerscope.core.stages import Stages
 
 

@@ -9,6 +9,7 @@ from functools import cache
 import msgspec
 from tvm_ffi import structural_equal
 
+from lowerscope.core.model.explanation_records import Change, FunctionAnswer, PassAnswer
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
@@ -21,7 +22,6 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_TUNED, SCHEDULING, Primitive
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.model.why import Change, FunctionAnswer, PassAnswer
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.stages import Pipeline, Stages
@@ -93,7 +93,7 @@ def _pass_answer(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) 
         changed=bool(touched),
         step=place,
         by=run.name,
-        text=difference.sentence.removesuffix("."),
+        text=difference.sentence.rstrip(".。"),
         cites=tuple(touched) if unmet is None else unmet.cites,
     )
 
@@ -201,8 +201,10 @@ def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) ->
     )
     replayed = pipeline.replays.replay(name, function, stages.target, primitives, job.check)[-1]
     steps = tuple(
-        f"{done.title}: {primitive.comment}" if primitive.comment else done.title
-        for done, primitive in zip(replayed.steps, primitives, strict=True)
+        _("{title}: {comment}", title=done.title, comment=done.comment)
+        if done.comment
+        else done.title
+        for done in replayed.steps
     )
     return FunctionAnswer(scheduled=True, by=by, text=text, steps=steps, cites=cites)
 

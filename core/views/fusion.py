@@ -12,12 +12,12 @@ import tvm
 from tvm import ir, relax
 
 from lowerscope.core.ir.relax import Bound, binding_ids, callee_of, entity_of
+from lowerscope.core.model.explanation_records import Cause, Change, FusionAnswer
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WhyFusedQuery, answers
 from lowerscope.core.model.recipe import Override, Recipe, Step
-from lowerscope.core.model.texts import _, _n
-from lowerscope.core.model.why import Cause, Change, FusionAnswer
+from lowerscope.core.model.texts import _, _n, capitalized
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import (
     KIND_TEXTS,
@@ -502,7 +502,7 @@ def _barrier_text(vertex: Vertex, module: tvm.IRModule) -> str:
     operator = getattr(getattr(vertex.bound.binding, "value", None), "op", None)
     name = operator.name if isinstance(operator, ir.Op) else ""
     text = BARRIERS[vertex.barrier].format(other=_title(vertex, module), operator=name)
-    return text[:1].upper() + text[1:] if text.startswith("the ") else text
+    return capitalized(text) if text.startswith("the ") else text
 
 
 def _kind_text(vertex: Vertex) -> str:

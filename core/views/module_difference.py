@@ -27,7 +27,6 @@ from lowerscope.core.model.module_steps import (
     FunctionDifference,
     GraphDifference,
     Moment,
-    Section,
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
@@ -40,7 +39,7 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, capitalized, english, joined
 from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
 from lowerscope.core.passes.recording import (
     compared_values,
@@ -93,6 +92,7 @@ def module_difference(
         new_label=labels[1],
         functions=functions,
         sentence=sentence,
+        english=(english(labels[0]), english(labels[1]), english(sentence)),
         fused=fused,
     )
 
@@ -142,18 +142,14 @@ def _sentence(stages: Stages, sides: tuple[ComparedModule, ComparedModule], effe
         return ""
     if moment is None:
         is_start = old.moment == Moment(section="passes", index=0)
-        return (
-            _("All passes together {general_words}.", general_words=general_words(effect))
-            if is_start
-            else ""
-        )
+        return _("All passes together {effect}.", effect=general_words(effect)) if is_start else ""
     if moment.index == 0 or old.moment != moment or not old.before:
         return ""
     if moment.section == "translate":
         return _translated(stages, moment.index)
     if moment.section == "schedule":
         title = stages.states(moment.function)[-1].steps[moment.index - 1].title
-        return f"{title[:1].upper()}{title[1:]}, in {code(moment.function)}."
+        return _("{step}, in {function}.", step=capitalized(title), function=code(moment.function))
     runs = stages.recorded.runs if moment.section == "build" else stages.transformed.runs
     return step_sentence(runs[moment.index - 1].name, effect)
 
@@ -312,6 +308,7 @@ def code_difference(
         new_label=labels[1],
         functions=function_differences(*texts),
         language=query.view,
+        english=(english(labels[0]), english(labels[1]), ""),
     )
 
 
@@ -546,23 +543,6 @@ def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDiffer
     )
 
 
-_STARTS: dict[Section, str] = {
-    "translate": _("before the translation"),
-    "passes": _("before all passes"),
-    "schedule": _("before the schedule of {function}"),
-    "build": _("before the build"),
-}
-
-_STEPS: dict[Section, tuple[str, str]] = {
-    "translate": (_("before {step} of the translation"), _("after {step} of the translation")),
-    "passes": (_("before {step}"), _("after {step}")),
-    "schedule": (
-        _("before {step} of the schedule of {function}"),
-        _("after {step} of the schedule of {function}"),
-    ),
-    "build": (_("before {step} of the build"), _("after {step} of the build")),
-}
-
 _SAID = ("source", "lowering", "overrides", "version")
 
 
@@ -587,17 +567,38 @@ def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
     """Return ``after 15 FuseOps``; ``step`` is number and name of the step before it."""
     if moment is None:
         return _("after all passes")
-    if moment.index == 0:
-        return _STARTS[moment.section].format(function=moment.function)
-    text = _STEPS[moment.section][0 if before else 1]
-    return text.format(step=step, function=moment.function)
+    is_start, function = moment.index == 0, moment.function
+    match moment.section:
+        case "translate":
+            if is_start:
+                return _("before the translation")
+            if before:
+                return _("before {step} of the translation", step=step)
+            return _("after {step} of the translation", step=step)
+        case "schedule":
+            if is_start:
+                return _("before the schedule of {function}", function=function)
+            if before:
+                return _(
+                    "before {step} of the schedule of {function}", step=step, function=function
+                )
+            return _("after {step} of the schedule of {function}", step=step, function=function)
+        case "build":
+            if is_start:
+                return _("before the build")
+            if before:
+                return _("before {step} of the build", step=step)
+            return _("after {step} of the build", step=step)
+    if is_start:
+        return _("before all passes")
+    return _("before {step}", step=step) if before else _("after {step}", step=step)
 
 
 def _label(side: ComparedModule, step: str, fields: list[str]) -> str:
     recipe = side.recipe
     parts = [_source(recipe), _lowering(recipe), moment_label(side.moment, step, side.before)]
-    parts += [f"{name.replace('_', ' ')}: {_written(recipe, name)}" for name in fields]
-    return " · ".join(parts)
+    parts += [joined(": ", (name.replace("_", " "), _written(recipe, name))) for name in fields]
+    return joined(" · ", parts)
 
 
 def _source(recipe: Recipe) -> str:
@@ -620,7 +621,7 @@ def _written(recipe: Recipe, name: str) -> str:
         return " → ".join(on) if on else _("none")
     if name == "schedules":
         schedules = [_schedule(each) for each in recipe.schedules if each.on]
-        return ", ".join(schedules) if schedules else _("none")
+        return joined(_(", "), schedules) if schedules else _("none")
     return msgspec.json.encode(getattr(recipe, name)).decode().strip('"')
 
 

@@ -20,7 +20,7 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.recipe import BIND_PARAMS
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, VECTOR_MATH
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, joined
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.views.moved_lines import sources_of
 from lowerscope.core.views.unchanged import why_unchanged
@@ -140,7 +140,7 @@ def _joined(parts: Sequence[str]) -> str:
     """Return parts as an enumeration: ``a, b and c``."""
     if len(parts) < 2:
         return "".join(parts)
-    return _("{others} and {last}", others=_(", ").join(parts[:-1]), last=parts[-1])
+    return _("{others} and {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
 
 
 def _functions(names: Sequence[str]) -> str:
@@ -199,7 +199,9 @@ def _annotated(effect: Effect) -> str:
     if not found:
         return ""
     kinds = Counter(_PATTERNS.get(int(value), str(value)) for value in found.values())
-    words = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+    words = joined(
+        _(", "), (joined(" ", (f"{count:,}", kind)) for kind, count in kinds.most_common())
+    )
     return _n(
         "gave {count:,} function a pattern by which FuseOps groups: {kinds}",
         "gave {count:,} functions a pattern by which FuseOps groups: {kinds}",
@@ -619,21 +621,15 @@ def step_sentence(name: str, effect: Effect) -> str:
         unmet = why_unchanged(title, effect.before)
         if unmet is not None:
             return _("{title} changed nothing: {reason}.", title=title, reason=unmet.text)
-    return f"{title} {words or general_words(effect)}."
+    return _("{step} {effect}.", step=title, effect=words or general_words(effect))
 
 
 def general_words(effect: Effect) -> str:
     """Return the numbers of functions that were changed, added and removed, with some names."""
+    changed, added, removed = map(effect.named, ("changed", "added", "removed"))
     parts = [
-        text.format(functions=_functions(names))
-        for status, text in _CHANGES.items()
-        if (names := effect.named(status))
+        *([_("changed {functions}", functions=_functions(changed))] if changed else []),
+        *([_("added {functions}", functions=_functions(added))] if added else []),
+        *([_("removed {functions}", functions=_functions(removed))] if removed else []),
     ]
     return _joined(parts) or _("changed nothing")
-
-
-_CHANGES = {
-    "changed": _("changed {functions}"),
-    "added": _("added {functions}"),
-    "removed": _("removed {functions}"),
-}

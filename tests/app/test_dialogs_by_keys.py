@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, QSettings, QSize, Qt
@@ -36,7 +35,6 @@ from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
 from lowerscope.app.panes.remote.target_dialog import TargetDialog
 from lowerscope.app.panes.run.run_dialogs import MeasuringDialog, TolerancesDialog
 from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
-from lowerscope.app.panes.sessions.archives import UnpackDialog
 from lowerscope.app.panes.sessions.opening import EntryDialog
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
@@ -48,12 +46,10 @@ from lowerscope.app.shell.sandbox_commands import NoSandboxDialog
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Archive
-from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
+from lowerscope.core.model.recipe import Recipe, Source
 
 TAB = Qt.FocusPolicy.TabFocus
 MNEMONIC = re.compile(r"&(\w)")
-SIZES = {"session.lowerscope": 900, "model/net.py": 2000}
 
 Make = Callable[[MainWindow], Dialog]
 
@@ -64,7 +60,6 @@ DIALOGS: dict[str, Make] = {
         window.document,
         window.features.queries,
         "",
-        WindowLayout,
         window,
     ),
     "extensions": lambda window: ExtensionsDialog(window.document, window),
@@ -88,12 +83,9 @@ DIALOGS: dict[str, Make] = {
     "target": lambda window: TargetDialog(window.document, window.targets.targets, window),
     "tolerances": lambda window: TolerancesDialog(window.document, window),
     "tune": lambda window: TuneDialog(window.document, "", window.features.tuning, window),
-    "unpack": lambda window: UnpackDialog(
-        Archive(Path("/tmp/model.zip"), "session.lowerscope", SIZES), Path("/tmp/model"), window
-    ),
 }
 
-STARTS = {"export", "tune", "unpack", "remote"}
+STARTS = {"export", "tune", "remote"}
 """Their Enter begins something; it is pressed where that is tested."""
 
 
@@ -135,7 +127,7 @@ def test_there_is_no_other_dialog() -> None:
             "RemoteDialog",
         ),
         *("RulesDialog", "RunCodeDialog", "SettingsDialog", "ShortcutsPage", "TargetDialog"),
-        *("TolerancesDialog", "TuneDialog", "UnpackDialog"),
+        *("TolerancesDialog", "TuneDialog"),
     }
     assert len(here) == len(DIALOGS)
 

@@ -17,13 +17,12 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.engine import messages, replies
+from lowerscope.app.engine import messages, pending
 from lowerscope.app.engine.child_process import LOG_LIMIT
-from lowerscope.app.engine.children import Children
+from lowerscope.app.engine.children import PART_LIMIT, Children
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.engine.messages import Incoming, whole_of
-from lowerscope.app.engine.replies import UnreadableResult, read_result
-from lowerscope.app.engine.whole_log import PART_LIMIT
+from lowerscope.app.engine.pending import UnreadableResult, read_result
 from lowerscope.app.panes.log import log_view
 from lowerscope.app.panes.log.log_view import LogView
 from lowerscope.app.shell.window import MainWindow
@@ -35,20 +34,11 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.model.graph import GraphRecord
-from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, Query, answer_type
 from lowerscope.core.model.snapshot import (
-    Card,
-    FxNode,
-    ModelRecord,
-    ModuleRecord,
     Note,
-    ParameterRecord,
-    Snapshot,
-    SourceLine,
     Span,
-    TextRecord,
 )
 from tests.app.engine.practice_window import Window, practice
 from tests.end_to_end.driving import PATIENCE, OpenWindow
@@ -219,7 +209,7 @@ ROW = msgspec.msgpack.encode(Span(entity="", first=1, last=1))
 @pytest.mark.parametrize(
     ("data", "result"),
     [
-        pytest.param(to_raw(bytes(replies.RESULT_LIMIT)), bytes, id="bytes"),
+        pytest.param(to_raw(bytes(pending.RESULT_LIMIT)), bytes, id="bytes"),
         pytest.param(many(ARRAY, 1_000_001, b"\1"), tuple[int, ...], id="integers"),
         pytest.param(many(ARRAY, 600_000, b"\x91\1"), tuple[tuple[int, ...], ...], id="nested"),
         pytest.param(many(ARRAY, 20_001, note("")), tuple[Note, ...], id="records"),
@@ -244,68 +234,11 @@ def test_a_result_is_bounded_in_each_way(data: bytes, result: object) -> None:
     assert caught.value.problem.todo
 
 
-def test_records_of_a_model_of_ten_thousand_nodes_are_within_the_bounds() -> None:
-    places = range(10_000)
-    line = SourceLine(file="/models/blocks.py", line=10, text="return self.b(self.a(x))")
-    fx = tuple(
-        FxNode(
-            id=f"fx:linear_{at}",
-            name=f"linear_{at}",
-            opcode="call_module",
-            target=f"blocks.{at}.linear",
-            args=f"(linear_{at - 1},)",
-            kwargs="{}",
-            shape=(1, 4),
-            dtype="float32",
-            type="1×4 float32",
-            label="Linear · 4 → 4",
-            line=line,
-            bindings=(f"relax:main/lv{at}", f"relax:main/lv{at}_1"),
-            functions=(f"tir:linear{at}",),
-        )
-        for at in places
-    )
-    spans = [Span(entity=node.bindings[0], first=at, last=at) for at, node in enumerate(fx)]
-    cards = [
-        Card(name=f"c{at}", kind="constant", first=at, last=at, facts=(("shape", "4×4"),) * 2)
-        for at in places
-    ]
-    sent = Snapshot(
-        model=ModelRecord(
-            title="blocks",
-            path=line.file,
-            kind="torch",
-            description="",
-            inputs=(),
-            modules=tuple(
-                ModuleRecord(id=f"module:{at}", path=str(at), kind="Linear", parameters=20)
-                for at in places
-            ),
-            parameters=tuple(
-                ParameterRecord(id=f"param:{at}", name=str(at), shape=(4, 4), dtype="", size=64)
-                for at in places
-            ),
-        ),
-        fx=fx,
-        tracer="fx",
-        fx_graph=None,
-        relax=TextRecord(text="x", language="", spans=tuple(spans), cards=tuple(cards)),
-        functions=(),
-        links=tuple((node.id, *node.bindings, *node.functions, "module:1") for node in fx),
-        translation=tuple(
-            TranslationRecord(number=at, node=node.id, bindings=node.bindings, changed=("main",))
-            for at, node in enumerate(fx, start=1)
-        ),
-        fates={node.bindings[0]: BindingEffect(text="fused", step=1) for node in fx},
-    )
-    assert read_result("The answer", to_raw(sent), Snapshot) == sent
-
-
 @pytest.mark.parametrize("query", QUERIES.values())
 def test_answers_to_all_queries_have_bounds(query: type[Query[Any]]) -> None:
     # What is no value of the type is told as such: the bounds themselves can be made of it.
     with pytest.raises(UnreadableResult, match="cannot be read"):
-        read(b"\xc1" + bytes(replies.NAME_CHARACTERS), answer_type(query))
+        read(b"\xc1" + bytes(pending.NAME_CHARACTERS), answer_type(query))
 
 
 @pytest.mark.parametrize("flood", flooding_child.SNAPSHOTS)
@@ -380,7 +313,7 @@ def test_the_window_shows_a_long_error_and_saves_it(
     qtbot.waitUntil(lambda: bool(window.document.problems), timeout=PATIENCE)
     problem, view = window.document.problems[0], window.panes.problems
     buttons = {each.text(): each for each in view.findChildren(QPushButton)}
-    assert "Save whole text…" in buttons
+    assert "Save the whole text…" in buttons
     details = view.findChild(QPlainTextEdit)
     assert details is not None
     assert details.document().characterCount() < 70_000

@@ -54,7 +54,7 @@ def names(folder: Path) -> list[str]:
             "functions/dense.py",
             "functions/conftest.py",
         ),
-        *("steps/1-FuseOps.py", "library/load.py", "module.pyc", "module.py\n", "session.zip"),
+        *("steps/1-FuseOps.py", "library/load.py", "module.pyc", "module.py\n"),
     ],
 )
 def test_nothing_comes_that_was_not_announced(qtbot: QtBot, home: Path, name: str) -> None:

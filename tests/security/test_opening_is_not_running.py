@@ -25,7 +25,7 @@ from lowerscope.app.panes.sessions.trust import code_of
 from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.pipelines_and_schedules import load_preset, load_schedules
-from lowerscope.core.files.sessions import load_session, read_archive
+from lowerscope.core.files.sessions import load_session
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import SnapshotQuery
@@ -217,7 +217,7 @@ def test_tvmscript_is_code(marker: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
 def test_pipes_and_devices_are_not_waited_for(tmp_path: Path, pipeline: Pipeline) -> None:
     """They would hold up whoever reads them for ever: the window, which looks at what may run."""
-    for suffix in (".py", ".npz", ".lowerscope", ".json", ".zip"):
+    for suffix in (".py", ".npz", ".lowerscope", ".json"):
         os.mkfifo(tmp_path / f"pipe{suffix}")
         (tmp_path / f"zero{suffix}").symlink_to("/dev/zero")
     sample = {"spec": "sample:matmul_relu"}
@@ -238,7 +238,6 @@ def test_pipes_and_devices_are_not_waited_for(tmp_path: Path, pipeline: Pipeline
             assert "cannot be opened (it is no plain file)" in said.what
         reading: tuple[tuple[str, Callable[[Path], object]], ...] = (
             (".lowerscope", load_session),
-            (".zip", read_archive),
             (".json", lambda path: load_preset(str(path))),
             (".json", lambda path: load_schedules(str(path))),
         )

@@ -402,7 +402,7 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
         ),
     )
     path = trap.path.with_name("evil [*].lowerscope")
-    save_session(path, recipe, WindowLayout(), {}, Hashes())
+    save_session(path, recipe, WindowLayout(), Hashes())
     window = open_window()
     window.open_session(str(path))
     assert wait_until(lambda: window.document.snapshot is not None)

@@ -21,7 +21,7 @@ from tests.core.programs import module_of
 from tests.security.hostile_names import it_ran
 
 KINDS = ("module", "script", "builder", "step", "patch", "function", "schedule", "reproduce")
-MORE = ("report", "session", "fx")
+MORE = ("report", "fx")
 
 
 def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> None:

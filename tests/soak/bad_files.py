@@ -171,8 +171,8 @@ def write_seeds(folder: Path, marker: Path) -> dict[str, list[bytes]]:
         drawer=200,
         selection=("fx:relu",),
     )
-    take(".lowerscope", lambda file: save_session(file, recipe, layout, {}, Hashes()))
-    take(".lowerscope", lambda file: save_session(file, MODEL, layout, {}, Hashes()))
+    take(".lowerscope", lambda file: save_session(file, recipe, layout, Hashes()))
+    take(".lowerscope", lambda file: save_session(file, MODEL, layout, Hashes()))
     take(".json", lambda file: file.write_text(schedules_text([schedule])))
     arrays = {
         "w0": np.zeros((128, 784), "f4"),

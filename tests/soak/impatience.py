@@ -99,7 +99,6 @@ def answered_by_chance(folder: Path, seed: int) -> Iterator[None]:
     (folder / "broken.py").write_text("def f(:\n")
     (folder / "other.json").write_text('{"version": 1, "schedules": []}')
     (folder / "broken.lowerscope").write_text('{"version": 1, "recipe": {')
-    (folder / "broken.zip").write_bytes(b"PK\x03\x04" + bytes(100))
     (folder / "values.npy").write_bytes(os.urandom(200))
     (folder / "二进制.pt2").write_bytes(os.urandom(2000))
     drawn = random.Random(f"{seed} files")

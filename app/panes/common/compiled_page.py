@@ -7,10 +7,10 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.timelines import BuildSteps
 from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem

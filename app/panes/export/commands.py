@@ -12,15 +12,13 @@ from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.kit.dialogs import Question
-from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.export.exports import Exporting, Order
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRecord, Wanted
 from lowerscope.core.model.module_steps import DifferenceRecord, Moment
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.recipe import WindowLayout
 from lowerscope.core.model.texts import _, _n
 
 if TYPE_CHECKING:
@@ -37,7 +35,6 @@ class ExportCommands(QObject):
         host: Host,
         document: Document,
         queries: Queries,
-        layout: Callable[[], WindowLayout],
         canvas: Callable[[], GraphCanvas | None],
         difference: Callable[[], DifferenceRecord | None],
     ) -> None:
@@ -45,10 +42,9 @@ class ExportCommands(QObject):
         self._host = host
         self._document = document
         self._queries = queries
-        self._layout = layout
         self._canvas = canvas
         self._difference = difference
-        self._exporting = Exporting(document, queries, layout, self)
+        self._exporting = Exporting(document, queries, self)
         self._exporting.done.connect(self._say)
         self._exporting.refused.connect(self._refuse)
         self._order: Order | None = None
@@ -103,7 +99,7 @@ class ExportCommands(QObject):
         from lowerscope.app.panes.export.export_dialog import choose_exports
 
         self.dialog = choose_exports(
-            self._document, self._queries, self._folder(), self._layout, self._host.widget
+            self._document, self._queries, self._folder(), self._host.widget
         )
 
     def export_function(self) -> None:
@@ -208,7 +204,7 @@ class ExportCommands(QObject):
 
         record = self._difference()
         if record is None:
-            text = _("No difference is shown: choose Compare, or a step")
+            text = _("No difference is shown: choose Compare with, or a step")
             self._document.notify(text, "info")
             return
         path, _filter = QFileDialog.getSaveFileName(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +39,6 @@ from lowerscope.core.model.artifacts import (
     Wanted,
 )
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.recipe import WindowLayout
 from lowerscope.core.model.texts import _
 
 _NEED_TORCH = ("fx", "fx-graph")
@@ -58,12 +56,11 @@ class ExportDialog(Dialog):
         document: Document,
         queries: Queries,
         folder: str,
-        layout: Callable[[], WindowLayout],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._exporting = Exporting(document, queries, layout, self)
+        self._exporting = Exporting(document, queries, self)
         self._order = Order(wanted=(), folder=folder)
         self.setWindowTitle(_("Export"))
         self.boxes: dict[str, QCheckBox] = {}
@@ -71,7 +68,7 @@ class ExportDialog(Dialog):
         self.level = QComboBox()
         self.level.setAccessibleName(_("Modules expanded in graphs"))
         for key, words in (
-            ("fit", _("Modules that fit a pane")),
+            ("fit", _("As many as fit a pane")),
             ("all", _("All modules expanded")),
             ("none", _("All modules collapsed")),
         ):
@@ -305,13 +302,12 @@ def choose_exports(
     document: Document,
     queries: Queries,
     folder: str,
-    layout: Callable[[], WindowLayout],
     parent: QWidget,
 ) -> ExportDialog | None:
     """Open the dialog, if there is something to export."""
     if document.snapshot is None:
         return None
-    dialog = ExportDialog(document, queries, folder, layout, parent)
+    dialog = ExportDialog(document, queries, folder, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from lowerscope.core.model.artifacts import EXISTS, GRAPHS, PAINTED, ExportRecor
 from lowerscope.core.model.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ExportQuery, GraphQuery
-from lowerscope.core.model.recipe import Recipe, WindowLayout
+from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ class Exporting(QObject):
 
     Args:
         document: The document to export.
-        layout: Returns the window's layout, for a session.
     """
 
     # Description of the current work and the fraction done, or ``None``.
@@ -63,13 +62,11 @@ class Exporting(QObject):
         self,
         document: Document,
         queries: Queries,
-        layout: Callable[[], WindowLayout],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
         self._queries = queries
-        self._layout = layout
         self._slot = Slot(queries)
         self._order: Order | None = None
         self._recipe: Recipe | None = None
@@ -123,7 +120,6 @@ class Exporting(QObject):
             kinds=texts,
             level=order.level,
             record=self._document.run_record,
-            layout=self._layout(),
         )
         self._slot.ask(params, self._take_written, self._end_with, self.progressed.emit)
 

@@ -84,7 +84,10 @@ class DrawingPad(QWidget):
         self.setCursor(Qt.CursorShape.CrossCursor)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.setAccessibleDescription(
-            _("Arrows move, Space dabs, Shift and arrows draw, E pencil or eraser, Delete clears")
+            _(
+                "Arrows move, Space draws a dot, Shift and arrows draw a line, "
+                "E switches pencil and eraser, Delete clears"
+            )
         )
         self._say_size()
         theme.notifier().changed.connect(self.update)
@@ -297,7 +300,7 @@ class InputPanel(QWidget):
         self._inputs = inputs
         self.name = ""  # The input shown; empty for none.
         self.pad = DrawingPad(_("Drawing"))
-        self.picture = PictureView(_("Input picture"))
+        self.picture = PictureView(_("Input image"))
         self.facts = FactLines()
         self.values = ValuesPanel(document, queries, self._show_facts, self._set_busy)
         self.values.save.hide()
@@ -321,10 +324,12 @@ class InputPanel(QWidget):
         self.clear = push_button(_("Clear"), _("All black (Delete)"), self.pad.clear)
         self.file = push_button(
             _("File…"),
-            _("A picture, .npy, .npz or .pt; or drop one on the window"),
+            _("An image, .npy, .npz or .pt; or drop one on the window"),
             self._choose_file,
         )
-        self.random = push_button(_("Random"), _("New values; the weights stay"), self._randomise)
+        self.random = push_button(
+            _("Random"), _("New values; the weights stay the same"), self._randomise
+        )
         self.reset = push_button(
             _("Example"), _("The example value from the model's file"), self._reset
         )

@@ -9,8 +9,7 @@ import msgspec
 from PySide6.QtCore import QMimeData, QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.kept_answer import KeptAnswer
-from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.queries import KeptAnswer, Queries
 from lowerscope.app.kit.background import single_shot
 from lowerscope.core.files.sources import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
 from lowerscope.core.model.comparison_records import AgreementRecord
@@ -24,7 +23,7 @@ from lowerscope.core.model.texts import _
 class SetRuns(KeptAnswer[AgreementRecord]):
     """The current run on a set of inputs, and its outcome for the recipe, whatever its inputs."""
 
-    began = Signal()  # A run of a set started.
+    began = Signal()  # A2 run of a set started.
 
     def __init__(self, document: Document, queries: Queries) -> None:
         super().__init__(document, queries, "set")
@@ -190,7 +189,7 @@ class Inputs(QObject):
     def _formed(self, record: InputRecord, **fields: object) -> InputSpec:
         """Return a specification with the input's current form, so that nothing is rebuilt.
 
-        A file has fixed sizes, not dynamic dimensions, and states its shape.
+        A2 file has fixed sizes, not dynamic dimensions, and states its shape.
         """
         spec = InputSpec(name=record.name, shape=record.shape, dtype=record.dtype)
         if fields.get("file") and not all(isinstance(each, int) for each in record.shape):

@@ -9,8 +9,7 @@ from PySide6.QtCore import Qt
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.host import Host
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.panes.remote.remote_dialog import Targets
 from lowerscope.core.model.texts import _
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from PySide6.QtWidgets import QFileDialog
 
-from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.host import Host
-from lowerscope.app.panes.run.differences import differing, runs_alone, select_next, starting
+from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.panes.run.outcomes import differing, runs_alone, select_next, starting
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.problems import LowerscopeError
@@ -22,13 +21,11 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from lowerscope.app.document.document import Document
-    from lowerscope.app.document.run_steps import RunSteps
     from lowerscope.app.document.stepping import Stepping
+    from lowerscope.app.document.timelines import RunSteps
     from lowerscope.app.panes.run.bisecting import Bisecting
-    from lowerscope.app.panes.run.faults import Faults
-    from lowerscope.app.panes.run.generations import Generations
     from lowerscope.app.panes.run.run_variants import RunVariants
-    from lowerscope.app.panes.run.runs import Runs
+    from lowerscope.app.panes.run.runs import Faults, Generations, Runs
 
 
 def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Command, ...]:
@@ -126,7 +123,7 @@ def fault_commands(faults: Faults) -> tuple[Command, ...]:
     return (
         Command(
             "go-back",
-            _("&Back to what worked"),
+            _("&Back to the last correct state"),
             faults.go_back,
             enabled=lambda: faults.can_go_back,
         ),

@@ -191,14 +191,14 @@ class MeasuringDialog(Dialog):
         self.threads = number_field(
             _("Threads"), 0, most, threads, width=width, at_least=all_of_them
         )
-        enough = _("as many as fit a second, {least} to {repeats}", least=LEAST, repeats=REPEATS)
+        enough = _("for one second, {least} to {repeats}", least=LEAST, repeats=REPEATS)
         self.repeats = number_field(
             _("Repeats"), 0, MOST, measuring.repeats, width=width, at_least=enough
         )
         self.warm_up = number_field(_("Warm-up"), 1, MOST, measuring.warm_up, width=width)
         self.compiled = check_box(
             _("Time torch.compile as well"),
-            _("It compiles the model for seconds to minutes, and needs a C++ compiler."),
+            _("Compiling takes seconds to minutes, and needs a C++ compiler."),
         )
         self.compiled.setChecked(measuring.torch_compile)
         form = QFormLayout()

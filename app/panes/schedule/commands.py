@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.commands import Command, Commands
+from lowerscope.app.kit.commands import Command, Commands, Host
 from lowerscope.app.kit.dialogs import LineQuestion
-from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
@@ -169,7 +168,7 @@ class ScheduleCommands(QObject):
             ),
             Command(
                 "rules-in-model",
-                _("The whole model by rules"),
+                _("Schedule the whole model by rules"),
                 self.rules_in_model,
                 "Ctrl+Shift+M",
                 enabled=document.is_open,

@@ -127,7 +127,7 @@ def work_rows(work: Work) -> Iterator[Row]:
     in_model = _("In one run of the model")
     if work.at:
         traced = _("The size at which the model was traced; the function takes others as well")
-        yield _row("at", _("at the size"), work.at, tooltip=traced)
+        yield _row("at", _("size"), work.at, tooltip=traced)
     yield _row("calls", _("calls"), f"{work.calls:,}", tooltip=in_model)
     yield _row("flops", _("operations"), flops)
     yield _row("read", _("reads"), read)
@@ -208,7 +208,7 @@ class Figures(SeenPage):
             _("Metrics of the function"),
             (
                 Column("", stretch=True),
-                Column(_("here"), numeric=True),
+                Column(_("current"), numeric=True),
                 Column(_("torch"), numeric=True),
             ),
         )
@@ -282,6 +282,7 @@ class AdviceList(QScrollArea):
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setProperty("edge", "top")
         self.setWidget(self.text)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -321,13 +322,10 @@ class AdviceList(QScrollArea):
             head = _("{warnings} · predicted {time}", warnings=head, time=time)
         whole = markup("<p><b>{0}</b></p>", head if coaching is not None else "")
         for number, each in enumerate(advice):
-            pattern = '{0}<p>{1}: {2}<br><a href="{3}">{4}</a></p>'
-            words = (
-                breakable(each.text),
-                str(number),
-                breakable(cure_text(each.cure, each.predicted_ms)),
-            )
-            whole = markup(pattern, whole, each.block, *words)
+            pattern = '{0}<p>{1}<br><a href="{2}">{3}</a></p>'
+            text = _("{name}: {said}", name=each.block, said=each.text)
+            cure = cure_text(each.cure, each.predicted_ms)
+            whole = markup(pattern, whole, breakable(text), str(number), breakable(cure))
         self.text.setText(whole)
 
     def _follow(self, link: str) -> None:
@@ -580,7 +578,7 @@ class RooflineView(SeenPage):
         if best is not None and best[0] not in (here, here.unscheduled) and best[1].gflops:
             marks.append(Mark(_("best so far"), intensity, best[1].gflops, "best"))
         if now is not None and now.gflops:
-            marks.append(Mark(_("here"), intensity, now.gflops, "here"))
+            marks.append(Mark(_("current"), intensity, now.gflops, "here"))
         torch = now or before
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
             marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))

@@ -35,7 +35,7 @@ class RulesDialog(Dialog):
         self._document = document
         self._stepping = stepping
         self._rules = variants.rules
-        self.setWindowTitle(_("The whole model by rules"))
+        self.setWindowTitle(_("Schedule the whole model by rules"))
         self.in_model = check_box(
             _("Apply to the model"),
             _("Add the step ApplyRules at the end of the pipeline, so that Run uses it"),
@@ -133,7 +133,9 @@ def summary(functions: tuple[RuledFunction, ...]) -> str:
         whole,
         fitting=several,
     )
-    return f"{text}: {', '.join(by_rule)}." if by_rule else f"{text}."
+    if not by_rule:
+        return _("{sentence}.", sentence=text)
+    return _("{sentence}: {rules}.", sentence=text, rules=", ".join(by_rule))
 
 
 def _row(record: RuledFunction) -> Row:

@@ -7,11 +7,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QStackedWidget, QWidget
 
-from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.timelines import BuildSteps
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.code.code_view import CodeView

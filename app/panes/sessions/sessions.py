@@ -11,17 +11,21 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 from PySide6.QtGui import QSessionManager
+from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.background import when_done
+from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.panes.sessions.source_watch import SourceWatch
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.console import say
 from lowerscope.core.files.memo import Hashes
@@ -54,8 +58,6 @@ class Place:
     automatic: bool  # Whether Lowerscope chose the path.
     lock: QLockFile | None  # Held by the window that saves to it; ``None`` if this one may not.
     hindrance: Hindrance = ""  # Reason why it may not.
-    # Content of the file: see `save_session`.
-    written: dict[str, Any] = field(default_factory=dict)
 
     @property
     def given(self) -> Path | None:
@@ -63,7 +65,7 @@ class Place:
         return None if self.automatic else self.path
 
 
-def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = None) -> Place:
+def place_at(path: Path, *, automatic: bool) -> Place:
     """Return the place of a file, locked for this window unless another holds it."""
     lock = QLockFile(f"{path}.lock")
     # A window that crashed leaves its lock; Qt detects that its process is gone.
@@ -72,7 +74,7 @@ def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = No
     if not lock.tryLock(0):
         taken = lock.error() == QLockFile.LockError.LockFailedError
         hindrance = "window" if taken else "folder"
-    return Place(path, automatic, None if hindrance else lock, hindrance, written or {})
+    return Place(path, automatic, None if hindrance else lock, hindrance)
 
 
 def new_place(folder: Path) -> Place:
@@ -139,7 +141,7 @@ class Sessions(QObject):
         self._finished = False
         self._to_go_on: Recipe | None = None
         self._thread = ThreadPoolExecutor(1, "session")
-        self._under_way: Future[dict[str, Any]] | None = None
+        self._under_way: Future[None] | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(DELAY_MS)
         self._timer.setSingleShot(True)
@@ -187,10 +189,9 @@ class Sessions(QObject):
         self._forget_coming()
         held = self._place
         if held is not None and path == held.path and held.lock is not None:
-            place = replace(held, written=session.written)
+            place = held
         else:
-            automatic = path.parent == self._folder()
-            place = place_at(path, automatic=automatic, written=session.written)
+            place = place_at(path, automatic=path.parent == self._folder())
         self._save_waiting()
         self._coming = (place, session)
         # Nothing runs before the user has confirmed it, whatever the file says.
@@ -301,8 +302,7 @@ class Sessions(QObject):
         if self._document.recipe is None:
             return
         if self._place is None or path != self._place.path or self.read_only:
-            written = {} if self._place is None else self._place.written
-            place = place_at(path, automatic=False, written=written)
+            place = place_at(path, automatic=False)
             if place.hindrance:
                 what = _("nothing can be written there")
                 if place.hindrance == "window":
@@ -385,7 +385,7 @@ class Sessions(QObject):
             with contextlib.suppress(OSError):  # the save reports it
                 place.path.parent.mkdir(parents=True, exist_ok=True)
         self._under_way = self._thread.submit(
-            save_session, place.path, recipe, now[2], place.written, self._hashes, wanted
+            save_session, place.path, recipe, now[2], self._hashes, wanted
         )
         when_done(self._under_way, self, self._take_saved)
 
@@ -398,12 +398,12 @@ class Sessions(QObject):
             wait((future,))
             self._take_saved(future)
 
-    def _take_saved(self, future: Future[dict[str, Any]]) -> None:
+    def _take_saved(self, future: Future[None]) -> None:
         if future is not self._under_way:
             return
         self._under_way = None
         try:
-            written = future.result()
+            future.result()
         except LowerscopeError as error:
             self._kept = None
             self._complain(error.problem)
@@ -411,7 +411,6 @@ class Sessions(QObject):
         trouble, self._trouble = self._trouble, None
         self._retry.stop()
         if self._place is not None:
-            self._place = replace(self._place, written=written)
             name = self._place.path.name
             if trouble is not None:
                 text = _("The session is saved again, in {name}.", name=name)
@@ -438,3 +437,76 @@ class Sessions(QObject):
             text = _("the session cannot be saved ({strerror})", strerror=error.strerror)
             self._complain(Problem(what=text, where=str(folder)))
             return None
+
+
+# --- Commands for sessions, and the window's layout in a session ---
+
+
+def keeping_sessions(
+    host: Host,
+    document: Document,
+    sessions: Sessions,
+    watch: SourceWatch,
+    open_session: Callable[[str], None],
+) -> tuple[Command, ...]:
+    """Return the commands."""
+    return (
+        Command(
+            "save-session",
+            _("Sa&ve session as…"),
+            partial(save_as, host, document, sessions),
+            "Ctrl+S",
+            enabled=document.is_open,
+        ),
+        Command(
+            "reopen",
+            _("Reopen the last sess&ion"),
+            partial(reopen, document, sessions, open_session),
+        ),
+        Command(
+            "watch",
+            _("Reload files when they are &saved"),
+            watch.switch,
+            checked=lambda: watch.on,
+        ),
+    )
+
+
+def save_as(host: Host, document: Document, sessions: Sessions) -> None:
+    """Select a file in a dialog, and save the session there from now on."""
+    snapshot = document.snapshot
+    if snapshot is None:
+        return
+    name = str(sessions.path or f"{snapshot.model.title}{SUFFIX}")
+    path, _filter = QFileDialog.getSaveFileName(
+        host.widget, _("Save the session"), name, _("Sessions (*{suffix})", suffix=SUFFIX)
+    )
+    if path:
+        sessions.save_as(path)
+        recipe = document.recipe
+        if recipe is not None and is_in_memory(recipe):
+            text = _(
+                "{title} exists only in the memory of the Python process that made it: the "
+                "session records all choices, but cannot be opened again.",
+                title=snapshot.model.title,
+            )
+            document.notify(text, "info")
+
+
+def reopen(document: Document, sessions: Sessions, open_session: Callable[[str], None]) -> None:
+    """Open the last session."""
+    path = sessions.last()
+    if path is None:
+        document.notify(_("There is no session to reopen."), "info")
+    else:
+        open_session(str(path))
+
+
+def title(document: Document, sessions: Sessions) -> str:
+    """Return the text of the title bar."""
+    snapshot, path = document.snapshot, sessions.path
+    parts = [] if snapshot is None else [snapshot.model.title]
+    if path is not None:
+        name = Path(path).stem
+        parts.append(_("{name} [read-only]", name=name) if sessions.read_only else name)
+    return " – ".join([*parts, "Lowerscope"])

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.host import Host
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_dialog import ask_tuning
 from lowerscope.core.model.texts import _
@@ -50,7 +49,7 @@ class TuneCommands(QObject):
             ),
             Command(
                 "tune-page",
-                _("Tuning so far"),
+                _("Show the tuning"),
                 self.show_page,
                 "Ctrl+Shift+T",
                 enabled=document.is_open,
@@ -75,7 +74,7 @@ class TuneCommands(QObject):
             ),
             Command(
                 "tune-more",
-                _("Continue tuning: as man&y trials again"),
+                _("Continue tuning with as man&y trials again"),
                 self.go_on,
                 enabled=lambda: tuning.can_go_on,
             ),

@@ -12,7 +12,7 @@ import tvm
 from tvm import ir, relax
 
 from lowerscope.core.build.targets import one_torch_thread
-from lowerscope.core.ir.relax import relax_functions
+from lowerscope.core.ir.relax import BUILTIN, relax_functions
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering
 from lowerscope.core.lowering.values import EncodedTensor, held_from, is_tensor
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
@@ -27,7 +27,7 @@ from lowerscope.core.model.run_records import (
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
-from lowerscope.core.run.calls import BUILTIN, CallsOf, Owners, Source
+from lowerscope.core.run.calls import CallsOf, Owners, Source
 from lowerscope.core.run.compare.float64_nodes import Float64Nodes
 from lowerscope.core.run.compare.verdicts import (
     Difference,

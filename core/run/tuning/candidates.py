@@ -26,7 +26,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, structure_of
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.schedule import At, Made, Primitive, Reference
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, reason
 from lowerscope.core.run.standalone import is_symbolic
 from lowerscope.core.run.tuning.database import Tried
 from lowerscope.core.schedule.applying import apply
@@ -44,7 +44,7 @@ from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
-FOUND_BY_TUNING = "found by tuning"
+FOUND_BY_TUNING = reason("found by tuning")
 """The comment of the first step."""
 
 _INLINED, _STAYS = -2, -1

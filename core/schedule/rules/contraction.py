@@ -12,7 +12,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import Reason, reason, reason_n
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
@@ -213,7 +213,7 @@ def leave_out_copies(writing: ScheduleRecorder) -> None:
     found = blocks_of(writing)
     for place in itertools.takewhile(lambda each: is_spatial(each.stmt), found[:-1]):
         if _is_copy(place):
-            writing.inline(place.name, _("it copies values that can be read in place"))
+            writing.inline(place.name, reason("it copies values that can be read in place"))
 
 
 def _is_copy(place: Place) -> bool:
@@ -225,11 +225,6 @@ def _is_copy(place: Place) -> bool:
     return are_same(store.indices, own) and are_same(store.value.indices, own)
 
 
-def registers(count: int) -> str:
-    """Return a number of vector registers in words."""
-    return _n("one vector register", "{count} vector registers", count)
-
-
 def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
     """Pad the vector axis to whole tiles; return the contraction then, and the padding block."""
     known = set(writing.blocks())
@@ -237,7 +232,7 @@ def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Cont
     sizes[tile.vector] = tile.width
     writing.do(
         "pad_einsum",
-        _(
+        reason(
             "{spatial} is no whole number of tiles: zeros fill the last one",
             spatial=found.spatial[tile.vector],
         ),
@@ -269,7 +264,7 @@ def pack(
     if not filled:
         (copy,) = writing.do(
             "cache_read",
-            _("registers are loaded from a copy with a layout of its own"),
+            reason("registers are loaded from a copy with a layout of its own"),
             block=At(found.block),
             read_buffer_index=read,
             storage_scope="global",
@@ -279,10 +274,12 @@ def pack(
     outer = [f"{left} // {tile.width}", *(each for each in axes if each != left)]
     writing.do(
         "transform_layout",
-        _(
-            "{width} of them side by side are {registers}, followed by those of the next product",
+        reason_n(
+            "{width} adjacent values are one vector register; those of the next product follow",
+            "{width} adjacent values are {count} vector registers; those of the next product "
+            "follow",
+            tile.vectors,
             width=tile.width,
-            registers=registers(tile.vectors),
         ),
         block=At(found.block),
         buffer=str(writing.block(At(found.block)).reads[read].source.name),
@@ -291,7 +288,7 @@ def pack(
     if free:
         writing.do(
             "annotate",
-            _("for constants, this is done once, when the model is built"),
+            reason("for constants, this is done once, when the model is built"),
             block_or_loop=copy,
             ann_key=LAYOUT_REWRITE,
             ann_val=True,
@@ -308,7 +305,7 @@ def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> N
     outer = [f"{each} // {tile.width}" if each == left else each for each in axes]
     writing.do(
         "transform_layout",
-        _("so are the sums; otherwise each would be stored separately"),
+        reason("the sums get the same layout; otherwise each would be stored by itself"),
         block=At(found.block),
         buffer=str(writing.block(At(found.block)).writes[0].source.name),
         index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
@@ -338,21 +335,21 @@ def any_size(writing: ScheduleRecorder, machine: Machine) -> bool:
     rows = [loop for loop in spatial[:-1] if loop is not None]
     writing.reorder(
         (*rows, *summed, row),
-        _("each factor is multiplied by a whole row: adjacent values can be vectors"),
+        reason("each factor is multiplied by a whole row: adjacent values can be vectors"),
     )
     for name in after[:-1]:
-        writing.inline(name, _("the sum is processed at once"))
+        writing.inline(name, reason("the sum is used where it is computed"))
     if rows and after:
         writing.do(
             "reverse_compute_at",
-            _("a row is processed as soon as its sums are complete"),
+            reason("a row is processed as soon as its sums are complete"),
             block=At(after[-1]),
             loop=At(block, loop=len(rows) - 1),
         )
     outer = len(rows)
     if machine.threads > 1 and _is_worth_threads(writing, writing.loops(block)):
         outer -= max(0, parallelise(writing, writing.loops(block)[:outer], machine) - 1)
-    writing.begin(block, outer, _("sums start at zero, set once before the first product"))
+    writing.begin(block, outer, reason("the sums are set to zero once, before the first product"))
     return True
 
 
@@ -391,9 +388,9 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
         found.block,
         last,
         outer - 1,
-        _("the sums of a tile are computed just before the tile is finished"),
+        reason("the sums of a tile are computed just before the tile is finished"),
     )
-    writing.keep_local(found.block, _("they take a few registers and no memory"))
+    writing.keep_local(found.block, reason("the sums stay in registers, not in memory"))
     _order(writing, found, tile, outer)
     _store(writing, last, found, tile, outer)
     before = tuple(block for block in found.before if block != filled)
@@ -418,10 +415,12 @@ def _cut(writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile) -
             place += 1
         place += 1
     usual = _outer_order(found, tile)
-    order = _ordered(writing, _("order of the tiles"), usual)
-    why = _("tile by tile")
+    order = _ordered(writing, "order of the tiles", usual)
+    why = reason("tile by tile")
     if order == usual != sorted(order):
-        why += _(": the data loaded into registers exceeds a cache, and is used up first")
+        why = reason(
+            "tile by tile: data that is larger than the cache is used up before more is read"
+        )
     # Axes that are contiguous in the output come last.
     writing.reorder((*(outer[axis] for axis in order), *inner), why)
     return len(outer)
@@ -435,15 +434,23 @@ def _ordered(writing: ScheduleRecorder, name: str, usual: list[int]) -> list[int
     return list(orders[writing.choose(name, range(len(orders)), 0)])
 
 
-def _why_cut(axis: int, found: Contraction, tile: Tile) -> str:
+def _why_cut(axis: int, found: Contraction, tile: Tile) -> str | Reason:
     if axis == tile.vector:
-        return _(
-            "{width} values are {registers}", width=tile.width, registers=registers(tile.vectors)
+        return reason_n(
+            "{width} values are one vector register",
+            "{width} values are {count} vector registers",
+            tile.vectors,
+            width=tile.width,
         )
     count = tile.cuts[axis]
     rest = found.spatial[axis] % count
-    why = _("{count} of these side by side: each vector read serves all", count=count)
-    return _("{why}; the last tile has {rest} of them", why=why, rest=rest) if rest else why
+    if rest:
+        return reason(
+            "each vector that is read serves {count} of these, and {rest} in the last tile",
+            count=count,
+            rest=rest,
+        )
+    return reason("each vector that is read serves {count} of these", count=count)
 
 
 def _outer_order(found: Contraction, tile: Tile) -> list[int]:
@@ -465,23 +472,25 @@ def _order(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int
 
     count = len(found.spatial)
     reduced = range(count, count + len(found.reduced))
-    summed = _ordered(writing, _("order of the summed terms"), list(reduced))
+    summed = _ordered(writing, "order of the summed terms", list(reduced))
     lanes: list[Reference] = [*loops([tile.vector])]
     if tile.vectors > 1:
-        why = _("one register each")
+        why = reason("each part is one vector register")
         lanes = [*writing.split(lanes[0], tile.lanes, why)]
     inside = sorted(tile.cuts)
     writing.reorder(
         (*loops(summed), *loops(inside), *lanes),
-        _("all sums of the tile are updated before the next product"),
+        reason("all sums of the tile are updated before the next product"),
     )
     if tile.vectors == 1:
         lanes = [*loops([tile.vector])]
     writing.do(
-        "vectorize", _("{lanes} values are one vector register", lanes=tile.lanes), loop=lanes[-1]
+        "vectorize",
+        reason("{lanes} values are one vector register", lanes=tile.lanes),
+        loop=lanes[-1],
     )
     for loop in (*loops(inside), *lanes[:-1]):
-        writing.do("unroll", _("registers have names and cannot be indexed"), loop=loop)
+        writing.do("unroll", reason("registers cannot be indexed"), loop=loop)
 
 
 def _store(
@@ -495,11 +504,11 @@ def _store(
         return
     if tile.vector == final:
         if tile.vectors > 1:
-            why = _("one register each")
+            why = reason("each part is one vector register")
             loop = writing.split(loop, tile.lanes, why)[1]
-        writing.do("vectorize", _("a register is stored at once"), loop=loop)
+        writing.do("vectorize", reason("a register is stored at once"), loop=loop)
     elif tile.cuts.get(final, 1) > 2:
-        why = _("adjacent sums are gathered and stored at once")
+        why = reason("adjacent sums are gathered and stored at once")
         writing.do("vectorize", why, loop=loop)
 
 
@@ -515,7 +524,9 @@ def _share(
     worth = int(found.work >= WORTH_THREADS)
     if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
         outer -= max(0, parallelise(writing, writing.loops(last)[:outer], machine) - 1)
-    writing.begin(found.block, outer, _("sums start at zero, set once before the first product"))
+    writing.begin(
+        found.block, outer, reason("the sums are set to zero once, before the first product")
+    )
     if machine.threads > 1:
         for block in before:
             parallelise(writing, writing.loops(block)[:-1], machine)

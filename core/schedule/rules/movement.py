@@ -13,7 +13,7 @@ from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.ir.tensorir import known, mentions, nodes_in, operator_name
 from lowerscope.core.model.schedule import At, Made
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import reason, reason_n
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.recorder import (
     WORTH_THREADS,
@@ -181,7 +181,7 @@ def inline_producers(writing: ScheduleRecorder, *, to_one: bool = False) -> bool
         ]
         costly = any(_is_costly(each.stmt, reader) for reader in readers)
         if readers and not costly and writing.can_inline(each.name):
-            why = _("no intermediate value is stored")
+            why = reason("no intermediate value is stored")
             writing.inline(each.name, why)
         elif to_one:
             return False
@@ -231,7 +231,7 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
     if axes > 1:
         writing.do(
             "fuse",
-            _("adjacent in all reads and writes: one long row"),
+            reason("the loops are contiguous in all reads and writes: one long row"),
             loops=loops[len(loops) - axes :],
         )
     inner: At | Made | None = None
@@ -240,13 +240,20 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
         row = writing.loops(block)[-1]
         inner = row
         if width != writing.extent(row):
-            why = _(
-                "{width} values are {value} vector registers", width=width, value=-(-width // lanes)
+            why = reason_n(
+                "{width} values are one vector register",
+                "{width} values are {count} vector registers",
+                -(-width // lanes),
+                width=width,
             )
             inner = writing.split(row, width, why)[1]
             outer = writing.loops(block)[:-1]
     if inner is not None:
-        writing.do("vectorize", _("they are loaded, computed and stored at once"), loop=inner)
+        writing.do(
+            "vectorize",
+            reason("adjacent values are loaded, computed and stored together"),
+            loop=inner,
+        )
     is_known = all(each is not None for each in extents)
     worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
     if worth and machine.threads > 1 and outer:
@@ -297,7 +304,7 @@ def _pad(writing: ScheduleRecorder, block: str, machine: Machine) -> bool:
     fill_apart(writing, block, around)
     filled = writing.loops(f"{block}_pad_const")[around:]
     if len(filled) > 1:
-        writing.do("fuse", _("the filled parts are adjacent"), loops=filled)
+        writing.do("fuse", reason("the filled parts are adjacent"), loops=filled)
     copy_rows(writing, block, lanes)
     return True
 
@@ -329,7 +336,7 @@ def _partition(
     _share(writing, writing.loops(block)[:-1], block, machine)
     writing.do(
         "loop_partition",
-        _("each part of a row separately: no element has to test its origin"),
+        reason("each part of a row has its own loop: no element tests where it comes from"),
         loop=writing.loops(block)[-1],
         factors=(*parts[:-1], None),
     )
@@ -365,19 +372,19 @@ def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machin
     rows, columns = _side(writing.extent(loops[axis])), _side(writing.extent(loops[last]))
     if min(rows, columns) < 2:
         return False
-    why = _("{columns} values that are stored side by side", columns=columns)
+    why = reason("{columns} values are stored side by side", columns=columns)
     writing.split(loops[last], columns, why)
-    why = _(
-        "{rows} that are read side by side: each cache line is used while it is cached",
+    why = reason(
+        "{rows} values are read side by side: each cache line is used while it is cached",
         rows=rows,
     )
     writing.split(loops[axis], rows, why)
     # The split of the axis before it has moved the last one.
     outer = [each for each in range(last + 2) if each not in (axis + 1, last + 2)]
     order = [At(block, loop=each) for each in (*outer, axis + 1, last + 2)]
-    writing.reorder(tuple(order), _("tile by tile"))
+    writing.reorder(tuple(order), reason("tile by tile"))
     _share(writing, writing.loops(block)[: last + 1], block, machine)
     inner = writing.loops(block)
-    writing.do("vectorize", _("a row of a tile is stored at once"), loop=inner[-1])
-    writing.do("unroll", _("so that a tile is transposed in registers"), loop=inner[-2])
+    writing.do("vectorize", reason("a row of a tile is stored at once"), loop=inner[-1])
+    writing.do("unroll", reason("the tile is transposed in registers"), loop=inner[-2])
     return True

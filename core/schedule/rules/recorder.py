@@ -18,7 +18,7 @@ from tvm.s_tir import SBlock, Schedule
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import Reason, _, reason
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.block_primitives import negated_in
 from lowerscope.core.schedule.references import (
@@ -361,7 +361,7 @@ class ScheduleRecorder:
         return taken
 
     def do(
-        self, name: str, why: str, *, forced: bool = False, **arguments: Argument
+        self, name: str, why: str | Reason, *, forced: bool = False, **arguments: Argument
     ) -> tuple[Made, ...]:
         """Apply a primitive, and return references to its results.
 
@@ -386,27 +386,27 @@ class ScheduleRecorder:
         self.primitives.append(primitive)
         return tuple(Made(step=step, output=index) for index in range(len(applied.outputs)))
 
-    def inline(self, block: str, why: str) -> None:
+    def inline(self, block: str, why: str | Reason) -> None:
         """Inline a block into its readers; see `do`."""
         self.do("compute_inline", why, block=At(block))
 
-    def split(self, loop: Reference, factor: int, why: str) -> tuple[Made, ...]:
+    def split(self, loop: Reference, factor: int, why: str | Reason) -> tuple[Made, ...]:
         """Split a loop by an inner extent, and return both loops; see `do`."""
         return self.do("split", why, loop=loop, factors=(None, factor))
 
-    def reorder(self, loops: Iterable[Reference], why: str) -> None:
+    def reorder(self, loops: Iterable[Reference], why: str | Reason) -> None:
         """Order loops, the outermost first; see `do`."""
         self.do("reorder", why, loops=tuple(loops))
 
-    def compute_at(self, block: str, last: str, loop: int, why: str) -> None:
+    def compute_at(self, block: str, last: str, loop: int, why: str | Reason) -> None:
         """Compute a block under a loop of another one; see `do`."""
         self.do("compute_at", why, block=At(block), loop=At(last, loop=loop))
 
-    def keep_local(self, block: str, why: str) -> None:
+    def keep_local(self, block: str, why: str | Reason) -> None:
         """Keep the output of a block in registers, or in memory of a thread; see `do`."""
         self.do("set_scope", why, block=At(block), buffer_index=0, storage_scope="local")
 
-    def begin(self, block: str, loop: int, why: str) -> None:
+    def begin(self, block: str, loop: int, why: str | Reason) -> None:
         """Set the initial value of a reduction before one of its loops; see `do`."""
         self.do("decompose_reduction", why, block=At(block), loop=At(block, loop=loop))
 
@@ -500,14 +500,14 @@ def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
     if not after:
         writing.do(
             "cache_write",
-            _("partial results are kept apart until they are complete"),
+            reason("partial results are kept apart until they are complete"),
             block=At(block),
             write_buffer_index=0,
             storage_scope="local",
         )
         return writing.blocks()[-1]
     for each in after[:-1]:
-        writing.inline(each, _("the sum is processed at once"))
+        writing.inline(each, reason("the sum is used where it is computed"))
     return after[-1]
 
 
@@ -535,7 +535,7 @@ def threads(writing: ScheduleRecorder, machine: Machine) -> bool:
         if len(loops) < 1 or not outer or any(size is None for size in sizes):
             continue
         worth = math.prod(size for size in sizes if size is not None) >= WORTH_THREADS
-        if writing.choose(_("threads for {name}", name=place.name), (0, 1), int(worth)):
+        if writing.choose(f"threads for {place.name}", (0, 1), int(worth)):
             parallelise(writing, tuple(outer), machine)
     return bool(writing.primitives)
 
@@ -555,6 +555,8 @@ def parallelise(writing: ScheduleRecorder, loops: tuple[At, ...], machine: Machi
         return 0
     shared: At | Made = loops[0]
     if count > 1:
-        shared = writing.do("fuse", _("parts that threads can share"), loops=loops[:count])[0]
-    writing.do("parallel", _("each thread has parts of its own"), loop=shared)
+        shared = writing.do(
+            "fuse", reason("one loop of parts that threads can share"), loops=loops[:count]
+        )[0]
+    writing.do("parallel", reason("each thread has parts of its own"), loop=shared)
     return count

@@ -13,7 +13,7 @@ from tvm.sym import Analyzer, detect_linear_equation
 
 from lowerscope.core.ir.tensorir import known, mentions
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import reason
 from lowerscope.core.schedule.references import Place, function_of
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
@@ -150,7 +150,11 @@ def inline_cheap(writing: ScheduleRecorder) -> None:
         once = len(readers) == 1 and len(readers[0].stmt.iter_vars) <= len(block.iter_vars)
         worth = once or whole == {1} or operations(block.body) <= CHEAP
         if readers and worth and writing.can_inline(name):
-            why = _("it is read at once") if once else _("it costs less than a store and a load")
+            why = (
+                reason("its value has a single reader")
+                if once
+                else reason("computing it again costs less than a store and a load")
+            )
             writing.inline(name, why)
 
 
@@ -284,7 +288,7 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         and stage.near == len(stage.extents) - 1
     ):
         loops = writing.loops(stage.name)[stage.spatial :]
-        loop = writing.do("fuse", _("one long row is reduced"), loops=loops)[0]
+        loop = writing.do("fuse", reason("one long row is reduced"), loops=loops)[0]
         sizes = stage.extents[stage.spatial :]
         extent = None if None in sizes else math.prod(each for each in sizes if each is not None)
     lanes = _lanes(extent, most)
@@ -293,11 +297,11 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         lanes //= 2
     if lanes < 2 or (stage.counts and extent is None):
         return ()
-    why = _("{lanes} partial results are one vector register", lanes=lanes)
+    why = reason("{lanes} partial results are one vector register", lanes=lanes)
     _other, lane = writing.split(loop, lanes, why)
     made = writing.do(
         "rfactor",
-        _("each lane has its own result, and these are reduced last"),
+        reason("each lane has its own result, and these are reduced last"),
         # With an unknown number of values, there may be fewer than lanes: see below.
         forced=extent is None,
         loop=lane,
@@ -308,9 +312,9 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
     place = writing.bound(parts, 0)[-1]
     if place != len(loops) - 1:
         order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
-        writing.reorder(order, _("the lanes innermost"))
+        writing.reorder(order, reason("the lanes are innermost"))
     if stage.counts:
-        why = _("TVM does not vectorize a search: at least the parts are independent")
+        why = reason("TVM does not vectorize a search: at least the parts are independent")
         writing.do("unroll", why, loop=writing.loops(parts)[-1])
     else:
         _vectorize(writing, parts, extent, lanes, stage.spatial)
@@ -326,7 +330,7 @@ def _begin(writing: ScheduleRecorder, parts: str) -> None:
     kinds = [int(axis.iter_type) for axis in block.iter_vars]
     reduced = [axis for axis, kind in enumerate(kinds) if kind == REDUCTION]
     first = min(depth for axis in reduced for depth in writing.bound(parts, axis))
-    writing.begin(parts, first, _("the parts are initialized before the first value"))
+    writing.begin(parts, first, reason("the parts are initialized before the first value"))
 
 
 def _vectorize(
@@ -337,12 +341,12 @@ def _vectorize(
     if extent is None and len(loops) - 2 >= first:
         writing.do(
             "annotate",
-            _("the last values, which fill no register, are handled separately"),
+            reason("the last values do not fill a register and have a loop of their own"),
             block_or_loop=loops[-2],
             ann_key=PARTITION,
             ann_val=1,
         )
-    writing.do("vectorize", _("they are computed at once"), loop=loops[-1])
+    writing.do("vectorize", reason("the lanes are computed together"), loop=loops[-1])
 
 
 def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Machine) -> None:
@@ -357,23 +361,25 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
         return
     loop = At(stage.name, loop=near)
     if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
-        why = _(
+        why = reason(
             "{columns} vector registers of results: whole cache lines are read",
             columns=_COLUMNS,
         )
         _other, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
         loops = writing.loops(stage.name)
         order: tuple[Reference, ...] = (*loops[near + 3 :], columns, lane)
-        writing.reorder(order, _("the lanes innermost"))
-        writing.do("unroll", _("each register has its name"), loop=writing.loops(stage.name)[-2])
+        writing.reorder(order, reason("the lanes are innermost"))
+        writing.do(
+            "unroll", reason("registers cannot be indexed"), loop=writing.loops(stage.name)[-2]
+        )
         _vectorize(writing, stage.name, extent, lanes, near)
         return
-    why = _("{lanes} values are one vector register", lanes=lanes)
+    why = reason("{lanes} values are one vector register", lanes=lanes)
     _other, lane = writing.split(loop, lanes, why)
     loops = writing.loops(stage.name)
     if near + 2 < len(loops):
         order = (*loops[near + 2 :], lane)
-        writing.reorder(order, _("the lanes innermost"))
+        writing.reorder(order, reason("the lanes are innermost"))
     _vectorize(writing, stage.name, extent, lanes, near)
 
 
@@ -393,7 +399,7 @@ def _merge(writing: ScheduleRecorder, rows: int) -> None:
     if len(outer) > 1:
         writing.do(
             "merge",
-            _("a row is finished while it is in the cache, before the next is begun"),
+            reason("a row is finished while it is in the cache"),
             loops=tuple(outer),
         )
 
@@ -441,5 +447,7 @@ def _share_loops(
         return
     shared: Reference = loops[0]
     if len(loops) > 1:
-        shared = writing.do("fuse", _("rows that threads can share"), loops=loops)[0]
-    writing.do("parallel", _("each thread has rows of its own"), loop=shared)
+        shared = writing.do("fuse", reason("one loop of rows that threads can share"), loops=loops)[
+            0
+        ]
+    writing.do("parallel", reason("each thread has rows of its own"), loop=shared)

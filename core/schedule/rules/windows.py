@@ -11,7 +11,7 @@ from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.ir.tensorir import known, mentions, operator_name
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import reason
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,
@@ -149,7 +149,7 @@ def write_rows(writing: ScheduleRecorder, found: Window, machine: Machine) -> bo
     """Schedule vectors along the rows of the output, several rows at once."""
     last = gather(writing, found.block, found.after)
     for block in found.before:
-        writing.inline(block, _("copies are read in place"))
+        writing.inline(block, reason("copies are read in place"))
     lanes = machine.lanes(found.dtype)
     width = _width(writing, found, lanes)
     filters = _filters(writing, found) if width else 1
@@ -163,18 +163,20 @@ def write_rows(writing: ScheduleRecorder, found: Window, machine: Machine) -> bo
         found.block,
         last,
         depth - 1,
-        _("a few rows are reduced just before they are finished")
+        reason("a few rows are reduced just before they are finished")
         if width
-        else _("each element is reduced just before it is finished"),
+        else reason("each element is reduced just before it is finished"),
     )
-    writing.keep_local(found.block, _("the partial result stays in registers until then"))
+    writing.keep_local(found.block, reason("the partial result stays in registers until then"))
     plane = _pad_at(writing, found, last, depth)
     _order(writing, found, width, depth, filters)
     _store(writing, last, width, depth)
     fused = _share(writing, found, last, min(plane, max(1, len(found.spatial) - 1)), machine)
     depth -= fused
     if len(writing.loops(found.block)) > depth:
-        writing.begin(found.block, depth, _("the initial value is set once, before the window"))
+        writing.begin(
+            found.block, depth, reason("the initial value is set once, before the window")
+        )
     for block in found.pads:
         _fill(writing, block, plane - fused, lanes)
     return True
@@ -187,7 +189,7 @@ def _width(writing: ScheduleRecorder, found: Window, lanes: int) -> int:
     if found.is_strided and usual > lanes // 2 and (extent or 0) > lanes:
         # LLVM splits long rows by shuffles, which is better than value by value.
         usual = 0
-    return writing.choose(_("values of a row at once"), (0, *_widths(extent, lanes)), usual)
+    return writing.choose("values of a row at once", (0, *_widths(extent, lanes)), usual)
 
 
 def row_width(extent: int | None, lanes: int) -> int:
@@ -223,7 +225,7 @@ def _filters(writing: ScheduleRecorder, found: Window) -> int:
                 groups = channels // found.reduced[0]
                 each = extent // groups if groups else 0
                 counts = [count for count in (1, 2, 3, 4) if each % count == 0]
-                return writing.choose(_("filters at once"), counts, counts[-1]) if each else 1
+                return writing.choose("filters at once", counts, counts[-1]) if each else 1
     return 1
 
 
@@ -244,7 +246,7 @@ def _rows(
         7,
     )
     counts = [count for count in range(1, max(1, room) + 1) if extent % count == 0]
-    return writing.choose(_("rows at once"), counts, counts[-1])
+    return writing.choose("rows at once", counts, counts[-1])
 
 
 def _plane(writing: ScheduleRecorder, block: str) -> int | None:
@@ -265,12 +267,12 @@ def _cut_planes(writing: ScheduleRecorder, last: str, found: Window) -> None:
     most, count = _PLANES
     room = min(count, most // max(each or 1 for each in sizes))
     counts = [each for each in range(2, room + 1) if extent % each == 0]
-    planes = writing.choose(_("planes that are padded at once"), (1, *counts), (1, *counts)[-1])
+    planes = writing.choose("planes that are padded at once", (1, *counts), (1, *counts)[-1])
     if planes > 1:
         writing.split(
             At(last, loop=len(found.spatial) - 3),
             planes,
-            _(
+            reason(
                 "{planes} planes are padded, and then read: data that was just stored is slow "
                 "to read",
                 planes=planes,
@@ -288,7 +290,7 @@ def _cut(writing: ScheduleRecorder, last: str, found: Window, width: int, rows: 
         writing.split(
             At(last, loop=row),
             width,
-            _("{width} values of a row fill vector registers", width=width),
+            reason("{width} values of a row fill vector registers", width=width),
         )
     if rows > 1:
         _cut_rows(writing, last, row - 1, rows, cut)
@@ -299,11 +301,11 @@ def _cut_rows(writing: ScheduleRecorder, last: str, at: int, rows: int, cut: boo
     writing.split(
         At(last, loop=at),
         rows,
-        _("{rows} rows: data read for one serves the next as well", rows=rows),
+        reason("data that is read for one of {rows} rows serves the next as well", rows=rows),
     )
     if cut:
         loops = tuple(At(last, loop=at + each) for each in (0, 2, 1, 3))
-        writing.reorder(loops, _("tile by tile"))
+        writing.reorder(loops, reason("tile by tile"))
 
 
 def _cut_filters(
@@ -314,8 +316,8 @@ def _cut_filters(
     writing.split(
         At(last, loop=at),
         filters,
-        _(
-            "{filters} filters of a group: data read for one serves the others",
+        reason(
+            "data that is read for one of {filters} filters of a group serves the others",
             filters=filters,
         ),
     )
@@ -323,7 +325,7 @@ def _cut_filters(
     outer = [each for each in range(depth + 1) if each != at + 1]
     order = (*outer, at + 1, *range(depth + 1, count))
     loops = tuple(At(last, loop=each) for each in order)
-    writing.reorder(loops, _("the filters of a tile are in the tile"))
+    writing.reorder(loops, reason("the filters are inside the tile"))
     return depth
 
 
@@ -338,9 +340,9 @@ def _pad_at(writing: ScheduleRecorder, found: Window, last: str, depth: int) -> 
             block,
             last,
             around - 1,
-            _("a plane is padded just before it is read, and stays in the cache")
+            reason("a plane is padded just before it is read, and stays in the cache")
             if around < depth
-            else _("the input of a tile is padded just before it is read"),
+            else reason("the input of a tile is padded just before it is read"),
         )
     return around
 
@@ -352,14 +354,16 @@ def _order(writing: ScheduleRecorder, found: Window, width: int, depth: int, fil
     window = writing.inners(block, range(count, count + len(found.reduced)), depth)
     tile = writing.inners(block, range(max(0, count - (3 if filters > 1 else 2)), count), depth)
     if window and tile:
-        writing.reorder((*window, *tile), _("for each place in the window, all rows of the tile"))
+        writing.reorder(
+            (*window, *tile), reason("all rows of the tile are updated at each place in the window")
+        )
     places = [At(block, loop=depth + each) for each in range(len(window) + len(tile))]
     if width:
-        writing.do("vectorize", _("the values of a row are adjacent"), loop=places[-1])
+        writing.do("vectorize", reason("the values of a row are adjacent"), loop=places[-1])
         tiled = places[len(window) : -1]
     else:
         tiled = []
-    most = writing.choose(_("unrolled steps"), _BODIES, _BODY)
+    most = writing.choose("unrolled steps", _BODIES, _BODY)
     steps = math.prod(writing.extent(each) or 1 for each in tiled)
     written: list[Reference] = list(tiled)
     for loop in reversed(places[: len(window)]):
@@ -368,16 +372,16 @@ def _order(writing: ScheduleRecorder, found: Window, width: int, depth: int, fil
             break
         written.insert(0, loop)
     for each in written:
-        writing.do("unroll", _("registers have names and cannot be indexed"), loop=each)
+        writing.do("unroll", reason("registers cannot be indexed"), loop=each)
 
 
 def _store(writing: ScheduleRecorder, last: str, width: int, depth: int) -> None:
     if not width:
         return
     *around, row = writing.loops(last)
-    writing.do("vectorize", _("rows are finished and stored as they are computed"), loop=row)
+    writing.do("vectorize", reason("rows are finished and stored as they are computed"), loop=row)
     for loop in around[depth:]:
-        writing.do("unroll", _("so that each row is still in its register"), loop=loop)
+        writing.do("unroll", reason("each row is still in its register"), loop=loop)
 
 
 def _share(writing: ScheduleRecorder, found: Window, last: str, most: int, machine: Machine) -> int:
@@ -410,7 +414,9 @@ def _fill(writing: ScheduleRecorder, block: str, around: int, lanes: int) -> Non
 
 def fill_apart(writing: ScheduleRecorder, block: str, around: int) -> None:
     """Fill a padding in a block of its own, below some loops."""
-    why = _("all is filled first and the inside copied then: no element has to test its place")
+    why = reason(
+        "everything is filled first, then the inside is copied: no element tests its place"
+    )
     writing.do("decompose_padding", why, block=At(block), loop=At(block, loop=around))
 
 
@@ -418,7 +424,7 @@ def copy_rows(writing: ScheduleRecorder, block: str, lanes: int) -> None:
     """Copy rows at once, if they are whole vectors."""
     inner = writing.loops(block)[-1]
     if row_width(writing.extent(inner), lanes) == writing.extent(inner):
-        writing.do("vectorize", _("a row is copied at once"), loop=inner)
+        writing.do("vectorize", reason("a row is copied at once"), loop=inner)
 
 
 def depthwise(writing: ScheduleRecorder, machine: Machine) -> bool:
@@ -465,30 +471,35 @@ def _write_planes(writing: ScheduleRecorder, found: Window, machine: Machine) ->
     counts = [each for each in range(2, most + 1) if extent and extent % each == 0]
     if not counts or found.pads:
         return False
-    count = writing.choose(_("planes at once"), counts, counts[-1])
+    count = writing.choose("planes at once", counts, counts[-1])
     last = gather(writing, found.block, found.after)
     for block in found.before:
-        writing.inline(block, _("copies are read in place"))
+        writing.inline(block, reason("copies are read in place"))
     at = len(found.spatial) - 3
     writing.split(
         At(last, loop=at),
         count,
-        _("{count} planes at once: a single sum would wait for itself at each step", count=count),
+        reason(
+            "{count} planes are summed side by side: a single sum would wait for its previous step",
+            count=count,
+        ),
     )
-    writing.compute_at(found.block, last, at, _("they are reduced just before they are finished"))
-    writing.keep_local(found.block, _("the partial result stays in a register until then"))
+    writing.compute_at(
+        found.block, last, at, reason("they are reduced just before they are finished")
+    )
+    writing.keep_local(found.block, reason("the partial result stays in a register until then"))
     rank = len(found.spatial)
     window = writing.inners(found.block, range(rank, rank + len(found.reduced)), at + 1)
     lane = writing.inner(found.block, rank - 3, at + 1)
     if lane is None:
         return False
-    writing.reorder((*window, lane), _("an element of each plane"))
+    writing.reorder((*window, lane), reason("one element of each plane"))
     place = At(found.block, loop=at + 1 + len(window))
     writing.do(
-        "vectorize", _("{count} planes are the lanes of a register", count=count), loop=place
+        "vectorize", reason("{count} planes are the lanes of a register", count=count), loop=place
     )
     depth = at + 1
     if uses_threads(writing, found, machine):
         depth -= max(0, parallelise(writing, writing.loops(last)[:depth], machine) - 1)
-    writing.begin(found.block, depth, _("the initial value is set once, before the window"))
+    writing.begin(found.block, depth, reason("the initial value is set once, before the window"))
     return True

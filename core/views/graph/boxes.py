@@ -30,7 +30,7 @@ from lowerscope.core.model.graph import (
     TextMetrics,
     cut_to,
 )
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, joined
 from lowerscope.core.views.graph.families import family_of, weightiest
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,
@@ -189,7 +189,7 @@ def _held(box: BoxText) -> tuple[str, ...]:
 
 
 def _named(one: str, two: str) -> str:
-    return " · ".join(part for part in (one, two) if part)
+    return joined(" · ", filter(None, (one, two)))
 
 
 # Which level fits

@@ -12,7 +12,6 @@ from torch.fx import GraphModule, Node
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import GraphRecord, TextMetrics
 from lowerscope.core.model.snapshot import FxNode
-from lowerscope.core.model.texts import _
 from lowerscope.core.tracing.example_run import NodeInfo
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
@@ -238,9 +237,7 @@ def _pool_call(name: str, node: Node, values: Values) -> Label:
     if kernel is None:
         return Label(name)
     written = shape_text(_spread(kernel, _dimensions(name)), "")
-    return Label(
-        name, options=_("{kernel}, stride {stride}", kernel=written, stride=_one_or_all(stride))
-    )
+    return Label(name, options=f"{written}, stride {_one_or_all(stride)}")
 
 
 _SHORT_NAMES = {

@@ -21,6 +21,7 @@ from tvm import IRModule, ir, relax, tirx
 from lowerscope.core.files.python_text import identifier, keywords, quoted, with_characters
 from lowerscope.core.ir.relax import Elements, bound_in, elements_of
 from lowerscope.core.ir.tensorir import dtype_of, operator_name
+from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.model.texts import _
@@ -159,19 +160,6 @@ class ConstantText:
         return name
 
 
-def constants_in(function: Any) -> Iterator[Any]:
-    """Yield the tensors that are constants of a Relax function, in the order of their use."""
-    found: list[Any] = []
-
-    def visit(expression: Any) -> None:
-        if isinstance(expression, ir.GenericConst):
-            assert isinstance(expression.value, tvm_ffi.Tensor), f"{expression} is no tensor"
-            found.append(expression)
-
-    relax.analysis.post_order_visit(function, visit)
-    return iter(found)
-
-
 class SymbolText(ExpressionText):
     """Formatter of symbolic extents, with the operators of `tvm.tirx` expressions."""
 
@@ -284,6 +272,8 @@ class CallText:
 
     def _leaf(self, meant: Any) -> str:
         if isinstance(meant, ir.GenericConst):
+            if isinstance(meant.value, tvm.DataType):
+                return f'tvm.ir.GenericConst(tvm.DataType("{meant.value}"), relax.AnyType())'
             return self._constants.text(meant)
         if isinstance(meant, ir.GlobalVar) or (
             isinstance(meant, ir.Var) and not isinstance(meant.ty, ir.PrimType)
@@ -875,7 +865,7 @@ class _Program:
             lines.add(f'"""Make the module; `constants` are the arrays of {CONSTANTS_FILE}."""')
             self._add_tensorir()
             for function in self._relax.values():
-                for constant in constants_in(function):
+                for constant in constants_of(function):
                     self._constants.add(constant)
             if self._constants.lines:
                 lines.add(*self._constants.lines, "")

@@ -12,7 +12,6 @@ from lowerscope.app.panes.export.export_dialog import ExportDialog
 from lowerscope.core.model.artifacts import EXISTS, ExportRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ExportQuery
-from lowerscope.core.model.recipe import WindowLayout
 from tests.app.conftest import bench
 from tests.app.plain_values import CANCELLED, RECIPE, TE, WRONG, Bench
 
@@ -22,9 +21,7 @@ __all__ = ["bench"]
 @pytest.fixture
 def dialog(qtbot: QtBot, bench: Bench, tmp_path: Path) -> Iterator[ExportDialog]:
     bench.open(RECIPE)
-    dialog = ExportDialog(
-        bench.document, bench.features.queries, str(tmp_path / "out"), WindowLayout
-    )
+    dialog = ExportDialog(bench.document, bench.features.queries, str(tmp_path / "out"))
     qtbot.addWidget(dialog)
     dialog.show()
     tick(dialog, "module")

@@ -13,7 +13,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.common.node_figures import figures_of, run_facts
-from lowerscope.app.panes.log.problems_view import ProblemsView
+from lowerscope.app.panes.log.log_view import ProblemsView
 from lowerscope.app.panes.run.calls_strip import groups_of
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.memory_page import memory_rows
@@ -98,7 +98,7 @@ def test_a_run_is_started_and_stopped_where_nothing_has_run(bench: Bench, view: 
     view.run.click()
     assert view.empty.accessibleName() == "Run in progress"
     bench.sent(RunQuery).progress("Compiling dense")
-    assert view.empty.accessibleDescription() == "Compiling dense"
+    assert view.empty.accessibleDescription() == "Compiling dense…"
     view.run.click()
     bench.worker.last().refuse(CANCELLED)
     assert view.empty.accessibleName() == "Not run yet"

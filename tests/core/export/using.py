@@ -14,12 +14,11 @@ import numpy as np
 import tvm
 import tvm_ffi
 from PySide6.QtGui import QImage
-from tvm import relax, s_tir, tirx
+from tvm import s_tir, tirx
 
 from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
-from lowerscope.core.files.sessions import read_archive, unpack
 from lowerscope.core.ir.script import function_text, module_text
 from lowerscope.core.model.artifacts import PICTURES, Wanted
 from lowerscope.core.stages import Pipeline, Stages
@@ -28,7 +27,7 @@ from tests.core.export.test_report import Page
 
 USED = (
     *("module", "script", "builder", "fx", "parameters", "step", "patch", "function", "schedule"),
-    *("library", "fx-graph", "relax-graph", "report", "session"),
+    *("library", "fx-graph", "relax-graph", "report"),
 )
 
 
@@ -50,7 +49,6 @@ def use_all(pipeline: Pipeline, arguments: list[str], folder: Path) -> list[str]
     use_library(stages, folder)
     use_pictures(folder, written)
     use_report(folder)
-    use_session(stages, folder)
     if stages.traced is not None:
         table = (folder / "fx.txt").read_text().splitlines()
         assert len(table) > len(stages.traced.graph_module.graph.nodes)
@@ -189,11 +187,3 @@ def use_report(folder: Path) -> None:
     text = (folder / "report.html").read_text()
     assert Page(text).references == []
     assert "✓ matches" in text
-
-
-def use_session(stages: Stages, folder: Path) -> None:
-    session = unpack(read_archive(folder / "session.zip"), folder / "elsewhere")
-    opened = Pipeline().stages(recipe_of(str(session)))
-    assert same(opened.completed, stages.completed)
-    machine = relax.VirtualMachine(opened.built.executable, tvm.cpu())
-    assert machine["main"] is not None

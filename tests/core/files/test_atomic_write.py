@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.export.files import text_file, write_files
-from lowerscope.core.files.atomic_write import PREFIX, atomic_file, atomic_folder
+from lowerscope.core.files.atomic_write import PREFIX, atomic_file
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from lowerscope.core.export.files import File, write_files
-from lowerscope.core.files.atomic_write import atomic_folder
+from lowerscope.core.files.atomic_write import atomic_file
 
 def write(path):
     path.write_text("half of it")
-    with atomic_folder(path.parent / "unpacked") as folder:
-        (folder / "inside").write_text("more")
+    with atomic_file(path.parent / "other") as made:
+        made.write_text("more")
         os.kill(os.getpid(), signal.SIGKILL)
 
 write_files(Path(sys.argv[1]), (File("report.html", write),))
@@ -74,6 +74,3 @@ def test_a_file_keeps_its_mode_and_a_link_stays_one(folder: Path) -> None:
     # What is no plain file, such as a terminal, cannot be replaced.
     with atomic_file(Path(os.devnull)) as made:
         assert made == Path(os.devnull)
-    with atomic_folder(folder / "new") as made:
-        (made / "inside").write_text("x")
-    assert os.listdir(folder / "new") == ["inside"]

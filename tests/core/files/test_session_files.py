@@ -68,14 +68,14 @@ def rich(folder: Path) -> Recipe:
 
 
 def saved(path: Path, recipe: Recipe) -> dict[str, Any]:
-    save_session(path, recipe, LAYOUT, {}, Hashes())
+    save_session(path, recipe, LAYOUT, Hashes())
     value: dict[str, Any] = json.loads(path.read_text())
     return value
 
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
-    save_session(path, recipe, LAYOUT, {}, Hashes())
+    save_session(path, recipe, LAYOUT, Hashes())
     session = load_session(path, Hashes())
     assert session.recipe == recipe
     assert session.layout == LAYOUT
@@ -87,33 +87,11 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 def test_files_that_have_changed_are_named(tmp_path: Path) -> None:
     path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
     hashes = Hashes()
-    save_session(path, recipe, LAYOUT, {}, hashes)
+    save_session(path, recipe, LAYOUT, hashes)
     (tmp_path / "net.py").write_text("another")
     (tmp_path / "x.npy").unlink()
     changed = load_session(path, hashes).changed
     assert changed == (str(tmp_path / "net.py"), str(tmp_path / "x.npy"))
-
-
-def test_unknown_fields_survive_a_save(tmp_path: Path) -> None:
-    path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
-    value = saved(path, recipe)
-    value["author"] = "me"
-    value["layout"]["zoom"] = 2
-    value["recipe"]["mood"] = ["good"]
-    value["recipe"]["steps"][1]["colour"] = "red"
-    path.write_text(json.dumps(value))
-    session = load_session(path, Hashes())
-    assert session.recipe == recipe
-    changed = msgspec.structs.replace(
-        recipe, steps=(Step(name="DeadCodeElimination"), recipe.steps[1], recipe.steps[0]), seed=4
-    )
-    save_session(path, changed, WindowLayout(), session.written, Hashes())
-    after = json.loads(path.read_text())
-    assert after["author"] == "me"
-    assert after["layout"] == json.loads(msgspec.json.encode(WindowLayout())) | {"zoom": 2}
-    assert after["recipe"]["mood"] == ["good"]
-    assert [step.get("colour") for step in after["recipe"]["steps"]] == [None, "red", None]
-    assert load_session(path, Hashes()).recipe == changed
 
 
 def test_an_older_recipe_is_read(tmp_path: Path) -> None:
@@ -135,7 +113,7 @@ def test_an_older_layout_is_ignored(tmp_path: Path) -> None:
     session = load_session(path, Hashes())
     assert session.recipe == rich(tmp_path)
     assert session.layout == WindowLayout(selection=("fx:relu",))
-    save_session(path, session.recipe, LAYOUT, session.written, Hashes())
+    save_session(path, session.recipe, LAYOUT, Hashes())
     assert load_session(path, Hashes()).layout == LAYOUT
 
 
@@ -185,7 +163,7 @@ def test_what_is_no_session_is_refused_in_one_line(
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
-    save_session(path, recipe, LAYOUT, {}, Hashes())
+    save_session(path, recipe, LAYOUT, Hashes())
     before = path.read_bytes()
 
     def full(_handle: int) -> None:
@@ -193,7 +171,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(sessions.os, "fsync", full)
     with pytest.raises(LowerscopeError, match="No space left on device"):
-        save_session(path, msgspec.structs.replace(recipe, seed=9), LAYOUT, {}, Hashes())
+        save_session(path, msgspec.structs.replace(recipe, seed=9), LAYOUT, Hashes())
     assert path.read_bytes() == before
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
 
@@ -201,11 +179,11 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
 def test_what_was_on_its_way_is_in_the_file_and_goes_when_it_has_come(tmp_path: Path) -> None:
     path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
     wanted = msgspec.structs.replace(recipe, lowering="library")
-    written = save_session(path, recipe, LAYOUT, {}, Hashes(), wanted)
+    save_session(path, recipe, LAYOUT, Hashes(), wanted)
     session = load_session(path, Hashes())
     assert (session.recipe, session.wanted) == (recipe, wanted)
     assert str(tmp_path) not in path.read_text()
-    save_session(path, wanted, LAYOUT, written, Hashes())
+    save_session(path, wanted, LAYOUT, Hashes())
     session = load_session(path, Hashes())
     assert (session.recipe, session.wanted) == (wanted, None)
 
@@ -216,11 +194,11 @@ from pathlib import Path
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.files.memo import Hashes
 from lowerscope.core.files.sessions import WindowLayout, save_session
-path, written, seed = Path(sys.argv[1]), {}, 0
+path, seed = Path(sys.argv[1]), 0
 while True:
     source = Source(spec="sample:matmul", args="y" * 100_000)
     recipe = Recipe(source=source, seed=seed)
-    written = save_session(path, recipe, WindowLayout(), written, Hashes())
+    save_session(path, recipe, WindowLayout(), Hashes())
     seed += 1
     print(seed, flush=True)
 """

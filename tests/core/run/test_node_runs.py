@@ -13,7 +13,7 @@ from lowerscope.core.build.targets import make_target
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.model.recipe import Extension, Recipe, Source, Step, Strategy
+from lowerscope.core.model.recipe import Extension, Override, Recipe, Source, Step, Strategy
 from lowerscope.core.model.run_records import NodeRun, RunRecord
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.execution import Execution
@@ -173,7 +173,30 @@ def test_a_wrong_rule_is_the_first_node_that_differs(pipeline: Pipeline, tmp_pat
     found = [(name, nodes[name].matches) for name in LAYERS["conv_net"]]
     assert found[:2] == [("conv", True), ("relu", False)]
     assert nodes["relu"].max_abs_error == pytest.approx(1.0, abs=1e-5)
-    assert nodes["relu"].reason.startswith("12544 of 12544 elements differ: against float64")
+    assert nodes["relu"].reason.startswith("12,544 of 12,544 elements differ: against float64")
+
+
+@pytest.mark.parametrize("steps", ["default-build", "cpu", "optimise-cpu"])
+def test_calls_of_torch_are_compared_where_the_passes_have_made_the_calls(
+    pipeline: Pipeline, steps: str
+) -> None:
+    """The memory that a call of torch writes was taken for that of the next call."""
+    in_torch = ("conv", "pool", "relu_1")
+    recipe = Recipe(
+        source=Source(spec="sample:conv_net"),
+        overrides=tuple(Override(pattern=f"fx:{name}", strategy="library") for name in in_torch),
+        steps=find_pipeline(steps).steps,
+        target="llvm",
+    )
+    record = pipeline.answer(RunQuery(recipe))
+    nodes = fx_nodes(record)
+    for name in LAYERS["conv_net"]:
+        each = nodes[name]
+        assert each.matches or each.reason.startswith("it has no value of its own: fused"), name
+        assert each.own_matches is not False, name
+        assert each.milliseconds is not None
+    assert all(nodes[name].matches and nodes[name].own_matches for name in in_torch)
+    assert all(record.calls[nodes[name].calls[-1]].nodes == (f"fx:{name}",) for name in in_torch)
 
 
 def test_values_before_a_write_in_place_and_those_that_cannot_be_compared(

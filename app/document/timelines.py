@@ -1,4 +1,4 @@
-"""The steps of the timeline Run: the calls of the last run, and the breakpoints."""
+"""Steps of the timelines Build and Run, breakpoints, and the passes that change a node."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.document.stepping import Stepping, call_lines
+from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import BuildStepsQuery, TouchingStepsQuery
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import (
     NOT_THERE,
@@ -17,6 +20,82 @@ from lowerscope.core.model.run_records import (
     parts_of_name,
 )
 from lowerscope.core.model.texts import _
+
+# --- The passes of TVM's own build, listed by the worker while they are shown ---
+
+
+class BuildSteps(QObject):
+    """Requests the passes of the timeline ``"build"`` and puts them into the stepping.
+
+    Args:
+        queries: Sends the query.
+    """
+
+    changed = Signal()  # `busy` or `problem` changed.
+
+    def __init__(self, document: Document, queries: Queries, stepping: Stepping) -> None:
+        super().__init__(document)
+        self._document = document
+        self._stepping = stepping
+        self._looked_at = False
+        self._is_built = False
+        self._slot = Slot(queries)
+        self._problem: Problem | None = None
+        stepping.list_changed.connect(self._note_section)
+        document.on(("snapshot",), self._take)
+        document.on(("run",), self._note_run)
+
+    @property
+    def busy(self) -> bool:
+        """Return whether the list is being requested."""
+        return self._slot.is_busy
+
+    @property
+    def problem(self) -> Problem | None:
+        """The problem that prevented the list, if any."""
+        return self._problem
+
+    def look(self, looked_at: bool) -> None:
+        """Set whether the list is shown; while it is, it is updated with the recipe."""
+        self._looked_at = looked_at
+        self._ask()
+
+    def note_built(self) -> None:
+        """Note that the worker has built the recipe for another request, so its list is cached."""
+        self._is_built = True
+        self._ask()
+
+    def _note_run(self) -> None:
+        if self._document.run_record is not None:
+            self.note_built()
+
+    def _take(self) -> None:
+        """Reset after the recipe changed: its build is another one."""
+        self._is_built = False
+        self._slot.drop()
+        self._problem = None
+        self.changed.emit()
+        self._ask()
+
+    def _note_section(self) -> None:
+        self._ask()
+
+    def _ask(self) -> None:
+        recipe = self._document.recipe
+        looked_at = self._looked_at or self._is_built or self._stepping.section == "build"
+        there = self.busy or self._problem is not None or self._stepping.lines("build")
+        if recipe is None or not looked_at or there:
+            return
+        self._slot.ask(BuildStepsQuery(recipe), self._accept, self._refuse)
+        self.changed.emit()
+
+    def _accept(self, records: tuple[PassRecord, ...]) -> None:
+        self._stepping.take_build(records)
+        self.changed.emit()
+
+    def _refuse(self, problem: Problem) -> None:
+        self._problem = problem
+        self.changed.emit()
 
 
 class RunSteps(QObject):
@@ -201,3 +280,59 @@ def _computed(call: CallRun) -> tuple[str, ...]:
 def can_break(entity: str) -> bool:
     """Return whether an id is that of a node or a binding."""
     return entity.startswith("fx:") or (entity.startswith("relax:") and "/" in entity)
+
+
+# --- The passes that change something of a node: for playing until one, and for breakpoints ---
+
+
+class NodeSteps(QObject):
+    """Plays until a pass changes the selection, and tells the stepping where breakpoints are."""
+
+    def __init__(
+        self, document: Document, queries: Queries, stepping: Stepping, run_steps: RunSteps
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._stepping = stepping
+        self._run_steps = run_steps
+        self._wanted = Slot(queries)
+        self._touched = Slot(queries)
+        run_steps.breaks_changed.connect(self._ask_touched)
+
+    def selected(self) -> tuple[str, ...]:
+        """Return the selected nodes or bindings; of a function, its nodes."""
+        selection = self._document.selection
+        chosen = tuple(each for each in selection.chosen if can_break(each))
+        return chosen or tuple(selection.of_kind("fx"))
+
+    def play_until_changed(self) -> None:
+        """Play the passes until one changes something of the selection."""
+        recipe, entities = self._document.recipe, self.selected()
+        if recipe is not None and entities:
+            self._stepping.pause()
+            self._wanted.ask(TouchingStepsQuery(recipe, entities), self._play, self._refuse)
+
+    def _play(self, numbers: tuple[int, ...]) -> None:
+        stepping = self._stepping
+        here = stepping.moment
+        index = here.index if here is not None and here.section == "passes" else 0
+        later = [number for number in numbers if number > index]
+        if not later:
+            words = _("No later pass changes the selection.")
+            self._document.notify(words, "info")
+            return
+        if here is None or here.section != "passes":
+            stepping.go(Moment(section="passes", index=0))
+        stepping.play(until=later[:1])
+
+    def _refuse(self, problem: Problem) -> None:
+        self._document.report(problem)
+
+    def _ask_touched(self) -> None:
+        recipe, breaks = self._document.recipe, tuple(sorted(self._run_steps.breaks))
+        if recipe is None or not breaks:
+            self._touched.drop()
+            self._stepping.set_touched(())
+            return
+        query = TouchingStepsQuery(recipe, breaks)
+        self._touched.ask(query, self._stepping.set_touched, self._refuse)
