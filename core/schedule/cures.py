@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 import tvm
 from tvm import tirx
 
-from lowerscope.core.model.schedule import Argument, At
+from lowerscope.core.model.schedule import At
 from lowerscope.core.model.schedule_records import Advice
 from lowerscope.core.schedule.nests import Loop, Nest, nests_of
 from lowerscope.core.schedule.price import Rates, predicted_ms
@@ -100,7 +101,7 @@ class Writer:
         self.block = block
         self.loops = list(range(loops))
 
-    def do(self, name: str, **arguments: Argument) -> None:
+    def do(self, name: str, **arguments: Any) -> None:
         """Apply a primitive."""
         self._writing.do(name, "" if self._writing.primitives else self._why, **arguments)
 
