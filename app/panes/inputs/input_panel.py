@@ -300,7 +300,7 @@ class InputPanel(QWidget):
         self._inputs = inputs
         self.name = ""  # The input shown; empty for none.
         self.pad = DrawingPad(_("Drawing"))
-        self.picture = PictureView(_("Input picture"))
+        self.picture = PictureView(_("Input image"))
         self.facts = FactLines()
         self.values = ValuesPanel(document, queries, self._show_facts, self._set_busy)
         self.values.save.hide()
@@ -324,7 +324,7 @@ class InputPanel(QWidget):
         self.clear = push_button(_("Clear"), _("All black (Delete)"), self.pad.clear)
         self.file = push_button(
             _("File…"),
-            _("A picture, .npy, .npz or .pt; or drop one on the window"),
+            _("An image, .npy, .npz or .pt; or drop one on the window"),
             self._choose_file,
         )
         self.random = push_button(
