@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -123,9 +123,10 @@ def _member(b: NodeBuilder, value: Value, axis: int, place: int) -> Value:
     return b.emit(op.squeeze(cut, [axis]))
 
 
-def joined(b: NodeBuilder, real: Part, imaginary: Part, dtype: str) -> EncodedTensor:
+def joined(b: NodeBuilder, parts: Iterable[Part], dtype: str) -> EncodedTensor:
     """Return the complex tensor of two parts; at least one of them is a tensor."""
     kind = part_dtype(dtype)
+    real, imaginary = parts
     tensors = [each for each in (real, imaginary) if is_tensor(each)]
     shape = shape_of(max(tensors, key=rank_of))
     real, imaginary = (_filled(b, each, shape, kind) for each in (real, imaginary))
@@ -211,7 +212,7 @@ def _joined_all(b: NodeBuilder, real: Value, imaginary: Value, dtype: str) -> Va
     if isinstance(real, (tuple, list)):
         pairs = zip(real, imaginary, strict=True)
         return type(real)(_joined_all(b, *each, dtype) for each in pairs)
-    return joined(b, real, imaginary, dtype)
+    return joined(b, (real, imaginary), dtype)
 
 
 def _bilinear(rule: Rule) -> Lower:
@@ -238,7 +239,7 @@ def _bilinear(rule: Rule) -> Lower:
 
             return rule.lower(b, *_mapped(args, of), **_mapped(kwargs, of))
 
-        return joined(b, *multiplied(b, product, first, second), dtype)
+        return joined(b, multiplied(b, product, first, second), dtype)
 
     return lower
 

@@ -69,14 +69,14 @@ def view_as_real(b: NodeBuilder, input: Value) -> Value:
 
 @exact(torch.complex, aten.complex.default)
 def complex(b: NodeBuilder, real: Value, imag: Value) -> Value:
-    return joined(b, real, imag, complex_of(real))
+    return joined(b, (real, imag), complex_of(real))
 
 
 @rule(torch.polar, aten.polar.default)
 def polar(b: NodeBuilder, abs: Value, angle: Value) -> Value:
     dtype = complex_of(abs)
     cosine, sine = b.emit(op.cos(angle)), b.emit(op.sin(angle))
-    return joined(b, mul(b, abs, cosine), mul(b, abs, sine), dtype)
+    return joined(b, (mul(b, abs, cosine), mul(b, abs, sine)), dtype)
 
 
 @of_complex("real")
@@ -98,7 +98,7 @@ def conj(b: NodeBuilder, input: Value) -> Value:
     if not isinstance(input, EncodedTensor):
         return input
     first, second = parts_of(b, input)
-    return joined(b, first, minus(b, None, second), input.dtype)
+    return joined(b, (first, minus(b, None, second)), input.dtype)
 
 
 @of_complex("resolve_conj")
@@ -119,7 +119,7 @@ def complex_attribute(b: NodeBuilder, input: Value, name: str) -> Any:
             return getattr(torch, input.dtype)
         case "T" | "mT":
             parts = (attribute(b, each, name) for each in (first, second))
-            return joined(b, *parts, input.dtype)
+            return joined(b, parts, input.dtype)
         case "H" | "mH":
             return complex_attribute(b, conj(b, input), "mT")
         case _:
@@ -181,8 +181,8 @@ def complex_to(b: NodeBuilder, input: Value, *args: Any, dtype: Any = None, **_o
     if isinstance(input, EncodedTensor) and input.dtype == kind:
         return input
     if second is not None:
-        return joined(b, first, second, kind)
-    made = joined(b, first, None, kind)
+        return joined(b, (first, second), kind)
+    made = joined(b, (first, None), kind)
     assert made.parts is not None
     return EncodedTensor(made.value, kind, (made.parts[0], None))
 
@@ -215,7 +215,7 @@ def complex_add(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> V
     dtype, (first, second, factor) = in_one_dtype(b, [input, other, alpha])
     if alpha != 1:
         second = multiplied(b, times(b), second, factor)
-    return joined(b, *(plus(b, *each) for each in zip(first, second, strict=True)), dtype)
+    return joined(b, (plus(b, *each) for each in zip(first, second, strict=True)), dtype)
 
 
 @of_complex("sub")
@@ -231,7 +231,7 @@ def complex_rsub(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> 
 @of_complex("mul")
 def complex_mul(b: NodeBuilder, input: Value, other: Value) -> Value:
     dtype, (first, second) = in_one_dtype(b, [input, other])
-    return joined(b, *multiplied(b, times(b), first, second), dtype)
+    return joined(b, multiplied(b, times(b), first, second), dtype)
 
 
 @of_complex("square")
@@ -256,14 +256,14 @@ def complex_div(
     dtype, ((a, c), (d, e)) = in_one_dtype(b, [input, other])
     if e is None:
         parts = (None if each is None else div(b, each, d) for each in (a, c))
-        return joined(b, *parts, dtype)
+        return joined(b, parts, dtype)
     # Scaled by the larger part, since squares overflow.
     d = 0.0 if d is None else d
     scale = maximum(b, b.emit(op.abs(cast(b, d, dtype_of(e)))), b.emit(op.abs(e)))
     d_scaled, e_scaled = div(b, d, scale), div(b, e, scale)
     below = plus(b, mul(b, d, d_scaled), mul(b, e, e_scaled))
     above = multiplied(b, times(b), (a, c), (d_scaled, minus(b, None, e_scaled)))
-    return joined(b, *(div(b, each, below) for each in above), dtype)
+    return joined(b, (div(b, each, below) for each in above), dtype)
 
 
 @of_complex("reversed_div")
@@ -298,7 +298,7 @@ def complex_exp(b: NodeBuilder, input: Value) -> Value:
 @of_complex("log")
 def complex_log(b: NodeBuilder, input: Value) -> Value:
     length = b.emit(op.log(complex_abs(b, input)))
-    return joined(b, length, angle(b, input), input.dtype)
+    return joined(b, (length, angle(b, input)), input.dtype)
 
 
 # The discrete Fourier transform
@@ -475,7 +475,7 @@ def _transformed(
         first, second = (
             None if each is None else permute_to(b, each, back) for each in (first, second)
         )
-    return first if kind == "to real" else joined(b, first, second, dtype)
+    return first if kind == "to real" else joined(b, (first, second), dtype)
 
 
 def _dtype_of_parts(value: Value) -> str:
@@ -532,19 +532,12 @@ def _enter_transform(name: str, *, inverse: bool, kind: str, axes: int) -> None:
         )
         return _transformed(b, input, dims, sizes, inverse=inverse, scale=scale, kind=kind)
 
-    if axes == 1:
+    def of_one(b: NodeBuilder, input: Value, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+        return lower(b, input, n, dim, norm)
 
-        def of_one(
-            b: NodeBuilder, input: Value, n: Any = None, dim: int = -1, norm: Any = None
-        ) -> Any:
-            return lower(b, input, n, dim, norm)
-
-        entered = of_one
-    else:
-        entered = lower
     shown = f"fft_{name}"
     keys = (getattr(torch.fft, name), getattr(aten, shown).default)
-    of_complex(shown)(rule(*keys, name=shown)(entered))
+    of_complex(shown)(rule(*keys, name=shown)(of_one if axes == 1 else lower))
 
 
 for _axes, _suffix in ((1, ""), (2, "2"), (0, "n")):
@@ -591,7 +584,7 @@ def stft(
     order = [*range(axes - 2), axes - 1, axes - 2]
     parts = _along_last(b, frames, None, -1, scale, count)
     first, second = (permute_to(b, each, order) for each in parts)
-    made = joined(b, first, second, complex_of(input))
+    made = joined(b, (first, second), complex_of(input))
     return made if return_complex is not False else made.value
 
 
