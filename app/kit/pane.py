@@ -697,7 +697,6 @@ ROLES = {
     "Pane": _ROLE.Grouping,
     "SegmentedSwitch": _ROLE.ComboBox,
     "GraphCanvas": _ROLE.Canvas,
-    "DrawingPad": _ROLE.Canvas,
     "FunctionChips": _ROLE.List,
     "HeatMap": _ROLE.Table,
     "Chart": _ROLE.Chart,
