@@ -108,7 +108,7 @@ class Graphs(QObject):
             return checked
 
         def why_not(colouring: NodeColouring) -> str:
-            from lowerscope.app.panes.common.node_figures import why_no_figures
+            from lowerscope.app.panes.common.run_figures import why_no_figures
 
             return why_no_figures(self._document.run_record, colouring)
 

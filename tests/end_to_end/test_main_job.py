@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.code_editor import x_of
 from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.panes.run.run_dialogs import TolerancesDialog
+from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 

@@ -22,7 +22,7 @@ from lowerscope.app.kit.charts.images import PictureView
 from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.pane import FactLines
 from lowerscope.app.panes.common.descriptions import Facts
-from lowerscope.app.panes.common.prediction import show_prediction
+from lowerscope.app.panes.common.run_figures import show_prediction
 from lowerscope.app.panes.common.values_panel import ValuesPanel
 from lowerscope.app.panes.inputs.inputs_dialog import FILES
 from lowerscope.app.panes.inputs.model import Inputs

@@ -8,9 +8,8 @@ from PySide6.QtWidgets import QSpinBox, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.plots import Group, RunChart, Span
-from lowerscope.app.kit.layouts import column_of
+from lowerscope.app.kit.layouts import Split, column_of, strip_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
-from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.runs import TOKENS, Generations
 from lowerscope.core.model.formatting import duration_text, error_text, shape_text, verdict_words
