@@ -64,7 +64,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         return document.wanted is not None and getattr(document.wanted, field) == value
 
     def has_scheme(scheme: str) -> bool:
-        return window.settings.scheme() == scheme
+        return window.settings.scheme == scheme
 
     def change(**fields: object) -> Callable[[], None]:
         return partial(document.change_fields, **fields)

@@ -216,7 +216,6 @@ class CodeCommands(QObject):
         application.focusChanged.connect(self._follow)
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         colouring = self._colouring
         return (
             Command("find-in-text", _("&Find in the text…"), self._find, "Ctrl+F"),

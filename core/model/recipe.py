@@ -414,12 +414,10 @@ Item = TypeVar("Item", bound=msgspec.Struct)
 
 
 def inserted(steps: tuple[Item, ...], place: int, step: Item) -> tuple[Item, ...]:
-    """Insert a step at a place."""
     return (*steps[:place], step, *steps[place:])
 
 
 def removed(steps: tuple[Item, ...], place: int) -> tuple[Item, ...]:
-    """Remove the step at a place."""
     return tuple(each for at, each in enumerate(steps) if at != place)
 
 
@@ -430,7 +428,6 @@ def moved(steps: tuple[Item, ...], place: int, to: int) -> tuple[Item, ...]:
 
 
 def replaced(steps: tuple[Item, ...], place: int, step: Item) -> tuple[Item, ...]:
-    """Replace the step at a place."""
     return tuple(step if at == place else each for at, each in enumerate(steps))
 
 

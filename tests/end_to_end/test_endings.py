@@ -71,7 +71,7 @@ def test_what_was_on_its_way_when_the_terminal_was_closed_is_there_at_the_next_s
     session = load_session(saved, Hashes())
     assert (session.wanted or session.recipe).lowering == "te"
     window = open_window()
-    window.settings.set_last_session(str(saved))
+    window.settings.last_session = str(saved)
     window.commands.action("reopen").trigger()
 
     def is_as_it_was() -> bool:

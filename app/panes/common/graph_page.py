@@ -52,7 +52,6 @@ MOST_CODE = 8
 
 
 def card_text(document: Document, box: Box) -> CardText:
-    """Return the text of the card of `box`."""
     snapshot = document.snapshot
     if box.kind == "group" or snapshot is None:
         measured = run_facts(document.run_record, measured_in(box))

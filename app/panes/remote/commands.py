@@ -405,7 +405,6 @@ class TargetCommands:
         self.targets = Targets(queries, host.widget)
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         document = self._document
         change = document.change_fields
 

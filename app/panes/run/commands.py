@@ -276,8 +276,6 @@ def _with_hint(field: QWidget, hint: str) -> QWidget:
 
 
 def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Command, ...]:
-    """Return the commands."""
-
     def idle() -> bool:
         return document.wanted is not None and not document.running
 
@@ -321,8 +319,6 @@ def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Co
 def run_step_commands(
     document: Document, stepping: Stepping, steps: RunSteps
 ) -> tuple[Command, ...]:
-    """Return the commands."""
-
     def has_breaks() -> bool:
         return bool(steps.calls or steps.breaks or stepping.breaks)
 
@@ -366,7 +362,6 @@ def run_step_commands(
 
 
 def fault_commands(faults: Faults) -> tuple[Command, ...]:
-    """Return the commands."""
     return (
         Command(
             "go-back",
@@ -381,7 +376,6 @@ def fault_commands(faults: Faults) -> tuple[Command, ...]:
 
 
 def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Command, ...]:
-    """Return the commands."""
     return (
         Command(
             "run-variants",
@@ -404,8 +398,6 @@ def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Comman
 
 
 def generating(host: Host, generations: Generations) -> Command:
-    """Return the command."""
-
     def generate() -> None:
         host.show_page("tokens")
         generations.run()
@@ -427,8 +419,6 @@ def finding_differences(
     show_tensor: Callable[[], None],
     show_alone: Callable[[], None],
 ) -> tuple[Command, ...]:
-    """Return the commands."""
-
     def select() -> None:
         record = document.run_record
         if record is not None and record.first_difference:
@@ -521,7 +511,6 @@ def finding_differences(
 
 
 def reporting(host: Host, document: Document, runs: RunVariants, bisecting: Bisecting) -> Command:
-    """Return the command."""
     return Command(
         "export-report",
         _("&Export report…"),

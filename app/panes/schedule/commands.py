@@ -216,7 +216,6 @@ class ScheduleCommands(QObject):
         return self._scheduling.active and self._scheduling.record is not None
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         document, variants, scheduling = self._document, self._variants, self._scheduling
         letters = {name: letter for letter, name in LETTERS.items()}
 

@@ -228,7 +228,6 @@ class TuneCommands(QObject):
         self.show_page = show_page
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         tuning, document = self._tuning, self._document
 
         return (
