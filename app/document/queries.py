@@ -106,6 +106,17 @@ class Pending:
         self.client.abandon(self.id, SUPERSEDED_MS)
 
 
+class _Ahead:
+    """A query that was sent before its answer is wanted, and what is done with it then."""
+
+    def __init__(self, query: Query[Any]) -> None:
+        self.query = query
+        self.pending: Pending | None = None
+        self.on_answer: Callable[[Any], None] = lambda _answer: None
+        self.on_problem: OnProblem = lambda _problem: None
+        self.on_progress: OnProgress = lambda _text, _fraction: None
+
+
 class Slot:
     """Slot for one query of a feature: a new query replaces the pending one."""
 
@@ -167,6 +178,7 @@ class Queries(QObject):
         self._clients: dict[Role, Client] = {"engine": engine, "worker": worker}
         self._cache: OrderedDict[Query[Any], tuple[Any, int]] = OrderedDict()
         self._bytes = 0
+        self._ahead: _Ahead | None = None
         self._keys: dict[Recipe, str] = {}
         self._watches: WeakValueDictionary[int, Watch] = WeakValueDictionary()
         self._count = count()
@@ -181,6 +193,24 @@ class Queries(QObject):
         on_progress: OnProgress | None = None,
     ) -> Pending:
         """Send a query without reading the cache; cache the answer if it is ``cached_first``."""
+        ahead = self._ahead
+        if ahead is not None and ahead.pending is not None and type(ahead.query) is type(query):
+            if ahead.query != query:
+                self._drop_ahead()
+            else:
+                self._ahead = None
+                ahead.on_answer, ahead.on_problem = on_answer, on_problem
+                ahead.on_progress = on_progress or ahead.on_progress
+                return ahead.pending
+        return self._send(query, on_answer, on_problem, on_progress)
+
+    def _send(
+        self,
+        query: Query[A],
+        on_answer: Callable[[A], None],
+        on_problem: OnProblem,
+        on_progress: OnProgress | None = None,
+    ) -> Pending:
         client, version = self._clients[query.child], self.version
 
         def take(answer: A) -> None:
@@ -189,6 +219,41 @@ class Queries(QObject):
             on_answer(answer)
 
         return Pending(client, client.request(query, take, on_problem, on_progress))
+
+    def ask_ahead(self, query: Query[Any]) -> None:
+        """Send a ``cached_first`` query whose answer may be wanted next, in place of the last one.
+
+        Where it is wanted while it is under way, it is not sent again; where another one of its
+        kind is wanted, it is dropped.
+        """
+        assert query.cached_first
+        before = self._ahead
+        if query in self._cache or (before is not None and before.query == query):
+            return
+        self._drop_ahead()
+        ahead = self._ahead = _Ahead(query)
+
+        def end() -> None:
+            if self._ahead is ahead:
+                self._ahead = None
+
+        def take(answer: Any) -> None:
+            end()
+            ahead.on_answer(answer)
+
+        def refuse(problem: Problem) -> None:
+            end()
+            ahead.on_problem(problem)
+
+        def tell(text: str, fraction: float | None) -> None:
+            ahead.on_progress(text, fraction)
+
+        ahead.pending = self._send(query, take, refuse, tell)
+
+    def _drop_ahead(self) -> None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.pending is not None:
+            ahead.pending.drop()
 
     def client(self, role: Role) -> Client:
         """Return the client of a child."""
@@ -259,6 +324,7 @@ class Queries(QObject):
         """Forget all cached answers, and count those that are shown as outdated."""
         self.version += 1
         self._reads_files = False
+        self._drop_ahead()
         self._cache.clear()
         self._bytes = 0
 

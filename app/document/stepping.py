@@ -336,20 +336,23 @@ class Stepping(QObject):
 
         One step from either end of a section leads into the next one that has steps.
         """
+        self.go(self.moment_at(by))
+
+    def moment_at(self, by: int) -> Moment:
+        """Return the step that `step` goes to."""
         stops = self._stops(self._section)
         here = self._here()
         beyond = self._beyond(by) if here == stops[-1 if by > 0 else 0] else None
         if beyond is not None:
             section, index = beyond
-            self.go(Moment(section=section, index=index))
-            return
+            return Moment(section=section, index=index)
         if here is None:
             place = min(by, len(stops) - 1) if by > 0 else len(stops) + by
         elif by > 0:
             place = bisect_right(stops, here) - 1 + by
         else:
             place = bisect_left(stops, here) + by
-        self.go(Moment(section=self._section, index=stops[max(0, min(place, len(stops) - 1))]))
+        return Moment(section=self._section, index=stops[max(0, min(place, len(stops) - 1))])
 
     def _beyond(self, by: int) -> tuple[Section, int] | None:
         """Return the stop of another section that is one step from the end of this one."""

@@ -24,7 +24,7 @@ _REMEDIES = (
     (r" by --params, or by .*", " by Edit → Parameters → Load parameters"),
     (r"try --tracer export", "choose Explore → Trace with → Trace with torch.export"),
     (r"try --tracer fx", "choose Explore → Trace with → Trace with torch.fx"),
-    (r"leave out --tracer \w+", "choose Explore → Trace with → Trace automatically"),
+    (r"leave out --tracer(?: \w+)?", "choose Explore → Trace with → Trace automatically"),
     (
         r"choose --importer tvm-fx",
         "choose Explore → Translate with → Translate with TVM's from_fx",

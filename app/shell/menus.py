@@ -821,8 +821,13 @@ class ModeBar(QToolBar):
                     # A square of a colour alone would be a riddle.
                     shown = each.word and (words or each.icon in STRATEGIES)
                     button.setToolButtonStyle(beside if shown else only)
+            if (layout := self.layout()) is not None:
+                # Its sizes are those from before, until it is told.
+                layout.invalidate()
             if self.sizeHint().width() <= room:
                 break
+        # At once: where Qt finds it too narrow in between, its button for the rest stays.
+        self.setFixedWidth(max(0, min(self.sizeHint().width(), room)))
 
     def _draw(self) -> None:
         for each in BUTTONS[self._mode] if self._mode else ():

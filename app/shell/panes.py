@@ -230,6 +230,8 @@ class Panes(QWidget):
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.node_wanted.connect(self._show_node)
+        self.tokens.node_wanted.connect(self._show_node)
+        self.summary.wrong_step.node_wanted.connect(self._show_node)
         self.summary.first_difference.translation_wanted.connect(self._show_translation)
         self.summary.wrong_step.step_wanted.connect(self._show_wrong_step)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)

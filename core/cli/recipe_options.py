@@ -94,7 +94,7 @@ def wrapped(text: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2 or SESSION.lowerscope")
+SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2, FILE.onnx, FILE.pt or SESSION.lowerscope")
 
 SEVERAL = {
     "lowering": "high-level",

@@ -393,6 +393,15 @@ def size_tensor(b: NodeBuilder, size: Value) -> Value:
     return b.emit(op.squeeze(one, [0]))
 
 
+def as_tensor(b: NodeBuilder, value: Value) -> Value:
+    """Return a shape or a size, as which TVM's importer of ONNX has some tensors, as a tensor."""
+    if is_size(value):
+        return size_tensor(b, value)
+    if isinstance(value, ir.Expr) and isinstance(value.ty, relax.ShapeType):
+        return b.emit(op.shape_to_tensor(value))
+    return value
+
+
 _BELOW_32_BITS = ("int8", "uint8", "int16", "uint16")
 
 

@@ -75,7 +75,7 @@ def as_traced(
         text = _tensor_text(made, dtype_of(value))
         raise Refused(
             _(
-                "it would be {text} where torch has {shape}",
+                "it would be {text} where the model has {shape}",
                 text=text,
                 shape=_tensor_text(shape, dtype),
             )

@@ -171,8 +171,10 @@ class BoundCall:
 class LibraryNodes:
     """Lowering of one graph's nodes to calls of library functions."""
 
-    def __init__(self, builder: NodeBuilder, modules: Mapping[str, nn.Module]) -> None:
-        self.functions = LibraryFunctions()
+    def __init__(
+        self, builder: NodeBuilder, modules: Mapping[str, nn.Module], engine: str = "torch"
+    ) -> None:
+        self.functions = LibraryFunctions(engine)
         self._builder = builder
         self._modules = modules
 

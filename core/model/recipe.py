@@ -80,7 +80,7 @@ class Dimension(msgspec.Struct, frozen=True, kw_only=True):
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A model to open."""
 
-    spec: str  # ``sample:NAME``, or the path of a ``.py`` or ``.pt2`` file
+    spec: str  # ``sample:NAME``, or the path of a file
     # The class, instance or function in a Python file; empty for the only candidate.
     entry: str = ""
     args: str = "{}"  # keyword arguments of the entry, as a JSON object

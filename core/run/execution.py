@@ -211,9 +211,9 @@ class Reference:
                     last_line=last_line(error),
                 ),
                 where="run",
-                todo=_("Check that the model runs more than once, in eval mode")
-                if self.side == "torch"
-                else _("Check the function reference of the file"),
+                todo=_("Check the function reference of the file")
+                if self.side == "NumPy"
+                else _("Check that the model runs more than once, in eval mode"),
             ) from error
 
     def outputs(self) -> tuple[torch.Tensor, ...]:

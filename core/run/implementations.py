@@ -54,7 +54,8 @@ def reference_of(
 ) -> tuple[str, Reference | None]:
     """Return the reference of the outputs, and its name."""
     if loaded.model is not None:
-        return "torch", Reference(loaded.model, values, seed, loaded.calling)
+        side = str(getattr(loaded.model, "side", "torch"))
+        return side, Reference(loaded.model, values, seed, loaded.calling, side)
     if loaded.reference is not None:
         numpy = NumpyReference(loaded.reference)
         return "NumPy", Reference(numpy, values, seed, loaded.calling, "NumPy")
@@ -205,7 +206,7 @@ def _reference_sides(
     loaded, threads = stages.loaded, torch.get_num_threads()
     others = []
     if reference is not None:
-        known = threads if reference.side == "torch" else None
+        known = threads if reference.side != "NumPy" else None
         others.append(_torch_side(reference, known))
     compiled = CompiledTorch(None)
     if measuring.torch_compile and loaded.model is not None and sizes == runs_of(recipe)[0]:

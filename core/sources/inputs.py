@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lowerscope.core.files.sources import FLOATS, check_input
+from lowerscope.core.files.sources import check_input
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
@@ -137,7 +137,7 @@ def _drawn(signature: Signature, given: set[str]) -> dict[str, InputSpec]:
     return {
         each.name: InputSpec(name=each.name, shape=shapes[each.name], dtype=each.dtype)
         for each in signature.parameters
-        if each.name not in given and each.name in shapes and each.dtype in FLOATS
+        if each.name not in given and each.name in shapes and each.dtype in signature.draws
     }
 
 
@@ -323,7 +323,9 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
         todo=_(
             "Give {options} with your own shapes, or define example_inputs() in the file",
             options=options,
-        ),
+        )
+        if path.suffix == ".py"
+        else _("Give {options} with your own shapes", options=options),
         code="give-inputs",
         choices=tuple(missing),
     )

@@ -26,7 +26,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.snapshot import FunctionRecord, PassType, PieceRecord
 from lowerscope.core.model.texts import _
-from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
+from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.passes.fused_blocks import Composed, Owner, blocks_after
 from lowerscope.core.stages import Pipeline, Stages
 
@@ -138,16 +138,18 @@ def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:
     Raises `LowerscopeError` if there is no module at that step.
     """
     module, origins = stages.module_at(moment), stages.origins_at(moment)
-    composed = _composed_at(stages, moment)
+    earlier = _with_blocks(stages, moment)
+    composed = _composed_at(stages, moment) if earlier is None else {}
     records = tuple(
         msgspec.structs.replace(each, calls=tuple(_origins(each.calls, origins)))
         for each in function_records(module, calls_of(module), composed)
     )
-    earlier = _with_blocks(stages, moment)
     if earlier is None:
         return records
     # Loops whose blocks were removed have the ids of the original loops.
-    made = {each.id: each for each in functions_at(stages, earlier) if each.pieces}
+    key = key_of("functions with blocks", stages.build_key)
+    found = stages.keep("functions with blocks", key, lambda: functions_at(stages, earlier))
+    made = {each.id: each for each in found}
     return tuple(
         msgspec.structs.replace(each, pieces=made[each.id].pieces, untied=made[each.id].untied)
         if each.id in made
@@ -178,7 +180,7 @@ def _composed_at(stages: Stages, moment: Moment) -> Mapping[str, Composed]:
     return blocks_after(
         before,
         after,
-        match_bindings(before, after),
+        stages.matches(before, after),
         inverse(transformed.bindings),
         transformed.composed,
         _("the schedule") if scheduled else _("the build"),

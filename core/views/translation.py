@@ -549,7 +549,8 @@ def _summary(known: NodeLowering, node: fx.Node, names: ValueNames) -> str:
         )
     if known.strategy == "library":
         why = f", since {known.reason}" if known.reason else ""
-        return _("It runs in torch{why}.", why=why)
+        engine = next(each.name for each in known.used if each.kind == "library").partition(".")[0]
+        return _("It runs in {engine}{why}.", engine=engine, why=why)
     if known.parts:
         return _(
             "No rule covers it as a whole: it was lowered in {count} parts.", count=len(known.parts)

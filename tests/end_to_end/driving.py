@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
-from PySide6.QtGui import QContextMenuEvent, QDropEvent
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QMenu
 from pytestqt.qtbot import QtBot
@@ -25,17 +24,6 @@ OpenWindow = Callable[..., MainWindow]
 def changes(*names: str) -> Callable[[Change], bool]:
     """Return a check of whether any of these fields of the document changed."""
     return lambda change: not change.fields.isdisjoint(names)
-
-
-def notices_of(window: MainWindow, tell: Callable[[str, str], object]) -> None:
-    """Call a function with the text and the role of each notice."""
-
-    def note(change: Change) -> None:
-        notice = change.after.notice
-        if "notice" in change.fields and notice is not None:
-            tell(notice.text, notice.role)
-
-    window.document.changed.connect(note)
 
 
 def wait_for_records(qtbot: QtBot, window: MainWindow) -> None:
@@ -120,18 +108,3 @@ def _choose(menu: QMenu, path: Sequence[str]) -> None:
         inner = action.menu()
         assert isinstance(inner, QMenu)
         _choose(inner, below)
-
-
-def drop(window: MainWindow, path: Path) -> None:
-    """Drop a file on the window."""
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(path))])
-    assert window.dropping.takes(data)
-    event = QDropEvent(
-        QPointF(200, 200),
-        Qt.DropAction.CopyAction,
-        data,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    window.dropEvent(event)

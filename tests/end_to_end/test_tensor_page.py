@@ -14,7 +14,6 @@ from lowerscope.app.panes.run.tensor_page import Side, TensorPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Extension
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
-from tests.end_to_end.test_node_figures import trigger
 
 MODEL = """
 import torch
@@ -71,6 +70,12 @@ def values_by_torch() -> dict[str, torch.Tensor]:
     with torch.inference_mode():
         conv = net.conv(names["example_inputs"]())  # type: ignore[operator]
         return {"conv": conv, "relu": net.relu(conv), "clip": net.clip(net.relu(conv))}
+
+
+def trigger(window: MainWindow, key: str) -> None:
+    action = window.commands.action(key)
+    assert action.isEnabled()
+    action.trigger()
 
 
 def facts(page: TensorPage) -> dict[str, str]:

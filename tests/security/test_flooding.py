@@ -34,20 +34,11 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.model.graph import GraphRecord
-from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, Query, answer_type
 from lowerscope.core.model.snapshot import (
-    Card,
-    FxNode,
-    ModelRecord,
-    ModuleRecord,
     Note,
-    ParameterRecord,
-    Snapshot,
-    SourceLine,
     Span,
-    TextRecord,
 )
 from tests.app.engine.practice_window import Window, practice
 from tests.end_to_end.driving import PATIENCE, OpenWindow
@@ -228,63 +219,6 @@ def test_a_result_is_bounded_in_each_way(data: bytes, result: object) -> None:
         read(data, result)
     assert "larger than the window can show" in caught.value.problem.what
     assert caught.value.problem.todo
-
-
-def test_records_of_a_model_of_ten_thousand_nodes_are_within_the_bounds() -> None:
-    places = range(10_000)
-    line = SourceLine(file="/models/blocks.py", line=10, text="return self.b(self.a(x))")
-    fx = tuple(
-        FxNode(
-            id=f"fx:linear_{at}",
-            name=f"linear_{at}",
-            opcode="call_module",
-            target=f"blocks.{at}.linear",
-            args=f"(linear_{at - 1},)",
-            kwargs="{}",
-            shape=(1, 4),
-            dtype="float32",
-            type="1×4 float32",
-            label="Linear · 4 → 4",
-            line=line,
-            bindings=(f"relax:main/lv{at}", f"relax:main/lv{at}_1"),
-            functions=(f"tir:linear{at}",),
-        )
-        for at in places
-    )
-    spans = [Span(entity=node.bindings[0], first=at, last=at) for at, node in enumerate(fx)]
-    cards = [
-        Card(name=f"c{at}", kind="constant", first=at, last=at, facts=(("shape", "4×4"),) * 2)
-        for at in places
-    ]
-    sent = Snapshot(
-        model=ModelRecord(
-            title="blocks",
-            path=line.file,
-            kind="torch",
-            description="",
-            inputs=(),
-            modules=tuple(
-                ModuleRecord(id=f"module:{at}", path=str(at), kind="Linear", parameters=20)
-                for at in places
-            ),
-            parameters=tuple(
-                ParameterRecord(id=f"param:{at}", name=str(at), shape=(4, 4), dtype="", size=64)
-                for at in places
-            ),
-        ),
-        fx=fx,
-        tracer="fx",
-        fx_graph=None,
-        relax=TextRecord(text="x", language="", spans=tuple(spans), cards=tuple(cards)),
-        functions=(),
-        links=tuple((node.id, *node.bindings, *node.functions, "module:1") for node in fx),
-        translation=tuple(
-            TranslationRecord(number=at, node=node.id, bindings=node.bindings, changed=("main",))
-            for at, node in enumerate(fx, start=1)
-        ),
-        fates={node.bindings[0]: BindingEffect(text="fused", step=1) for node in fx},
-    )
-    assert read_result("The answer", to_raw(sent), Snapshot) == sent
 
 
 @pytest.mark.parametrize("query", QUERIES.values())

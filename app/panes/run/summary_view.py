@@ -20,6 +20,7 @@ from lowerscope.app.kit.plain_text import (
     join_markup,
     literal,
     markup,
+    unbroken,
 )
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import find_node, line_text
@@ -355,7 +356,7 @@ class SummaryView(QScrollArea):
             parts.append(NOT_THERE)
         if record.max_abs_error is not None:
             tolerance = tolerance_text(record.atol, record.rtol, record.reference)
-            words = _("tolerance {tolerance}", tolerance=tolerance)
+            words = _("tolerance {tolerance}", tolerance=unbroken(tolerance))
             link = '<a href="tolerances" style="color:{0}">{1}</a>'
             parts.append(markup(link, theme.current().accent, words))
         if record.quick:

@@ -98,7 +98,7 @@ def test_a_run_is_started_and_stopped_where_nothing_has_run(bench: Bench, view: 
     view.run.click()
     assert view.empty.accessibleName() == "Run in progress"
     bench.sent(RunQuery).progress("Compiling dense")
-    assert view.empty.accessibleDescription() == "Compiling dense"
+    assert view.empty.accessibleDescription() == "Compiling dense…"
     view.run.click()
     bench.worker.last().refuse(CANCELLED)
     assert view.empty.accessibleName() == "Not run yet"
