@@ -29,9 +29,10 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.dialogs import FRAME
 from lowerscope.app.kit.glossary import file_of
-from lowerscope.app.kit.layouts import Split, column_of, row_of
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.shell import help_pages
 from lowerscope.core.cli.main import recipe_of_command

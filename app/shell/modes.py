@@ -9,8 +9,9 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from lowerscope.app.kit.layouts import Split, column_of
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.model.model_view import OutlineStrip
 from lowerscope.core.model.texts import _
 

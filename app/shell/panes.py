@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.help_key import set_page
-from lowerscope.app.kit.layouts import Split, row_of
+from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.difference.difference_view import DifferenceView
 from lowerscope.app.panes.fx.fx_view import FxView
 from lowerscope.app.panes.inputs.inputs_page import InputsPage

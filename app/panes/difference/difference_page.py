@@ -23,7 +23,8 @@ from lowerscope.app.kit.code.diff_editor import (
     told_apart,
 )
 from lowerscope.app.kit.code.diff_view import DiffView
-from lowerscope.app.kit.layouts import Split, column_of
+from lowerscope.app.kit.layouts import column_of
+from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Table
 from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.core.model.compact_script import LANGUAGE

@@ -15,9 +15,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.timelines import RunSteps
 from lowerscope.app.kit.buttons import IconButton
-from lowerscope.app.kit.layouts import Split, column_of, row_of
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import RANDOM, line_text, nothing_words

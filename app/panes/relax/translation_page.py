@@ -20,9 +20,9 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.kit.layouts import Split
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label, literal
+from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.core.model.formatting import shape_text

@@ -16,8 +16,9 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.commands import choose_from
-from lowerscope.app.kit.layouts import STRETCH, Split, column_of, strip_of
+from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.plain_text import literal
+from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import find_node, line_text, names_of

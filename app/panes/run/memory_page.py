@@ -8,8 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.layouts import Split, column_of
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import SeenPage
+from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.runs import Runs

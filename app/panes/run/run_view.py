@@ -10,9 +10,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Pill
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import plain
-from lowerscope.app.kit.layouts import Split, column_of
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.common.run_figures import verdict_state
 from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.calls_strip import CallsStrip

@@ -27,10 +27,11 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, SlicesRow
 from lowerscope.app.kit.charts.plots import Histogram
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, strip_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.core.model.comparison_records import (
     Comparison,

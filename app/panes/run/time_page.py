@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
-from lowerscope.app.kit.layouts import column_of, strip_of
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
+from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.run.calls_strip import selected_with

@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QSpinBox, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.plots import Group, RunChart, Span
-from lowerscope.app.kit.layouts import Split, column_of, strip_of
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
+from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import find_node
 from lowerscope.app.panes.run.runs import TOKENS, Generations

@@ -13,8 +13,9 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.commands import choose_from
-from lowerscope.app.kit.layouts import STRETCH, Split, column_of, strip_of
+from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
+from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.run_variants import KeptRun
 from lowerscope.app.panes.run.runs import Runs

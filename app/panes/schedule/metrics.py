@@ -11,9 +11,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Pill
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
-from lowerscope.app.kit.layouts import STRETCH, column_of, head_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import PART, ElidedLabel, PartsLabel, SeenPage
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, breakable, markup
+from lowerscope.app.kit.split import head_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling

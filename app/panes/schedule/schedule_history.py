@@ -9,9 +9,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.step_strip import StepCell, StepStrip
-from lowerscope.app.kit.layouts import column_of, head_of
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import PartsLabel
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import head_of
 from lowerscope.app.panes.schedule.measurements import START, Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.core.model.formatting import duration_text

@@ -15,10 +15,11 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.document.timelines import BuildSteps
 from lowerscope.app.kit.bar_controls import Field, Part, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
-from lowerscope.app.kit.layouts import Split, column_of, row_of, strip_of
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, literal
+from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import names_of, nothing_words
 from lowerscope.app.panes.schedule.measurements import Measurements

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QPushButton, Q
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Level
-from lowerscope.app.kit.layouts import Split
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import UNRELIABLE, disturbed_times, ratio_text, seconds_text
