@@ -47,14 +47,14 @@ class InputPanel(QWidget):
         self._document = document
         self._inputs = inputs
         self.name = ""  # The input shown; empty for none.
-        self.picture = PictureView(_("Input picture"))
+        self.picture = PictureView(_("Input image"))
         self.facts = FactLines()
         self.values = ValuesPanel(document, queries, self._show_facts, self._set_busy)
         self.values.save.hide()
         self.bars = Bars(_("The best classes of both sides"), whole=1.0)
         self.file = push_button(
             _("File…"),
-            _("A picture, .npy, .npz or .pt; or drop one on the window"),
+            _("An image, .npy, .npz or .pt; or drop one on the window"),
             self._choose_file,
         )
         self.random = push_button(

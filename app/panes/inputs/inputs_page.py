@@ -48,7 +48,7 @@ class SetPanel(QWidget):
         super().__init__(parent)
         self._inputs = inputs
         self._sets = inputs.sets
-        self.folder = push_button(_("Folder…"), _("Pictures or .npy files, one a sample"))
+        self.folder = push_button(_("Folder…"), _("Images or .npy files, one per sample"))
         self.archive = push_button(
             _(".npz…"),
             _(

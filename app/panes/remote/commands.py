@@ -382,7 +382,7 @@ def _said(problem: Problem) -> str:
 
 def _row(record: TargetRecord) -> Row:
     features = ", ".join(record.features) or "–"
-    there = "no" if record.hindrance else "yes"
+    there = _("no") if record.hindrance else _("yes")
     return Row(
         record.text,
         (

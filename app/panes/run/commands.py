@@ -216,7 +216,7 @@ class MeasuringDialog(Dialog):
         self.threads = number_field(
             _("Threads"), 0, most, threads, width=width, at_least=all_of_them
         )
-        enough = _("as many as fit in a second, {least} to {repeats}", least=LEAST, repeats=REPEATS)
+        enough = _("for one second, {least} to {repeats}", least=LEAST, repeats=REPEATS)
         self.repeats = number_field(
             _("Repeats"), 0, MOST, measuring.repeats, width=width, at_least=enough
         )

@@ -226,7 +226,7 @@ class SummaryView(QScrollArea):
             ),
         )
         self.first_difference = FirstDifference(document, runs)
-        self.picture = PictureView(_("Input picture"))
+        self.picture = PictureView(_("Input image"))
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
         self.prediction = MarkupLabel(wraps=True)
         self.scores = Bars(_("The best classes of both sides"), whole=1.0)

@@ -148,7 +148,9 @@ def summary(functions: tuple[RuledFunction, ...]) -> str:
         whole,
         fitting=several,
     )
-    return f"{text}: {', '.join(by_rule)}." if by_rule else f"{text}."
+    if not by_rule:
+        return _("{sentence}.", sentence=text)
+    return _("{sentence}: {rules}.", sentence=text, rules=", ".join(by_rule))
 
 
 def _row(record: RuledFunction) -> Row:

@@ -185,7 +185,7 @@ def test_sections_have_one_count_each(qtbot: QtBot, pane: Pane) -> None:
     def said() -> dict[str, str]:
         return {row.title: row.words for row in pane.view.list.rows() if row.kind == "section"}
 
-    assert said()["Passes"] == "3 of 4 change"
+    assert said()["Passes"] == "3 of 4 changed"
     assert said()["Build"] == "not built"
     inner = [
         msgspec.structs.replace(PASSES[1], number=2, label="1.1", depth=1, parent=1),
