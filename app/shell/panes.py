@@ -171,6 +171,7 @@ class Panes(QWidget):
         self.drawer.setMinimumHeight(LEAST_DRAWER)
         self.drawer.setProperty("ground", "panel")
         self.drawer.setProperty("edge", "top")
+        self.drawer.setContentsMargins(0, 1, 0, 0)
         self.drawer.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.drawer.header.is_movable = False
         close = IconButton("close", _("Close (Ctrl+J)"))
