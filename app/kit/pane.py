@@ -164,7 +164,6 @@ class PaneTabs(QWidget):
         return key in self._tabs
 
     def tab(self, key: str) -> PaneTab:
-        """Return the tab of this key."""
         return self._tabs[key]
 
     def set_current(self, key: str) -> None:
@@ -610,7 +609,6 @@ class Pane(QWidget):
         return next((key for key, page in self._pages.items() if page is shown), "")
 
     def page(self, key: str) -> QWidget:
-        """Return the page of this key."""
         return self._pages[key]
 
     def pages(self) -> list[str]:
@@ -700,7 +698,6 @@ ROLES = {
     "Pane": _ROLE.Grouping,
     "SegmentedSwitch": _ROLE.ComboBox,
     "GraphCanvas": _ROLE.Canvas,
-    "DrawingPad": _ROLE.Canvas,
     "FunctionChips": _ROLE.List,
     "HeatMap": _ROLE.Table,
     "Chart": _ROLE.Chart,

@@ -366,7 +366,6 @@ class Panes(QWidget):
         self.drawer.setGeometry(0, self.height() - height, self.width(), height)
 
     def close_drawer(self) -> None:
-        """Close the drawer."""
         self._opened_for_problems = False
         if not self.drawer.isHidden():
             self.drawer.hide()

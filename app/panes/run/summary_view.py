@@ -24,10 +24,10 @@ from lowerscope.app.kit.plain_text import (
 )
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import find_node, line_text
-from lowerscope.app.panes.common.prediction import show_prediction, verdict_state
+from lowerscope.app.panes.common.run_figures import show_prediction, verdict_state
 from lowerscope.app.panes.run.bisecting import Bisecting, WrongStep
+from lowerscope.app.panes.run.commands import edit_measuring, edit_tolerances
 from lowerscope.app.panes.run.outcomes import fx_runs, starts_here
-from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.app.panes.run.runs import Faults, Runs
 from lowerscope.app.panes.run.time_text import bars_of, claims_of, how_of
 from lowerscope.core.model.dimensions import sizes_text
@@ -226,7 +226,7 @@ class SummaryView(QScrollArea):
             ),
         )
         self.first_difference = FirstDifference(document, runs)
-        self.picture = PictureView(_("Input picture"))
+        self.picture = PictureView(_("Input image"))
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
         self.prediction = MarkupLabel(wraps=True)
         self.scores = Bars(_("The best classes of both sides"), whole=1.0)

@@ -180,7 +180,7 @@ class TimePage(SeenPage):
             _("Times"),
             (
                 Column(_("name"), width=160),
-                Column(_("as"), width=50, tooltip=_("The strategy")),
+                Column(_("strategy"), width=72, tooltip=_("The strategy")),
                 Column(_("calls"), numeric=True, width=56, falling=True),
                 Column(
                     _("TVM"),
@@ -206,7 +206,7 @@ class TimePage(SeenPage):
                     falling=True,
                     tooltip=_("TVM's time over torch's for the same nodes"),
                 ),
-                Column(_("with"), stretch=True, width=110),
+                Column(_("fusion"), stretch=True, width=110),
             ),
         )
         self.table.set_sortable(True)

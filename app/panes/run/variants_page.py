@@ -69,12 +69,11 @@ def variant_columns() -> tuple[Column, ...]:
         Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time over torch's")),
         Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute error")),
         Column(_("functions"), numeric=True, width=76),
-        Column(_("built in"), numeric=True, width=84),
+        Column(_("build"), numeric=True, width=84),
     )
 
 
 def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> Row:
-    """Return the row of a variant."""
     record = run.record
     facts = [
         *([_("● shown now")] if shown else []),
