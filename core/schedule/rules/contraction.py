@@ -38,8 +38,8 @@ WORTH_THREADS = 1 << 18
 STACK = 1024
 """Bytes from which on TVM takes local buffers from a pool, and LLVM keeps them in memory."""
 
-SPARE = 3
-"""Registers that are reserved for the factors."""
+SPARE = 2
+"""Registers that are reserved for the factor that all lanes share, and for a product."""
 
 LATENCY = 8
 """Sums in flight for a processor to begin two of them in each cycle."""
@@ -49,6 +49,12 @@ TILES = 24
 
 REUSE = 8
 """Multiplications of each element from which on a change of layout at each run is worth it."""
+
+_SSE = 16
+"""Bytes of a vector register, and number of these, of a processor without fused multiply-adds."""
+
+_TESTED = 0.5
+"""Speed of sums of which each is tested for whether it exists: they are kept in memory."""
 
 _LAYING_OUT = 4
 """Cost of changing the layout of a value, in vectors of products."""
@@ -146,14 +152,19 @@ def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
 
 
 def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile]:
-    room = (STACK - 1) // (lanes.lanes * bytes_of(found.dtype))
-    room = max(1, min(machine.registers - SPARE, room))
+    most_kept = (STACK - 1) // (lanes.lanes * bytes_of(found.dtype))
     reused = _reused(found, lanes)
     most = [found.spatial[axis] for axis in reused] + [1, 1]
     count = math.ceil(found.spatial[lanes.axis] / lanes.lanes)
-    for vectors in range(1, min(count, room) + 1):
+    for vectors in range(1, count + 1):
+        # Without fused multiply-adds, the factors of the lanes are read from memory.
+        factors = vectors if machine.vector_bytes > _SSE or machine.registers > _SSE else 1
+        room = min(machine.registers - SPARE - factors, most_kept)
+        if vectors > 1 and room < vectors:
+            break
         if count % vectors and not lanes.padded:
             continue
+        room = max(1, room)
         for first in range(1, min(most[0], room // vectors) + 1):
             for second in range(1, min(most[1], room // (vectors * first)) + 1):
                 cuts = dict(zip(reused, (first, second), strict=False))
@@ -179,6 +190,12 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     sums, values = tile.registers, tile.registers // tile.vectors
     # Fewer reads for each sum are better even where they are hidden.
     worth = sums / max(sums, tile.vectors + values, LATENCY) - 0.1 * (tile.vectors + values) / sums
+    rest = _with_rest(found, tile)
+    if rest and found.is_plain:
+        other = 1 - lanes.read
+        worth /= 1 + _LAYING_OUT * tile.lanes / found.uses(other)
+    elif rest:
+        worth *= _TESTED
     tiles = 1
     for axis, extent in enumerate(found.spatial):
         size = tile.width if axis == tile.vector else tile.cuts.get(axis, 1)
@@ -208,6 +225,11 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     return worth
 
 
+def _with_rest(found: Contraction, tile: Tile) -> list[int]:
+    """Return the axes, but for that of the lanes, that are no whole number of tiles."""
+    return [axis for axis, size in tile.cuts.items() if found.spatial[axis] % size]
+
+
 def leave_out_copies(writing: ScheduleRecorder) -> None:
     """Inline the blocks before the sums that only copy, such as a padding of zero width."""
     found = blocks_of(writing)
@@ -225,24 +247,36 @@ def _is_copy(place: Place) -> bool:
     return are_same(store.indices, own) and are_same(store.value.indices, own)
 
 
-def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
-    """Pad the vector axis to whole tiles; return the contraction then, and the padding block."""
+def pad(
+    writing: ScheduleRecorder, found: Contraction, tile: Tile, axes: Sequence[int]
+) -> tuple[Contraction, str]:
+    """Pad axes to whole tiles.
+
+    Returns the contraction then, and the block that pads the input of the registers; empty for
+    none.
+    """
     known = set(writing.blocks())
     sizes = [1] * (len(found.spatial) + len(found.reduced))
-    sizes[tile.vector] = tile.width
+    for axis in axes:
+        sizes[axis] = tile.width if axis == tile.vector else tile.cuts[axis]
     writing.do(
         "pad_einsum",
         reason(
             "{spatial} is no whole number of tiles: zeros fill the last one",
-            spatial=found.spatial[tile.vector],
+            spatial=found.spatial[axes[0]],
         ),
         block=At(found.block),
         padding=tuple(sizes),
     )
     longer = contraction_of(writing)
     assert longer is not None, "padding leaves a product a product"
-    (filled,) = (block for block in longer.before if block not in known)
-    return longer, filled
+    read = writing.block(At(found.block)).reads[tile.packed].source if tile.padded else None
+    filled = (
+        block
+        for block in longer.before
+        if block not in known and writing.block(At(block)).writes[0].source.same_as(read)
+    )
+    return longer, next(filled, "")
 
 
 def pack(
@@ -376,8 +410,10 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     if found is None or tile is None:
         return False
     free, filled = tile.packed >= 0 and found.free[tile.packed], ""
-    if tile.padded:
-        found, filled = pad(writing, found, tile)
+    rest = _with_rest(found, tile) if found.is_plain else []
+    if tile.padded or rest:
+        axes = [tile.vector, *rest] if tile.padded else rest
+        found, filled = pad(writing, found, tile, axes)
     last = gather(writing, found.block, found.after)
     if tile.packed >= 0:
         pack(writing, found, tile, machine, filled=filled, free=free)
