@@ -13,11 +13,12 @@ from lowerscope.core.cli.recipe_options import (
     add_recipe_options,
     files_read,
 )
-from lowerscope.core.files.console import DIFFER, MATCH, on_terminal_line
+from lowerscope.core.files.console import DIFFER, MATCH, on_terminal_line, table_lines
 from lowerscope.core.files.paths import check_not_read, user_path
 from lowerscope.core.files.reproduction import write_reproduction
 from lowerscope.core.model.bisect_records import PROGRAM, REPORT
 from lowerscope.core.model.encoding import to_json
+from lowerscope.core.model.formatting import verdict_words
 from lowerscope.core.model.queries import BisectQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.texts import _
@@ -37,8 +38,8 @@ def add_bisect_options(parser: OneLineParser) -> None:
         "--output",
         "DIR",
         _(
-            "folder for the reproduction: {program}, {report}, and the files that they need "
-            "(default: the current one)",
+            "folder for the reproduction: {program}, {report} and the files that they need "
+            "(default: the current folder)",
             program=PROGRAM,
             report=REPORT,
         ),
@@ -73,6 +74,7 @@ def bisect(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         }
         return code, to_json(fields)
     lines = [record.text]
-    lines += [f"  {each.after}: {each.verdict}" for each in record.probed]
+    probed = [(f"  {each.after}", verdict_words(each.verdict)[0]) for each in record.probed]
+    lines += table_lines(probed, range(0))
     lines += [str(folder / each.name) for each in record.files]
     return code, "\n".join(lines)

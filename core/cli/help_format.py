@@ -1,30 +1,47 @@
-"""Help on the command line, in the language of the process."""
+"""Help and errors of the command line, in the language of the process."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
 
 from lowerscope.core.files.console import columns
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
+
+_TEXTS = {
+    "usage: ": _("usage: "),
+    "positional arguments": _("positional arguments"),
+    "options": _("options"),
+    "show this help message and exit": _("show this help and exit"),
+    "argument %(argument_name)s: %(message)s": _("argument %(argument_name)s: %(message)s"),
+    "unrecognized arguments: %s": _("unrecognized arguments: %s"),
+    "the following arguments are required: %s": _("missing arguments: %s"),
+    "expected one argument": _("expected one argument"),
+    "expected at least one argument": _("expected at least one argument"),
+    "invalid %(type)s value: %(value)r": _("invalid %(type)s value: %(value)r"),
+    "invalid choice: %(value)r (choose from %(choices)s)": _(
+        "invalid choice: %(value)r (choose from %(choices)s)"
+    ),
+    "ambiguous option: %(option)s could match %(matches)s": _(
+        "ambiguous option: %(option)s could match %(matches)s"
+    ),
+    "ignored explicit argument %r": _("the option takes no value: %r"),
+}
+"""Texts of argparse."""
+
+
+def _counted(singular: str, plural: str, count: int) -> str:
+    if singular == "expected %s argument":
+        return _n("expected %s argument", "expected %s arguments", count)
+    return singular if count == 1 else plural
+
+
+# As `gettext` would, if argparse's texts had a catalogue of their own.
+vars(argparse).update(_=lambda text: _TEXTS.get(text, text), ngettext=_counted)
 
 
 class HelpFormatter(argparse.HelpFormatter):
     """The standard formatter, which measures in columns: a Chinese character has two."""
-
-    def add_usage(
-        self,
-        usage: str | None,
-        actions: Iterable[argparse.Action],
-        groups: Iterable[argparse._MutuallyExclusiveGroup],
-        prefix: str | None = None,
-    ) -> None:
-        super().add_usage(usage, actions, groups, _("usage: ") if prefix is None else prefix)
-
-    def start_section(self, heading: str | None) -> None:
-        own = {"positional arguments": _("positional arguments"), "options": _("options")}
-        super().start_section(own.get(heading or "", heading))
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return wrapped(text, width)

@@ -28,18 +28,18 @@ def add_why_options(parser: OneLineParser) -> None:
         "--nodes",
         nargs=2,
         metavar=("A", "B"),
-        help=_("two FX nodes, Relax bindings or functions: explain why they are fused, or not"),
+        help=_("explain why two FX nodes, Relax bindings or functions are fused, or why not"),
     )
     parser.text(
         "--function",
         "NAME",
-        _("TensorIR function: explain which rule scheduled it and why so, or why none did"),
+        _("explain which rule scheduled a TensorIR function, or why none did"),
     )
     parser.flag("--json", _("print the answer as JSON"))
     add_recipe_options(
         parser,
         pass_help=_(
-            "pass: explain what it changed, or why it changed nothing; one that is not in the "
+            "explain what a pass changed, or why it changed nothing; a pass that is not in the "
             "pipeline is tried at its end"
         ),
     )
@@ -59,7 +59,7 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     if not options.nodes:
         if not options.steps:
             raise LowerscopeError(
-                _("no question is given"),
+                _("the question is missing"),
                 where="why",
                 todo=_("Give --nodes A B, --pass NAME or --function NAME"),
             )
@@ -71,12 +71,14 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     answer = pipeline.answer(WhyFusedQuery(recipe, *options.nodes))
     if options.json:
         return MATCH, to_json(answer)
-    head = _("Fused") if answer.fused else _("Not fused ({cause})", cause=answer.cause)
-    return MATCH, f"{head}: {answer.text}."
+    if answer.fused:
+        return MATCH, _("{sentence}.", sentence=answer.text)
+    return MATCH, _("Not fused: {reason}.", reason=answer.text)
 
 
 def _lines(text: str, steps: Sequence[str], change: Change | None) -> str:
-    lines = [f"{text}.", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
+    numbered = (f"  {number}. {step}" for number, step in enumerate(steps, start=1))
+    lines = [_("{sentence}.", sentence=text), *numbered]
     if change is not None:
         lines.append(_("To change that: {change}.", change=change.text))
     return "\n".join(lines)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lowerscope.core.model.texts import _
 from lowerscope.resources import SAMPLES as FOLDER
 
 SAMPLES = (
@@ -30,10 +31,11 @@ class Sample(NamedTuple):
 
 
 def samples() -> tuple[Sample, ...]:
-    """Return every sample with the first line of its file, which is the first of its docstring."""
-    return tuple(Sample(name, _title(name)) for name in SAMPLES)
+    """Return every sample with its description in the language of the process."""
+    return tuple(Sample(name, _(description_of(name))) for name in SAMPLES)
 
 
-def _title(name: str) -> str:
+def description_of(name: str) -> str:
+    """Return the first line of a sample's file, which is the first of its docstring."""
     with (FOLDER / f"{name}.py").open(encoding="utf-8") as file:
         return file.readline().strip().removeprefix('"""').removesuffix('"""').strip()

@@ -548,8 +548,9 @@ def _summary(known: NodeLowering, node: fx.Node, names: ValueNames) -> str:
             else _("It generates no code.")
         )
     if known.strategy == "library":
-        why = f", since {known.reason}" if known.reason else ""
-        return _("It runs in torch{why}.", why=why)
+        if known.reason:
+            return _("It runs in torch, since {reason}.", reason=known.reason)
+        return _("It runs in torch.")
     if known.parts:
         return _(
             "No rule covers it as a whole: it was lowered in {count} parts.", count=len(known.parts)
