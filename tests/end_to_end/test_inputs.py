@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -20,6 +22,7 @@ from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
+    drop,
     run_and_wait,
     wait_for_records,
 )
@@ -132,3 +135,44 @@ def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     assert pad.pixels() == states[1]
     # Runs of drawings are no variants of the model.
     assert len(window.features.runs.variants.kept) == 1
+
+
+def test_a_set_is_run_and_its_worst_sample_taken(
+    qtbot: QtBot,
+    open_window: OpenWindow,
+    model: torch.nn.Module,
+    pictures: np.ndarray,
+    tmp_path: Path,
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    document, page = window.document, window.panes.inputs
+    sets = window.features.inputs.sets
+    np.savez(tmp_path / "clothes.npz", x=pictures, y=np.arange(10))
+    # It holds more than one: it is a set.
+    drop(window, tmp_path / "clothes.npz")
+    qtbot.waitUntil(lambda: sets.record is not None and not sets.running, timeout=PATIENCE)
+    assert page.switch.current() == "set"
+    text = page.sets.summary.text()
+    assert "10 of 10 (100.0%) the same class as torch" in text
+    assert "as labelled: TVM 10 of 10 (100.0%), torch 10 of 10 (100.0%)" in text
+    assert not document.problems
+    rows = page.sets.worst.rows()
+    assert len(rows) == 10
+    table = page.sets.worst
+    place = table.visualRect(table.model().index(0, 0)).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    record = wait_for_run(qtbot, window)
+    assert page.switch.current() == "one"
+    check_against_torch(page, record, model)
+    worst = sets.record.worst[0]  # type: ignore[union-attr]
+    assert record.max_abs_error == worst.max_abs_error
+    assert page.one.pad.pixels() == pictures[int(worst.title.split()[-1])].tobytes()
+
+    # A folder that is dropped is a set as well.
+    many = tmp_path / "many"
+    many.mkdir()
+    for place, picture in enumerate(pictures[:3]):
+        Image.fromarray(picture).save(many / f"{place}.png")
+    drop(window, many)
+    qtbot.waitUntil(lambda: not sets.running and "3 samples" in page.sets.summary.text())
+    assert page.sets.error.isHidden()
