@@ -21,6 +21,7 @@ from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
 from lowerscope.core.files.in_memory import OPTION, SHOWN, TAKEN, Order, Parcel, pack, private_file
 from lowerscope.core.files.report import template
 from lowerscope.core.files.sources import source_label
+from lowerscope.core.model.explanation_records import FunctionAnswer, FusionAnswer, PassAnswer
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import (
     BADGE,
@@ -38,10 +39,10 @@ from lowerscope.core.model.graph import (
 from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import (
     BisectQuery,
+    CoachQuery,
     GraphQuery,
     NodeErrorsQuery,
     RunQuery,
-    ScheduleQuery,
     SnapshotQuery,
     WhyFunctionQuery,
     WhyFusedQuery,
@@ -50,12 +51,11 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.schedule_records import Advice
 from lowerscope.core.model.texts import _
-from lowerscope.core.model.why import FunctionAnswer, FusionAnswer, PassAnswer
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
-    from lowerscope.core.model.bisect_records import BisectRecord
     from lowerscope.core.model.comparison_records import NodeErrors
+    from lowerscope.core.model.explanation_records import BisectRecord
     from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.model.run_records import RunRecord
     from lowerscope.core.model.snapshot import FxNode, Snapshot
@@ -233,7 +233,7 @@ class Exploration:
 
         Raises `LowerscopeError` if there is no such function.
         """
-        query = ScheduleQuery(self.recipe, function.removeprefix("tir:"), None)
+        query = CoachQuery(self.recipe, function.removeprefix("tir:"), None)
         return _pipeline().answer(query).advice
 
     # Display in a notebook

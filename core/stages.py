@@ -24,8 +24,9 @@ from lowerscope.core.build.build import BuiltModel, RecordedBuild, recorded_buil
 from lowerscope.core.build.targets import check_runs_here, make_target
 from lowerscope.core.files.memo import FileHashes, Memo, cached_property, key_of
 from lowerscope.core.files.sources import input_files, source_files
-from lowerscope.core.ir.relax import binding_ids
+from lowerscope.core.ir.relax import binding_ids, relax_functions
 from lowerscope.core.ir.script import function_script
+from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.lowering.partial_module import module_prefix, with_parameters_as_inputs
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
@@ -71,7 +72,7 @@ from lowerscope.core.schedule.whole_model import Functions, WholeModel
 from lowerscope.core.sources.decoding import decode_step
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
-from lowerscope.core.tracing.named_inputs import NamedInputs
+from lowerscope.core.tracing.trace_errors import NamedInputs
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 _DERIVED = (
@@ -705,8 +706,20 @@ class Stages:
             return inverse(self.unscheduled.bindings)
         if section == "translate":
             return {bound.id: (bound.id,) for bound in binding_ids(module)}
-        matches = match_bindings(self.completed, module)
+        matches = self.matches(self.completed, module)
         return inverse(compose(self.transformed.bindings, matches))
+
+    def matches(self, before: tvm.IRModule, after: tvm.IRModule) -> Matches:
+        """Return what `match_bindings` does, cached for modules of the same Relax functions."""
+        modules = before, after
+        relax = [dict(relax_functions(each)) for each in modules]
+        facts = [
+            [(name, each.__chandle__()) for name, each in functions.items()] for functions in relax
+        ]
+        key = key_of("matches", *facts, sorted(prim_funcs_of(after)))
+        # Keep the functions with it, so that their addresses are not reused.
+        _other, found = self.keep("matches", key, lambda: (relax, match_bindings(before, after)))
+        return found
 
     def check_schedules(self) -> None:
         """Reject schedules that do not fit the model: see `primitive_table.check_schedules`."""
@@ -799,7 +812,6 @@ _ANSWERING = (
     "views.module_difference",
     "views.snapshot_records",
     "views.source_text",
-    "views.touching_steps",
     "views.translation",
     "views.workbench",
 )

@@ -16,14 +16,13 @@ from weakref import WeakMethod
 import msgspec
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
-from lowerscope.app.document.history import History, Version, history_after
-from lowerscope.app.document.overrides import calls_among, with_strategy
 from lowerscope.app.document.selection import Links, Selection
 from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import APART, Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import (
+    Override,
     Recipe,
     Strategy,
     applies_schedules,
@@ -32,6 +31,98 @@ from lowerscope.core.model.recipe import (
 )
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
+
+# --- Strategies of single nodes, as recipe changes ---
+
+
+def calls_among(snapshot: Snapshot, entities: Iterable[str]) -> list[str]:
+    """Return the ids of the nodes that are calls; inputs and outputs have no strategy."""
+    calls = {node.id for node in snapshot.fx if node.opcode.startswith("call")}
+    return [each for each in entities if each in calls]
+
+
+def with_strategy(recipe: Recipe, nodes: Iterable[str], strategy: Strategy | None) -> Recipe:
+    """Return `recipe` with another strategy for some nodes.
+
+    Args:
+        nodes: Their ids, ``fx:NAME``.
+        strategy: ``None`` for the one from the patterns or the default.
+    """
+    chosen = tuple(dict.fromkeys(nodes))
+    kept = tuple(each for each in recipe.overrides if each.pattern not in chosen)
+    added = (
+        ()
+        if strategy is None
+        else tuple(Override(pattern=node, strategy=strategy) for node in chosen)
+    )
+    return msgspec.structs.replace(recipe, overrides=(*kept, *added))
+
+
+def switched(recipe: Recipe, override: Override) -> Recipe:
+    """Return `recipe` with one of its overrides enabled or disabled."""
+    other = msgspec.structs.replace(override, on=not override.on)
+    overrides = tuple(other if each == override else each for each in recipe.overrides)
+    return msgspec.structs.replace(recipe, overrides=overrides)
+
+
+# --- Undo and redo: two lists of recipes around the open or pending one ---
+
+
+@dataclass(frozen=True)
+class History:
+    """The recipes before the open one, the last at the end, and the undone ones."""
+
+    undo: tuple[Recipe, ...] = ()
+    redo: tuple[Recipe, ...] = ()
+
+    def changed_from(self, current: Recipe) -> History:
+        """Return the history after `current` was changed to another recipe."""
+        return History((*self.undo, current))
+
+    def back_from(self, current: Recipe) -> tuple[Recipe, History]:
+        """Return the recipe before `current`, and the history once it is open."""
+        return self.undo[-1], History(self.undo[:-1], (*self.redo, current))
+
+    def forward_from(self, current: Recipe) -> tuple[Recipe, History]:
+        """Return the recipe that was undone last, and the history once it is open."""
+        return self.redo[-1], History((*self.undo, current), self.redo[:-1])
+
+
+@dataclass(frozen=True)
+class Version:
+    """A recipe, and the history around it.
+
+    ``reads_files`` is set where the recipe is derived anew because its files may have changed.
+    """
+
+    recipe: Recipe
+    history: History = History()
+    reads_files: bool = False
+
+    @property
+    def opens(self) -> bool:
+        """Return whether it opens a source, which undo cancels."""
+        return self.history == History()
+
+
+def history_after(shown: Recipe, history: History, coming: Version | None) -> History:
+    """Return the history after the user changed the wanted recipe.
+
+    A recipe that was never shown is no step, unless undo leads to it, it has another source, or it
+    is shown without its steps until these are applied.
+
+    Args:
+        shown, history: The open recipe, and those around it.
+        coming: The pending version.
+    """
+    if coming is not None and (
+        coming.recipe.source != shown.source
+        or len(coming.history.undo) < len(history.undo)
+        or (coming.history == history and without_steps(coming.recipe) == shown)
+    ):
+        return coming.history.changed_from(coming.recipe)
+    return history.changed_from(shown)
+
 
 Trust = Callable[[Recipe, Callable[[Recipe], object]], None]
 """Calls a function with a recipe, once the user has approved the files that it runs."""
@@ -65,6 +156,12 @@ class Job:
     fraction: float | None = None
     cancel: Callable[[], None] | None = field(default=None, compare=False)
     step: int = 0  # The step of the recipe that is being applied, from 1; 0 for none.
+
+    @property
+    def words(self) -> str:
+        """The text, and the share that is done where it is known."""
+        done = "" if self.fraction is None else f" {round(self.fraction * 100)} %"
+        return f"{self.text}…{done}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,7 +556,6 @@ class Document(QObject):
             self.set(problems=(problem,), rejected=None)
 
     def clear_problems(self) -> None:
-        """Clear the problems."""
         self.set(problems=(), rejected=None)
 
     def say(

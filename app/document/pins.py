@@ -42,7 +42,11 @@ class Pins(QObject):
     @property
     def sides(self) -> tuple[ComparedModule, ComparedModule] | None:
         """The old and the new side; ``None`` while nothing is open."""
-        recipe, moment = self._document.recipe, self._document.module_moment
+        return self.sides_at(self._document.module_moment)
+
+    def sides_at(self, moment: Moment | None) -> tuple[ComparedModule, ComparedModule] | None:
+        """Return the two sides as they are at a step."""
+        recipe = self._document.recipe
         if recipe is None:
             return None
         here = ComparedModule(recipe=recipe, moment=moment)

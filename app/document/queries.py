@@ -11,12 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.document.document import Document, Of
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
@@ -105,6 +106,17 @@ class Pending:
         self.client.abandon(self.id, SUPERSEDED_MS)
 
 
+class _Ahead:
+    """A query that was sent before its answer is wanted, and what is done with it then."""
+
+    def __init__(self, query: Query[Any]) -> None:
+        self.query = query
+        self.pending: Pending | None = None
+        self.on_answer: Callable[[Any], None] = lambda _answer: None
+        self.on_problem: OnProblem = lambda _problem: None
+        self.on_progress: OnProgress = lambda _text, _fraction: None
+
+
 class Slot:
     """Slot for one query of a feature: a new query replaces the pending one."""
 
@@ -166,6 +178,7 @@ class Queries(QObject):
         self._clients: dict[Role, Client] = {"engine": engine, "worker": worker}
         self._cache: OrderedDict[Query[Any], tuple[Any, int]] = OrderedDict()
         self._bytes = 0
+        self._ahead: _Ahead | None = None
         self._keys: dict[Recipe, str] = {}
         self._watches: WeakValueDictionary[int, Watch] = WeakValueDictionary()
         self._count = count()
@@ -180,6 +193,24 @@ class Queries(QObject):
         on_progress: OnProgress | None = None,
     ) -> Pending:
         """Send a query without reading the cache; cache the answer if it is ``cached_first``."""
+        ahead = self._ahead
+        if ahead is not None and ahead.pending is not None and type(ahead.query) is type(query):
+            if ahead.query != query:
+                self._drop_ahead()
+            else:
+                self._ahead = None
+                ahead.on_answer, ahead.on_problem = on_answer, on_problem
+                ahead.on_progress = on_progress or ahead.on_progress
+                return ahead.pending
+        return self._send(query, on_answer, on_problem, on_progress)
+
+    def _send(
+        self,
+        query: Query[A],
+        on_answer: Callable[[A], None],
+        on_problem: OnProblem,
+        on_progress: OnProgress | None = None,
+    ) -> Pending:
         client, version = self._clients[query.child], self.version
 
         def take(answer: A) -> None:
@@ -188,6 +219,41 @@ class Queries(QObject):
             on_answer(answer)
 
         return Pending(client, client.request(query, take, on_problem, on_progress))
+
+    def ask_ahead(self, query: Query[Any]) -> None:
+        """Send a ``cached_first`` query whose answer may be wanted next, in place of the last one.
+
+        Where it is wanted while it is under way, it is not sent again; where another one of its
+        kind is wanted, it is dropped.
+        """
+        assert query.cached_first
+        before = self._ahead
+        if query in self._cache or (before is not None and before.query == query):
+            return
+        self._drop_ahead()
+        ahead = self._ahead = _Ahead(query)
+
+        def end() -> None:
+            if self._ahead is ahead:
+                self._ahead = None
+
+        def take(answer: Any) -> None:
+            end()
+            ahead.on_answer(answer)
+
+        def refuse(problem: Problem) -> None:
+            end()
+            ahead.on_problem(problem)
+
+        def tell(text: str, fraction: float | None) -> None:
+            ahead.on_progress(text, fraction)
+
+        ahead.pending = self._send(query, take, refuse, tell)
+
+    def _drop_ahead(self) -> None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.pending is not None:
+            ahead.pending.drop()
 
     def client(self, role: Role) -> Client:
         """Return the client of a child."""
@@ -258,6 +324,7 @@ class Queries(QObject):
         """Forget all cached answers, and count those that are shown as outdated."""
         self.version += 1
         self._reads_files = False
+        self._drop_ahead()
         self._cache.clear()
         self._bytes = 0
 
@@ -414,3 +481,77 @@ class Watch(QObject):
         if event.type() in (QEvent.Type.Show, QEvent.Type.Hide):
             self.update()
         return super().eventFilter(watched, event)
+
+
+# --- A long query that the user starts, with its progress and its last answer ---
+
+
+class KeptAnswer(QObject, Generic[A]):
+    """The query in progress, and the last answer, which is shown for the recipes it is for.
+
+    Args:
+        of: Owner of the job in the status bar.
+    """
+
+    changed = Signal()  # `record`, `running`, `progress` or `problem` changed.
+
+    def __init__(self, document: Document, queries: Queries, of: Of) -> None:
+        super().__init__(document)
+        self._document = document
+        self._slot = Slot(queries)
+        self._of = of
+        self._asked: Recipe | None = None
+        self._outcome: tuple[Recipe, A] | None = None
+        # Description of the current work, and the fraction done.
+        self.progress: tuple[str, float | None] = ("", None)
+        self.problem: Problem | None = None  # The problem that prevented an answer.
+
+    @property
+    def running(self) -> bool:
+        """Return whether the query is in progress."""
+        return self._slot.is_busy
+
+    @property
+    def record(self) -> A | None:
+        """The answer for the recipe shown."""
+        return self.record_of(self._document.recipe)
+
+    def record_of(self, recipe: Recipe | None) -> A | None:
+        """Return the answer for a recipe, if it is the last one."""
+        if self._outcome is None or recipe is None or self._outcome[0] != self._part_of(recipe):
+            return None
+        return self._outcome[1]
+
+    def cancel(self) -> None:
+        """Cancel the query; a previous answer stays."""
+        self._slot.cancel()
+
+    def _part_of(self, recipe: Recipe) -> Recipe:
+        """Return a recipe without what the answer does not depend on."""
+        return recipe
+
+    def _start(self, recipe: Recipe, query: Query[A], doing: str) -> None:
+        self._slot.supersede()
+        self._asked, self.problem = self._part_of(recipe), None
+        self._tell(doing)
+        self._slot.ask(query, self._accept, self._refuse, self._tell)
+        self.changed.emit()
+
+    def _tell(self, text: str, fraction: float | None = None) -> None:
+        self.progress = (text, fraction)
+        self._document.say(text, fraction, of=self._of, cancel=self.cancel)
+        self.changed.emit()
+
+    def _accept(self, record: A) -> None:
+        assert self._asked is not None
+        self._outcome = (self._asked, record)
+        self._end()
+
+    def _refuse(self, problem: Problem) -> None:
+        self.problem = None if problem.code == "cancelled" else problem
+        self._end()
+
+    def _end(self) -> None:
+        self.progress = ("", None)
+        self._document.say("", of=self._of)
+        self.changed.emit()

@@ -336,20 +336,23 @@ class Stepping(QObject):
 
         One step from either end of a section leads into the next one that has steps.
         """
+        self.go(self.moment_at(by))
+
+    def moment_at(self, by: int) -> Moment:
+        """Return the step that `step` goes to."""
         stops = self._stops(self._section)
         here = self._here()
         beyond = self._beyond(by) if here == stops[-1 if by > 0 else 0] else None
         if beyond is not None:
             section, index = beyond
-            self.go(Moment(section=section, index=index))
-            return
+            return Moment(section=section, index=index)
         if here is None:
             place = min(by, len(stops) - 1) if by > 0 else len(stops) + by
         elif by > 0:
             place = bisect_right(stops, here) - 1 + by
         else:
             place = bisect_left(stops, here) + by
-        self.go(Moment(section=self._section, index=stops[max(0, min(place, len(stops) - 1))]))
+        return Moment(section=self._section, index=stops[max(0, min(place, len(stops) - 1))])
 
     def _beyond(self, by: int) -> tuple[Section, int] | None:
         """Return the stop of another section that is one step from the end of this one."""
@@ -493,7 +496,6 @@ class Stepping(QObject):
     # Visible steps
 
     def set_filter(self, chosen: StepFilter) -> None:
-        """Set the filter."""
         if chosen != self._filter:
             self._filter = chosen
             self.list_changed.emit()
@@ -620,3 +622,22 @@ def _place_of(line: StepLine, lines: Sequence[StepLine]) -> int:
     heads = [each.number for each in lines if each.depth == 0]
     place = int(line.label.partition(".")[0])
     return heads[min(place, len(heads)) - 1]
+
+
+# --- Selection of the current node while stepping through the translation ---
+
+
+class Following(QObject):
+    """Selects the node of each translation step, so that all panes mark its results."""
+
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        document.on(("moment",), self._follow)
+
+    def _follow(self) -> None:
+        snapshot, moment = self._document.snapshot, self._document.moment
+        if snapshot is None or moment is None or moment.section != "translate":
+            return
+        if 0 < moment.index <= len(snapshot.translation):
+            self._document.select((snapshot.translation[moment.index - 1].node,))

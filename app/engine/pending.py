@@ -1,19 +1,226 @@
-"""Pending requests to a child."""
+"""Pending requests to a child, and their results, bounded to what a window can hold and show."""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.document.queries import OnProblem, OnProgress
-from lowerscope.app.engine.replies import UnreadableResult, read_result
+from lowerscope.app.engine.messages import REASON_CHARACTERS, shortened
 from lowerscope.core.engine.protocol import Progress, Reply
+from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Port, Region
+from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role, answer_type
+from lowerscope.core.model.schedule_records import ScheduleRecord, StepError
+from lowerscope.core.model.snapshot import RuleSource, TextRecord
 from lowerscope.core.model.texts import _
+
+# --- Results of requests, bounded to what a window can hold and show ---
+#
+# A child runs foreign code, which may answer with anything that fits into a frame. An answer is
+# decoded only if its bytes and elements are limited, with no long text where a name is expected:
+# the window decodes and shows it in its own thread.
+
+RESULT_LIMIT = 32_000_000
+"""Bound on the bytes of a result. The largest model, of 1,000 layers and 4,000 nodes, has 7 MB."""
+
+MOST_ELEMENTS = 1_000_000
+"""Bound on the values, field names and containers of a result. The largest model has 750,000."""
+
+MOST_ENTRIES = 50_000
+"""Bound on the entries of a mapping, which take longer to decode than any other element."""
+
+NAME_CHARACTERS = 2**16
+"""Bound on the characters of a text that is none of the `_TEXTS`."""
+
+TEXT_CHARACTERS = 2**23
+"""Bound on the characters of the `_TEXTS`. All IR of the largest model has 600,000."""
+
+MOST_RECORDS = 20_000
+"""Bound on a list of records, each possibly a row or a box. The largest model has 6,000."""
+
+MOST_ITEMS = 100_000
+"""Bound on other lists with texts. The list of links of the largest model has 35,000."""
+
+_TEXTS = frozenset(
+    (
+        (FunctionDifference, "old"),
+        (FunctionDifference, "new"),
+        (RuleSource, "text"),
+        (ScheduleRecord, "code"),
+        (StepError, "text"),
+        (TextRecord, "text"),
+    )
+)
+"""Fields that hold texts of many lines."""
+
+_DRAWN = frozenset((Box, Edge, GraphRecord, Port, Region))
+_FARTHEST = 2.0**22
+"""Bound on the pixels from the corner of a graph. The largest is 400,000 high."""
+
+_PIXELS = Annotated[float, msgspec.Meta(ge=-_FARTHEST, le=_FARTHEST)]
+_POINTS = tuple[tuple[float, float], ...]
+_TUPLE: Any = tuple
+_DICT: Any = dict
+_NAME = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS)]
+_TEXT = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
+_ITEMS = msgspec.Meta(max_length=MOST_ITEMS)
+_RECORDS = msgspec.Meta(max_length=MOST_RECORDS)
+_ENTRIES = msgspec.Meta(max_length=MOST_ENTRIES)
+_BOUND = re.compile(r"^Expected `\w+` (of length )?[<>]=")
+"""The messages of msgspec for a value beyond its bound."""
+
+
+class UnreadableResult(Exception):
+    """Raised for a result that a window cannot use, with the `problem` for the user."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.what)
+        self.problem = problem
+
+
+def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
+    """Return a result of the type `result`.
+
+    Args:
+        answer: The answer in words that begin a sentence: ``"The engine's answer to text"``.
+
+    Raises:
+        UnreadableResult: If it is too large, or not of the type.
+    """
+    data = memoryview(raw)
+    if len(data) > RESULT_LIMIT:
+        raise _too_large(
+            answer, _("more than {result_limit}", result_limit=bytes_text(RESULT_LIMIT))
+        )
+    if len(data) > MOST_ELEMENTS and not _has_few_elements(bytes(data)):
+        raise _too_large(
+            answer, _("more than {most_elements:,} elements", most_elements=MOST_ELEMENTS)
+        )
+    try:
+        if len(data) > NAME_CHARACTERS:
+            msgspec.msgpack.decode(data, type=_bounds(result))
+        return msgspec.msgpack.decode(data, type=result)
+    except UNREADABLE as error:
+        reason = shortened(str(error), REASON_CHARACTERS)
+        if _BOUND.match(reason):
+            raise _too_large(answer, reason) from error
+        what = _("{answer} cannot be read: {reason}", answer=answer, reason=reason)
+        raise UnreadableResult(Problem(what=what, code="internal")) from error
+
+
+def _too_large(answer: str, limit: str) -> UnreadableResult:
+    return UnreadableResult(
+        Problem(
+            what=_(
+                "{answer} is larger than the window can show: {limit}", answer=answer, limit=limit
+            ),
+            todo=_("Open a smaller model or a part of it, or use the command line"),
+            code="too-large",
+        )
+    )
+
+
+# --- elements -------------------------------------------------------------------------------------
+
+_LENGTH_BYTES = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+"""Size of the length of a binary, an extension or a text, by its first byte, in MessagePack."""
+
+_EXTENSIONS = (0xC7, 0xC8, 0xC9)
+
+
+def _fixed_sizes() -> tuple[int, ...]:
+    """Return the bytes from one element to the next by its first byte; 0 if it has a length field.
+
+    A container's elements follow its head, so that its size is that of the head alone.
+    """
+    sizes = [1] * 256
+    sizes[0xA0:0xC0] = range(1, 33)
+    sizes[0xCA:0xD9] = [5, 9, 2, 3, 5, 9, 2, 3, 5, 9, 3, 4, 6, 10, 18]
+    sizes[0xDC:0xE0] = [3, 5, 3, 5]
+    for first in _LENGTH_BYTES:
+        sizes[first] = 0
+    return tuple(sizes)
+
+
+_SIZES = _fixed_sizes()
+
+
+def _has_few_elements(data: bytes) -> bool:
+    """Return whether a value in MessagePack has at most `MOST_ELEMENTS`."""
+    sizes, at = _SIZES, 0
+    try:
+        for _turn in range(MOST_ELEMENTS + 1):
+            at += sizes[data[at]] or _size_with_length(data, at)
+    except IndexError:
+        return True
+    return False
+
+
+def _size_with_length(data: bytes, at: int) -> int:
+    width = _LENGTH_BYTES[data[at]]
+    length = int.from_bytes(data[at + 1 : at + 1 + width], "big")
+    return 1 + width + length + (data[at] in _EXTENSIONS)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _bounds(result: Any) -> Any:
+    """Return a type that checks the bounds of the texts and mappings in values of `result`."""
+    return _TEXT if result is str else _bounded(result)
+
+
+@functools.cache
+def _bounded(kind: Any) -> Any:
+    """Return a type with bounds; the same type if it has no texts and no mappings."""
+    parts = get_args(kind)
+    match get_origin(kind):
+        case None if kind is str:
+            return _NAME
+        case None if _is_record(kind):
+            return _bounded_struct(kind)
+        case origin if origin is tuple:
+            bounded = _TUPLE[tuple(map(_bounded, parts))]
+            if bounded == kind or ... not in parts:
+                return bounded
+            return Annotated[bounded, _RECORDS if _is_record(parts[0]) else _ITEMS]
+        case origin if origin is dict:
+            return Annotated[_DICT[tuple(map(_bounded, parts))], _ENTRIES]
+        case origin if origin in (Union, UnionType):
+            return Union[*map(_bounded, parts)]
+    return kind
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, msgspec.StructMeta)
+
+
+def _bounded_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """Return a struct of the fields of `kind` that have bounds; the others are not decoded."""
+    fields = []
+    for each in msgspec.structs.fields(kind):
+        bounded = _TEXT if (kind, each.name) in _TEXTS else _bounded(each.type)
+        if kind in _DRAWN and each.type in (float, _POINTS):
+            bounded = _PIXELS if each.type is float else tuple[tuple[_PIXELS, _PIXELS], ...]
+        if kind.__struct_config__.array_like or bounded != each.type:
+            fields.append((each.encode_name, bounded, None))
+    config = kind.__struct_config__
+    tag, tag_field = config.tag, config.tag_field
+    return msgspec.defstruct(
+        kind.__name__, fields, tag=tag, tag_field=tag_field, array_like=config.array_like
+    )
+
 
 CANCELLED = Problem(what=_("Cancelled"), code="cancelled")
 

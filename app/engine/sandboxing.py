@@ -38,7 +38,7 @@ class Sandboxing(QObject):
         super().__init__(parent)
         self._settings = settings
         self._program = bubblewrap.program()
-        self._is_wanted = settings.sandbox()
+        self._is_wanted = settings.sandbox
         # Why there is none, and whether the user has let code run without one in this session.
         self._reason = ""
         self._goes_without = False
@@ -94,7 +94,7 @@ class Sandboxing(QObject):
     def problem(self) -> Problem:
         """The problem of requests while no code may run without a sandbox."""
         what = _("no code runs: the system cannot create a sandbox ({reason})", reason=self._reason)
-        todo = _("Retry with Run → Restart engine and worker")
+        todo = _("Retry with Tools → Restart engine and worker")
         return Problem(what=what, todo=todo, code="sandbox")
 
     def _said_on(self) -> str:
@@ -105,7 +105,7 @@ class Sandboxing(QObject):
 
     def set_wanted(self, on: bool) -> None:
         """Enable or disable the sandbox from now on, and store that."""
-        self._settings.set_sandbox(on)
+        self._settings.sandbox = on
         self._is_wanted = on
         self.try_again()
 

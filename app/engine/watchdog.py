@@ -57,7 +57,7 @@ class Hanging(QObject):
         elif seconds * 1000 >= HANGS_MS and not self._is_said:
             self._is_said = True
             text = _(
-                "The engine has made no progress for {seconds} s: it is waiting or hangs. Run "
+                "The engine has made no progress for {seconds} s: it is waiting or hangs. Tools "
                 "→ Restart engine and worker restarts it; nothing is lost.",
                 seconds=round(seconds),
             )

@@ -22,11 +22,17 @@ _REMEDIES = (
     (r"[Gg]ive the parameters with --params \S+", "Choose Edit → Parameters → Load parameters"),
     (r" with --params [^\s,]+, or in .*", " and choose Edit → Parameters → Load parameters"),
     (r" by --params, or by .*", " by Edit → Parameters → Load parameters"),
-    (r"try --tracer export", "choose Explore → Trace with → torch.export"),
-    (r"try --tracer fx", "choose Explore → Trace with → torch.fx"),
-    (r"leave out --tracer \w+", "choose Explore → Trace with → automatically"),
-    (r"choose --importer tvm-fx", "choose Explore → Translate with → from_fx"),
-    (r"choose --importer tvm-export", "choose Explore → Translate with → from_exported_program"),
+    (r"try --tracer export", "choose Explore → Trace with → Trace with torch.export"),
+    (r"try --tracer fx", "choose Explore → Trace with → Trace with torch.fx"),
+    (r"leave out --tracer(?: \w+)?", "choose Explore → Trace with → Trace automatically"),
+    (
+        r"choose --importer tvm-fx",
+        "choose Explore → Translate with → Translate with TVM's from_fx",
+    ),
+    (
+        r"choose --importer tvm-export",
+        "choose Explore → Translate with → Translate with TVM's from_exported_program",
+    ),
     (r"choose --importer [^\s,]+", "choose Explore → Translate with"),
     (r" \(--importer lowerscope\)", " (Explore → Translate with)"),
     (r"give that with --library", "load it: Explore → Load a library file"),
@@ -34,7 +40,10 @@ _REMEDIES = (
     (r"give that with --passes", "load it: Step → Pipeline → Load passes of your own"),
     (r"only with --rules", "only when it is loaded: Explore → Rules and library files"),
     (r"`lowerscope passes --catalogue`", "Step → Pipeline → Add a pass"),
-    (r"[Ll]ower the model with --params-as-inputs", "Choose Edit → Parameters → as inputs"),
+    (
+        r"[Ll]ower the model with --params-as-inputs",
+        "Choose Edit → Parameters → Parameters as inputs",
+    ),
     (r", or give --schedule", ""),
     (r"Leave --tracker and --key out, or c", "C"),
     (r", with --tracker \S+ --key \S+ or (Target, Remote machine…)", r": \1"),
@@ -60,17 +69,20 @@ _REMEDIES = (
 examples."""
 
 _MENUS = (
-    (r"--input [!-~]+(?: --input [!-~]+)*", _("Edit → Inputs")),
-    (r"--(?:dim|sizes) [!-~]+", _("Edit → Inputs")),
-    (r"--params-as-inputs", _("Edit → Parameters → as inputs")),
-    (r"--params [!-~]+", _("Edit → Parameters → Load parameters")),
-    (r"--tracer export", _("Explore → Trace with → torch.export")),
-    (r"--tracer fx", _("Explore → Trace with → torch.fx")),
-    (r"--tracer [\w-]+", _("Explore → Trace with → automatically")),
-    (r"--importer tvm-fx", _("Explore → Translate with → from_fx")),
-    (r"--importer tvm-export", _("Explore → Translate with → from_exported_program")),
+    (r"--input [!-~]+(?: --input [!-~]+)*", _("Edit → Inputs…")),
+    (r"--(?:dim|sizes) [!-~]+", _("Edit → Inputs…")),
+    (r"--params-as-inputs", _("Edit → Parameters → Parameters as inputs")),
+    (r"--params [!-~]+", _("Edit → Parameters → Load parameters from a file…")),
+    (r"--tracer export", _("Explore → Trace with → Trace with torch.export")),
+    (r"--tracer fx", _("Explore → Trace with → Trace with torch.fx")),
+    (r"--tracer [\w-]+", _("Explore → Trace with → Trace automatically")),
+    (r"--importer tvm-fx", _("Explore → Translate with → Translate with TVM's from_fx")),
+    (
+        r"--importer tvm-export",
+        _("Explore → Translate with → Translate with TVM's from_exported_program"),
+    ),
     (r"--importer [\w-]+", _("Explore → Translate with")),
-    (r"--library(?: [!-~]+)?", _("Explore → Load a library file")),
+    (r"--library(?: [!-~]+)?", _("Explore → Load a library file…")),
 )
 """Patterns of options with the menus that do the same: for remedies in other languages."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Self
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QKeyEvent, QShowEvent
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import set_look
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -151,6 +152,13 @@ class Dialog(QDialog):
         self._fit_to_screen()
         self._choose_default()
         super().showEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        # Not every desktop draws an edge around it.
+        painter = QPainter(self)
+        painter.setPen(QColor(theme.current().line))
+        painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def event(self, event: QEvent) -> bool:
         done = super().event(event)

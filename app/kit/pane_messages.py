@@ -130,7 +130,6 @@ class Banner(QWidget):
         self._elide()
 
     def message(self) -> str:
-        """Return the message, or ``""``."""
         return self._whole
 
     def dismiss(self) -> None:
@@ -152,10 +151,10 @@ class Banner(QWidget):
         return button
 
     def _elide(self) -> None:
-        if self._wraps:
-            self._message.setText(self._whole)
-            return
         first = self._whole.split("\n", 1)[0]
+        if self._wraps:
+            self._message.setText(first if self.property("floating") else self._whole)
+            return
         room = self._message.width()
         right = Qt.TextElideMode.ElideRight
         self._message.setText(TextMetrics(self._message.font()).elidedText(first, right, room))
@@ -178,7 +177,7 @@ class Toast(Banner):
     """A banner that floats over the lower edge of its parent, so that nothing moves for it."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(parent, wraps=True)
         self.setProperty("floating", True)
         parent.installEventFilter(self)
 
@@ -199,7 +198,7 @@ class Toast(Banner):
         wanted = round(TextMetrics(self._message.font()).horizontalAdvance(line)) + _CHROME
         wanted += sum(button.sizeHint().width() + 8 for button in self._buttons)
         width = min(wanted, _WIDEST, parent.width() - 2 * _EDGE)
-        height = self.sizeHint().height()
+        height = self.heightForWidth(width)
         left = (parent.width() - width) // 2
         self.setGeometry(left, parent.height() - height - _EDGE, width, height)
         self.raise_()

@@ -6,7 +6,7 @@ Both Inter and JetBrains Mono ship with the application.
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,8 +134,14 @@ def ui_font(
         weight: Normal, Medium or DemiBold.
         tabular: Whether digits have one width, for columns of numbers.
     """
+    # A copy, which may be changed.
+    return QFont(_ui_font(_points(pixels), weight, tabular))
+
+
+@lru_cache(maxsize=64)
+def _ui_font(points: float, weight: QFont.Weight, tabular: bool) -> QFont:
     font = QFont([ui_family(), *FALLBACKS])
-    font.setPointSizeF(_points(pixels))
+    font.setPointSizeF(points)
     font.setWeight(weight)
     if tabular:
         font.setFeature(QFont.Tag("tnum"), 1)
@@ -144,9 +150,14 @@ def ui_font(
 
 def code_font(pixels: float = 0.0) -> QFont:
     """Return the font of code, by default in the chosen size."""
+    return QFont(_code_font(_points(pixels or _Code.pixels)))
+
+
+@lru_cache(maxsize=64)
+def _code_font(points: float) -> QFont:
     _load_code()
     font = QFont([CODE_FAMILY, *FALLBACKS])
-    font.setPointSizeF(_points(pixels or _Code.pixels))
+    font.setPointSizeF(points)
     font.setFixedPitch(True)
     font.setStyleHint(QFont.StyleHint.Monospace)
     return font

@@ -160,7 +160,7 @@ class AboutDialog(Dialog):
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setFont(code_font())
-        self.text.setAccessibleName(_("Details for a report"))
+        self.text.setAccessibleName(_("Details for a bug report"))
         self.text.document().setDocumentMargin(8)
         self.said = Label(
             _("Paths are reduced to their last names. Check the text before you send it."),

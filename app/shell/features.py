@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.node_steps import NodeSteps
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.engine.changes import Changes
+from lowerscope.app.document.timelines import BuildSteps, NodeSteps, RunSteps
 from lowerscope.app.engine.children import Children
-from lowerscope.app.engine.recovery import Recovering
+from lowerscope.app.engine.recovery import Changes, Recovering
 from lowerscope.app.engine.watchdog import AtWork, Hanging
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.app.panes.run.bisecting import Bisecting
-from lowerscope.app.panes.run.faults import Faults
-from lowerscope.app.panes.run.generations import Generations
-from lowerscope.app.panes.run.runs import Runs
+from lowerscope.app.panes.run.runs import Faults, Generations, Runs
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_variants import Variants

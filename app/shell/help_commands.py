@@ -9,9 +9,8 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.kit.help_key import PAGE, notifier
-from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.pane import Pane
 from lowerscope.core.model.texts import _
 
@@ -38,7 +37,7 @@ class Help(QObject):
         return (
             Command("help", _("&Help on this pane"), self.show_here, "F1"),
             Command("help-contents", _("C&ontents"), partial(self.show, "README")),
-            Command("tour-page", _("A tour to &read"), partial(self.show, BEGIN)),
+            Command("tour-page", _("&Read the tour"), partial(self.show, BEGIN)),
             Command("glossary", _("&Glossary"), partial(self.show, "glossary")),
             Command("course", _("The &course, step by step"), partial(self.show, "course")),
         )

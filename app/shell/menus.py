@@ -32,15 +32,21 @@ from lowerscope.app.panes.run.commands import (
     timing_commands,
 )
 from lowerscope.app.panes.schedule.commands import NumberCommands
-from lowerscope.app.panes.sessions.commands import keeping_sessions
+from lowerscope.app.panes.sessions.sessions import keeping_sessions
 from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.panes.steps.fusion_dialog import explaining
-from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
-from lowerscope.app.shell.language_commands import LanguageCommands
+from lowerscope.app.shell.desktop_commands import (
+    LanguageCommands,
+    clearing,
+    helping,
+    limiting,
+    setting_up,
+)
 from lowerscope.app.shell.modes import BY_KEY, MODES
 from lowerscope.app.shell.panes_commands import Pointing
 from lowerscope.app.shell.tool_bar import NARROW
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
+from lowerscope.core.model.graph import STRATEGY_LETTERS
 from lowerscope.core.model.recipe import STRATEGIES
 from lowerscope.core.model.texts import LANGUAGES, _
 
@@ -58,7 +64,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         return document.wanted is not None and getattr(document.wanted, field) == value
 
     def has_scheme(scheme: str) -> bool:
-        return window.settings.scheme() == scheme
+        return window.settings.scheme == scheme
 
     def change(**fields: object) -> Callable[[], None]:
         return partial(document.change_fields, **fields)
@@ -87,7 +93,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ),
         window.sandbox.command(),
         reporting(window, document, features.runs.variants, features.bisecting),
-        Command("save-log", _("Save whole &log…"), lambda: window.panes.log.save_whole()),
+        Command("save-log", _("Save the whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
         Command("quit", _("&Quit"), window.close, "Ctrl+Q"),
@@ -298,20 +304,20 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("selection-high-level", "selection-te", "selection-library", "selection-reset"),
         *("open-rule", "write-rule"),
     ),
-    _("it is for PyTorch models"): (
+    _("for PyTorch models only"): (
         *("high-level", "te", "library", "auto", "fx", "export", "next-node", "previous-node"),
         *("node-map", "translation", "lowerscope", "tvm-fx", "tvm-export"),
     ),
     _("run first (F5), then select a node"): ("compare-values", "run-alone"),
     _("the last run does not differ"): ("bisect",),
-    _("find the wrong step first"): ("save-reproduction",),
+    _("find the faulty step first"): ("save-reproduction",),
     _("no node is known to differ; compare node by node first (Ctrl+N)"): (
         *("first-difference", "next-difference", "previous-difference"),
     ),
     _("nothing has been changed"): ("undo",),
     _("nothing to redo"): ("redo",),
     _("there is no such step"): ("next-step", "previous-step", "first-step", "last-step", "play"),
-    _("select a step first (Step mode)"): ("pin-step", "export-step", "copy-link"),
+    _("select a step first (Step mode)"): ("pin-step", "export-step"),
     _("no difference is shown; select a step first (Step mode)"): (
         "next-change",
         "previous-change",
@@ -429,7 +435,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
     ),
     "explore": (
         (
-            _("Lower this &node as"),
+            _("Lower the selectio&n"),
             ("selection-high-level", "selection-te", "selection-library", "selection-reset"),
         ),
         (_("Lower &all nodes as"), ("high-level", "te", "library", "", "reset-overrides")),
@@ -662,9 +668,9 @@ class Button:
 
 BUTTONS: dict[str, tuple[Button | None, ...]] = {
     "explore": (
-        Button("selection-high-level", "high-level", _("High-level")),
-        Button("selection-te", "te", _("TE")),
-        Button("selection-library", "library", _("Library")),
+        Button("selection-high-level", "high-level", STRATEGY_LETTERS["high-level"]),
+        Button("selection-te", "te", STRATEGY_LETTERS["te"]),
+        Button("selection-library", "library", STRATEGY_LETTERS["library"]),
         Button("selection-reset", "undo", _("Default")),
         None,
         Button("translation", "arrows", _("Translation")),
@@ -812,9 +818,16 @@ class ModeBar(QToolBar):
                 if each is not None:
                     button = self.widgetForAction(self._commands.action(each.command))
                     assert isinstance(button, QToolButton)
-                    button.setToolButtonStyle(beside if words and each.word else only)
+                    # A square of a colour alone would be a riddle.
+                    shown = each.word and (words or each.icon in STRATEGIES)
+                    button.setToolButtonStyle(beside if shown else only)
+            if (layout := self.layout()) is not None:
+                # Its sizes are those from before, until it is told.
+                layout.invalidate()
             if self.sizeHint().width() <= room:
                 break
+        # At once: where Qt finds it too narrow in between, its button for the rest stays.
+        self.setFixedWidth(max(0, min(self.sizeHint().width(), room)))
 
     def _draw(self) -> None:
         for each in BUTTONS[self._mode] if self._mode else ():

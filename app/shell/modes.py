@@ -119,10 +119,10 @@ class ModeArea(Split):
         self._folds = False
         self.setChildrenCollapsible(False)
         self.setHandleWidth(1)
+        self.splitterMoved.connect(self._note_widths)
         for name, pane in self._panes.items():
             pane.setMinimumWidth(LEAST.get(name, LEAST_WIDTH))
             self.addWidget(pane)
-            self.setStretchFactor(self.indexOf(pane), 1)
             pane.hide()
             pane.header.beside.chosen.connect(self.bring)
             pane.header.maximise_wanted.connect(self._switch_maximised)
@@ -137,7 +137,6 @@ class ModeArea(Split):
 
     def set_mode(self, key: str) -> None:
         """Switch to a mode; its panes get the widths that they last had in it."""
-        self._note_widths()
         self._end_over()
         self._mode = BY_KEY[key]
         self._maximised = ""
@@ -153,7 +152,6 @@ class ModeArea(Split):
         if window is not None:
             window.raise_()
         elif not self.shows(name):
-            self._note_widths()
             self._closed.discard(name)
             self._maximised = ""
             if name in self._collapsed and name in CLOSABLE:
@@ -187,7 +185,6 @@ class ModeArea(Split):
 
     def set_closed(self, name: str, closed: bool) -> None:
         """Close or show a pane at the side."""
-        self._note_widths()
         if closed and self.shows_over() == name:
             # It has its place again where there is room.
             self._end_over()
@@ -199,7 +196,6 @@ class ModeArea(Split):
     def set_empty(self, name: str, empty: bool) -> None:
         """Set whether a pane has no content; it has no place then."""
         if empty != (name in self._empty):
-            self._note_widths()
             (self._empty.add if empty else self._empty.discard)(name)
             self._show()
 
@@ -233,7 +229,6 @@ class ModeArea(Split):
 
     def maximise(self, name: str) -> None:
         """Give one pane the whole window; the empty name restores the others."""
-        self._note_widths()
         self._maximised = name if name in dict(self._mode.panes) else ""
         self._show()
 
@@ -253,7 +248,6 @@ class ModeArea(Split):
         if name in self._windows:
             self._windows[name].close()
             return
-        self._note_widths()
         pane = self._panes[name]
         size = pane.size()
         window = self._windows[name] = PaneWindow(name, pane, self)
@@ -299,7 +293,6 @@ class ModeArea(Split):
 
     def widths(self) -> dict[str, dict[str, int]]:
         """Return the widths that the user gave the panes: by mode, then by pane."""
-        self._note_widths()
         return {mode: dict(widths) for mode, widths in self._widths.items()}
 
     def restore(self, widths: Mapping[str, Mapping[str, int]], closed: tuple[str, ...]) -> None:
@@ -359,7 +352,6 @@ class ModeArea(Split):
             if place < 0:  # It is in a window of its own, or over the others.
                 continue
             if name in shares:
-                self.setStretchFactor(place, 0 if name in self._mode.side else 1)
                 # Qt gives a hidden pane its least width, for which it would be laid out first.
                 pane.resize(shares[name], self.height())
             # Qt counts lines that it has not hidden yet.
@@ -405,9 +397,7 @@ class ModeArea(Split):
         self._laid_out = self.width()
 
     def _note_widths(self) -> None:
-        """Store the widths of the panes in view."""
-        if self._maximised or not self.isVisible() or not self._laid_out or self._collapsed:
-            return
+        """Store the widths of the panes in view, once the user has moved a line."""
         if not self._windows.keys().isdisjoint(dict(self._mode.panes)):
             # The others have the room of one that is in a window of its own.
             return
@@ -431,17 +421,13 @@ class ModeArea(Split):
         return handled
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        before, folds = self._folds, event.size().width() < FOLD_BELOW
-        if folds != before:
-            self._note_widths()
-            self._folds = folds
-            for name, width in FOLDED.items():
-                self._panes[name].setMinimumWidth(width if folds else LEAST[name])
+        # Qt would share the room by the widths of the moment, whose rounding adds up.
+        self._folds = event.size().width() < FOLD_BELOW
+        for name, width in FOLDED.items():
+            self._panes[name].setMinimumWidth(width if self._folds else LEAST[name])
         if self._laid_out and self._find_collapsed() != self._collapsed:
             self._show()
-        super().resizeEvent(event)
-        if folds != before:
-            self._lay_out()
+        self._lay_out()
         self._place_over()
 
 

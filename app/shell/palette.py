@@ -18,11 +18,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.commands import Commands, keys_of, plain
+from lowerscope.app.kit.commands import Commands, Host, keys_of, plain
 from lowerscope.app.kit.dialogs import Finder
 from lowerscope.app.kit.glossary import open_term, terms
 from lowerscope.app.kit.help_key import offer_help
-from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.plain_text import markup
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
@@ -73,7 +72,7 @@ class PaletteEntry:
     where: str  # Location or description.
     act: Callable[[], object]  # Goes to the entry, or runs it.
     keys: str = ""  # Keyboard shortcut.
-    enabled: bool = True  # Whether it can be run now.
+    enabled: Callable[[], bool] = lambda: True  # Whether it can be run now.
     searched: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -178,7 +177,7 @@ class PaletteEntries:
                 where=" → ".join(places[command.id]),
                 act=action.trigger,
                 keys=keys_of(command),
-                enabled=action.isEnabled(),
+                enabled=action.isEnabled,
             )
 
     def _files(self) -> Iterator[PaletteEntry]:
@@ -283,13 +282,13 @@ class Palette(Finder):
         self.setWindowTitle(_("All commands"))
         self._entries = entries
         self._shown: list[PaletteEntry] = []
-        self.line.setPlaceholderText(_("Type a part of a name"))
+        self.line.setPlaceholderText(_("Type part of a name"))
         self.line.setAccessibleName(_("Find a command, node, function, pass, file, line or term"))
         self.rows.setAccessibleName(_("Matches"))
         self.rows.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.empty.set_text(
             _("No match"),
-            _("Try part of the word. Lines are those of visible texts."),
+            _("Try part of the word. Lines are searched in visible text only."),
         )
         self.hint.setText(
             markup(
@@ -332,11 +331,14 @@ class Palette(Finder):
             QTreeWidgetItem([each.title, _shortened(each.where), each.keys]) for each in self._shown
         ]
         for item, entry in zip(items, self._shown, strict=True):
-            item.setDisabled(not entry.enabled)
+            enabled, colours = entry.enabled(), theme.current()
+            item.setDisabled(not enabled)
             item.setToolTip(0, entry.title)
             item.setToolTip(1, entry.where)
-            for column in (1, 2):
-                item.setForeground(column, QColor(theme.current().quiet))
+            for column in range(3):
+                if column or not enabled:
+                    shade = colours.quiet if enabled else colours.faint
+                    item.setForeground(column, QColor(shade))
         self.rows.addTopLevelItems(items)
         first = next((item for item in items if not item.isDisabled()), None)
         if first is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from collections.abc import Callable
+
+import msgspec
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -14,8 +17,7 @@ from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.difference.difference_view import DifferenceView
 from lowerscope.app.panes.fx.fx_view import FxView
 from lowerscope.app.panes.inputs.inputs_page import InputsPage
-from lowerscope.app.panes.log.log_view import LogView
-from lowerscope.app.panes.log.problems_view import ProblemsView
+from lowerscope.app.panes.log.log_view import LogView, ProblemsView
 from lowerscope.app.panes.model.details_view import DetailsView
 from lowerscope.app.panes.model.model_view import ModelView, OutlineStrip
 from lowerscope.app.panes.relax.node_map import NodeMap
@@ -35,8 +37,9 @@ from lowerscope.app.panes.tensorir.tensorir_view import TensorIRView
 from lowerscope.app.panes.tuning.tune_page import TunePage
 from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.modes import BY_KEY, MODES, MOST, NARROW, ModeArea
-from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import TensorPlace
+from lowerscope.core.model.explanation_records import BisectRecord
+from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
 
@@ -150,6 +153,7 @@ class Panes(QWidget):
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
+        self._step_before: Moment | None = None  # The step before the mode of schedules.
         self.set_mode("explore")
         features.stepping.list_changed.connect(self._follow_section)
         features.document.on(("selection", "snapshot"), self._show_details)
@@ -169,6 +173,7 @@ class Panes(QWidget):
         self.drawer.setMinimumHeight(LEAST_DRAWER)
         self.drawer.setProperty("ground", "panel")
         self.drawer.setProperty("edge", "top")
+        self.drawer.setContentsMargins(0, 1, 0, 0)
         self.drawer.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.drawer.header.is_movable = False
         close = IconButton("close", _("Close (Ctrl+J)"))
@@ -229,6 +234,8 @@ class Panes(QWidget):
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.node_wanted.connect(self._show_node)
+        self.tokens.node_wanted.connect(self._show_node)
+        self.summary.wrong_step.node_wanted.connect(self._show_node)
         self.summary.first_difference.translation_wanted.connect(self._show_translation)
         self.summary.wrong_step.step_wanted.connect(self._show_wrong_step)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
@@ -253,7 +260,14 @@ class Panes(QWidget):
             self._before_schedule = self.mode
         self.area.set_mode(key)
         if (stepping.section == "schedule") != (key == "schedule"):
-            stepping.set_section("schedule" if key == "schedule" else "passes")
+            before, self._step_before = self._step_before, None
+            if key == "schedule":
+                self._step_before = stepping.moment
+                stepping.set_section("schedule")
+            elif before is not None:
+                stepping.go(before)
+            else:
+                stepping.set_section("passes")
         self._show_changes()
         self.mode_changed.emit()
         self.arranged.emit()
@@ -352,7 +366,6 @@ class Panes(QWidget):
         self.drawer.setGeometry(0, self.height() - height, self.width(), height)
 
     def close_drawer(self) -> None:
-        """Close the drawer."""
         self._opened_for_problems = False
         if not self.drawer.isHidden():
             self.drawer.hide()
@@ -500,3 +513,61 @@ class Panes(QWidget):
         self._show_strip()
         if self._floats():
             self._place_drawer()
+
+
+# --- The layout of the window in a session: stored, restored and watched ---
+
+
+def layout_of(window: QWidget, panes: Panes | None, chosen: tuple[str, ...]) -> WindowLayout:
+    """Return the layout of a window with its selection."""
+    layout = WindowLayout() if panes is None else panes.layout_of_panes()
+    size = window.normalGeometry().size()
+    return msgspec.structs.replace(
+        layout,
+        size=(size.width(), size.height()),
+        maximised=window.isMaximized(),
+        selection=chosen,
+    )
+
+
+def lay_out(window: QWidget, panes: Panes, layout: WindowLayout) -> None:
+    """Apply a session's layout to a window; parts of it that are unknown or absurd are ignored."""
+    least, most = window.minimumSize(), window.screen().availableSize()
+    width, height = layout.size
+    if layout.maximised:
+        window.showMaximized()
+    elif least.width() <= width <= most.width() and least.height() <= height <= most.height():
+        window.resize(width, height)
+    panes.restore(layout)
+
+
+def stored(panes: Panes) -> str:
+    """Return the layout of the panes as JSON, for the settings.
+
+    The window begins in the first mode: a model that is opened next has not been run.
+    """
+    layout = msgspec.structs.replace(panes.layout_of_panes(), mode=MODES[0].key)
+    return msgspec.json.encode(layout).decode()
+
+
+def restore(panes: Panes, text: str) -> None:
+    """Apply a layout of the settings; the usual one if there is none that can be read."""
+    try:
+        panes.restore(msgspec.json.decode(text, type=WindowLayout))
+    except msgspec.MsgspecError:
+        panes.settle()
+
+
+class LayoutWatch(QObject):
+    """Notifies the session when the window or its panes are arranged otherwise."""
+
+    def __init__(self, window: QWidget, panes: Panes, note: Callable[[], None]) -> None:
+        super().__init__(panes)
+        self._note = note
+        window.installEventFilter(self)
+        panes.arranged.connect(note)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._note()
+        return super().eventFilter(watched, event)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from lowerscope.app.shell.panes import Panes
 
 
+FIRST = {"explore": "fx", "step": "pipeline", "schedule": "schedule", "run": "outcome"}
+"""Panes that get the focus when their modes are first shown."""
+
+
 class PaneCommands(QObject):
     """Commands on modes, on the panes as a whole, and on the keyboard focus.
 
@@ -52,9 +56,9 @@ class PaneCommands(QObject):
         assert isinstance(application, QApplication)
         application.focusChanged.connect(self._note_focus)
         self._last = ""
+        self._in_modes: dict[str, str] = {}  # Pane of each mode that last had the focus.
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         sides = (
             ("model", _("&Outline"), "O"),
             ("details", _("&Inspector"), "I"),
@@ -65,7 +69,7 @@ class PaneCommands(QObject):
                 Command(
                     f"mode-{mode.key}",
                     mode.title,
-                    partial(self._set_mode, mode.key),
+                    partial(self._change_mode, mode.key),
                     f"Ctrl+{number}",
                     checked=partial(self._is_mode, mode.key),
                     group="mode",
@@ -88,7 +92,7 @@ class PaneCommands(QObject):
             ),
             Command(
                 "pane-window",
-                _("Open pane in a new &window, or put back"),
+                _("Open the pane in a new &window, or put it back"),
                 self._switch_window,
                 enabled=self._has_panes,
             ),
@@ -140,6 +144,18 @@ class PaneCommands(QObject):
             names = (name for name, pane in panes.by_name.items() if _holds(pane, new))
             in_main = new.window() is self._window
             self._last = next(names, "" if in_main else self._last)
+
+    def _change_mode(self, key: str) -> None:
+        """Switch to a mode, whose keys hold at once: the focus goes where it was in it."""
+        panes = self._panes()
+        if panes is not None:
+            self._in_modes[panes.mode] = self._last
+        self._set_mode(key)
+        panes = self._panes()
+        if panes is not None:
+            last = self._in_modes.get(key, "")
+            name = last if last and panes.by_name[last].isVisible() else FIRST[key]
+            self.enter(panes.by_name[name])
 
     # Showing and closing
 
@@ -216,15 +232,23 @@ def _holds(place: QWidget, widget: QWidget | None) -> bool:
 
 
 def _target(place: QWidget) -> QWidget | None:
-    """Return the widget of a pane that gets the focus: the content of its page, not its header."""
-    # The page of a pane before its header.
+    """Return the widget of a pane that gets the focus: the content of its page, not its header.
+
+    A graph, a list or a text comes before the fields and buttons above it.
+    """
+    from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+
     inside = place.page(place.current()) if isinstance(place, Pane) else place
+    found: list[QWidget] = []
     for root in (inside, place):
         for widget in (root, *root.findChildren(QWidget)):
             by_tab = widget.focusPolicy() & Qt.FocusPolicy.TabFocus == Qt.FocusPolicy.TabFocus
             if by_tab and widget.isVisible() and widget.isEnabled():
-                return widget
-    return None
+                found.append(widget)
+        if found:
+            break
+    content = (each for each in found if isinstance(each, QAbstractScrollArea | GraphCanvas))
+    return next(content, found[0] if found else None)
 
 
 # --- Keyboard equivalents of mouse actions: sorting by a column, and showing tool tips ---
@@ -239,7 +263,6 @@ class Pointing(QObject):
         self._window = window
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         return (
             Command("columns", _("Colu&mns of the table…"), self._open_columns),
             Command("tip", _("Show the card or tool ti&p"), self._tell, "Shift+F1"),

@@ -36,14 +36,14 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             _("Graphs"),
             (
-                (_("Inspect the node"), "Shift+F1"),
-                (_("Walk along the edges"), "Up  ·  Down  ·  Left  ·  Right"),
-                (_("Walk, and add to the selection"), "Shift+Up … Shift+Right"),
+                (_("Show the card of the node"), "Shift+F1"),
+                (_("Move along the edges"), "Up  ·  Down  ·  Left  ·  Right"),
+                (_("Move, and add to the selection"), "Shift+Up … Shift+Right"),
                 (_("Move the graph"), "Ctrl+Up … Ctrl+Right"),
                 (_("First and last node"), "Home  ·  End"),
                 (_("Select the node, or open the module"), "Return"),
                 (_("Open or close the module"), "Space  ·  +  ·  -"),
-                (_("Larger, smaller, actual size"), "+  ·  -  ·  0"),
+                (_("Zoom in, zoom out, actual size"), "+  ·  -  ·  0"),
                 (_("Fit the graph; zoom to the selection"), "F  ·  Z"),
                 (_("Find a node; the next, the previous"), "/  ·  F3  ·  Shift+F3"),
                 (_("Toggle breakpoint"), "B"),
@@ -125,15 +125,6 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
                 (_("Longer or shorter time range; all"), "+  ·  -  ·  0"),
             ),
         ),
-        (
-            _("Drawing an input"),
-            (
-                (_("Move the pen; draw a line"), "Up … Right  ·  Shift+Up … Right"),
-                (_("A dab of the pen"), "Space"),
-                (_("Pen or eraser"), "E"),
-                (_("Clear"), "Del"),
-            ),
-        ),
     )
 
 
@@ -153,7 +144,7 @@ class ShortcutsPage(Finder):
     def __init__(self, commands: Commands, parent: QWidget) -> None:
         super().__init__(2, parent)
         self.setWindowTitle(_("Keyboard shortcuts"))
-        self.line.setPlaceholderText(_("Type a part of a name, or keys"))
+        self.line.setPlaceholderText(_("Type part of a name, or keys"))
         self.line.setAccessibleName(_("Find shortcuts"))
         self.rows.setAccessibleName(_("Shortcuts"))
         self.rows.setIndentation(12)
@@ -161,7 +152,7 @@ class ShortcutsPage(Finder):
         self.hint.setText(
             _(
                 "A command without keys: Alt and the underlined letter of its menu, then the "
-                "underlined letter of the command. Alt+V, then D, is View → Dark."
+                "underlined letter of the command. Alt+V, C, D is View → Colours → Dark."
             )
         )
         for title, rows in (*_of_menus(commands), *pane_keys()):

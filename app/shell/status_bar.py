@@ -160,7 +160,7 @@ class StatusBar(QStatusBar):
             limit = client.memory_limit
             if limit is not None:
                 text = _(
-                    "Memory limit {limit}: Tools → Memory limit of the worker",
+                    "Memory limit {limit}: Tools → Memory limit of the worker…",
                     limit=bytes_text(limit),
                 )
                 label.setToolTip(text)
@@ -217,8 +217,7 @@ class StatusBar(QStatusBar):
 
     def _show_job(self) -> None:
         job = self._document.job
-        done = "" if job.fraction is None else f" {round(job.fraction * 100)} %"
-        self.job.setText(f"{job.text}…{done}")
+        self.job.setText(job.words)
         self.job.show()
         self.progress.show()
         if job.fraction is None:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.document.document import Document
-    from lowerscope.app.kit.commands import Commands
-    from lowerscope.app.kit.host import V
+    from lowerscope.app.kit.commands import Commands, V
     from lowerscope.app.kit.pane_messages import Toast
     from lowerscope.app.panes.relax.extensions import Extensions
     from lowerscope.app.panes.schedule.commands import ScheduleCommands
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from lowerscope.app.panes.sessions.trust import Trusting
     from lowerscope.app.panes.steps.commands import PipelineEditing
     from lowerscope.app.shell.features import Features
-    from lowerscope.app.shell.graph_commands import Graphs
     from lowerscope.app.shell.guided_tour import GuidedTour
     from lowerscope.app.shell.help_commands import Help
     from lowerscope.app.shell.menus import MenuCorner, Menus, ModeBar
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from lowerscope.app.shell.sandbox_commands import SandboxCommands
     from lowerscope.app.shell.status_bar import StatusBar
     from lowerscope.app.shell.tool_bar import ToolBar
+    from lowerscope.app.shell.view_commands import Graphs
     from lowerscope.core.model.module_steps import DifferenceRecord
     from lowerscope.core.model.recipe import Recipe, WindowLayout
 
@@ -137,7 +136,7 @@ class MainWindow(QMainWindow):
 
         from PySide6.QtGui import QIcon
 
-        from lowerscope.app.document.following import Following
+        from lowerscope.app.document.stepping import Following
         from lowerscope.app.kit.commands import Commands
         from lowerscope.app.panes.export.commands import ExportCommands
         from lowerscope.app.panes.inputs.commands import Dropping, InputsForm
@@ -150,13 +149,12 @@ class MainWindow(QMainWindow):
         from lowerscope.app.panes.sessions.trust import Trusting
         from lowerscope.app.panes.steps.commands import PipelineEditing
         from lowerscope.app.panes.tuning.commands import TuneCommands
-        from lowerscope.app.shell.code_commands import CodeCommands
         from lowerscope.app.shell.features import Features
-        from lowerscope.app.shell.graph_commands import Graphs
         from lowerscope.app.shell.help_commands import Help
         from lowerscope.app.shell.panes_commands import PaneCommands
         from lowerscope.app.shell.preferences import PreferenceStore
         from lowerscope.app.shell.sandbox_commands import SandboxCommands
+        from lowerscope.app.shell.view_commands import CodeCommands, Graphs
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.features = features = Features(self)
@@ -286,8 +284,7 @@ class MainWindow(QMainWindow):
     def panes(self) -> Panes:
         """The panes; created on first use, since the welcome page needs none."""
         if self._panes is None:
-            from lowerscope.app.shell.panes import Panes
-            from lowerscope.app.shell.session_layout import LayoutWatch, restore
+            from lowerscope.app.shell.panes import LayoutWatch, Panes, restore
 
             with theme.polished_at_once():
                 self._panes = Panes(self.features)
@@ -334,11 +331,6 @@ class MainWindow(QMainWindow):
         panes.mode_changed.connect(self._show_mode)
         panes.arranged.connect(self._show_drawer)
         self._show_mode()
-
-    @property
-    def made_panes(self) -> Panes | None:
-        """The panes, if they have been created."""
-        return self._panes
 
     def _panes_so_far(self) -> Panes | None:
         return self._panes
@@ -417,7 +409,7 @@ class MainWindow(QMainWindow):
     def set_scheme(self, scheme: str) -> None:
         """Set the colour scheme: the system's, light or dark."""
         theme.set_scheme(scheme)
-        self.settings.set_scheme(scheme)
+        self.settings.scheme = scheme
 
     def reset_layout(self) -> None:
         """Reset all panes to their default places."""
@@ -425,13 +417,13 @@ class MainWindow(QMainWindow):
 
     def session_layout(self) -> WindowLayout:
         """Return the layout, as sessions store it."""
-        from lowerscope.app.shell.session_layout import layout_of
+        from lowerscope.app.shell.panes import layout_of
 
         return layout_of(self, self._panes, self.document.selection.chosen)
 
     def lay_out(self, layout: WindowLayout) -> None:
         """Apply the layout of a session."""
-        from lowerscope.app.shell.session_layout import lay_out
+        from lowerscope.app.shell.panes import lay_out
 
         lay_out(self, self.panes, layout)
         if layout.selection:
@@ -574,7 +566,7 @@ class MainWindow(QMainWindow):
             self.show_welcome()
 
     def _show_title(self) -> None:
-        from lowerscope.app.panes.sessions.commands import title
+        from lowerscope.app.panes.sessions.sessions import title
 
         # Qt replaces a single "[*]" with the modified mark; a doubled one is literal.
         self.setWindowTitle(title(self.document, self.sessions).replace("[*]", "[*][*]"))
@@ -604,7 +596,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         layout = ""
         if self._panes is not None:
-            from lowerscope.app.shell.session_layout import stored
+            from lowerscope.app.shell.panes import stored
 
             layout = stored(self._panes)
         self.settings.save(self.saveGeometry(), layout)

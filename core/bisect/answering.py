@@ -23,7 +23,7 @@ from lowerscope.core.bisect.first_step import (
 )
 from lowerscope.core.bisect.program import files_of, shows_difference
 from lowerscope.core.bisect.shrinking import Shrinking, Small, is_optimised_wrongly
-from lowerscope.core.model.bisect_records import BisectOutcome, BisectRecord, WrittenFile
+from lowerscope.core.model.explanation_records import BisectOutcome, BisectRecord, WrittenFile
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress

@@ -14,8 +14,8 @@ import tvm_ffi
 
 from lowerscope.core.build.build import RecordedBuild, recorded_build, register_library
 from lowerscope.core.ir.tensorir import prim_funcs_of
-from lowerscope.core.model.bisect_records import BisectStage, ProbedModule
 from lowerscope.core.model.dimensions import runs_of
+from lowerscope.core.model.explanation_records import BisectStage, ProbedModule
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import SILENT, Progress, Silent

@@ -32,7 +32,7 @@ from lowerscope.core.export.reproducing import (
 from lowerscope.core.files.python_text import docstring, quoted
 from lowerscope.core.files.report import template
 from lowerscope.core.files.sources import neighbours
-from lowerscope.core.model.bisect_records import PROGRAM, REPORT, WrittenFile
+from lowerscope.core.model.explanation_records import PROGRAM, REPORT, WrittenFile
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.run.compare.verdicts import tolerance_for
 from lowerscope.core.views.programs.program_lines import Identifiers

@@ -17,7 +17,7 @@ from lowerscope.core.bisect.first_step import Item, Probe, Prober, Unreported
 from lowerscope.core.bisect.small_model import Parts, SmallModel
 from lowerscope.core.files.approved import approve
 from lowerscope.core.ir.tensorir import structure_of
-from lowerscope.core.model.bisect_records import BisectStage
+from lowerscope.core.model.explanation_records import BisectStage
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.recipe import Override, Recipe, Source, Step, overrides_on
@@ -318,7 +318,6 @@ def imports_of(model: SmallModel) -> str:
 
 
 def runs_in_torch(model: SmallModel) -> bool:
-    """Return whether torch runs a model."""
     names: dict[str, Any] = {}
     state = torch.get_rng_state()
     with contextlib.suppress(Exception), torch.inference_mode():

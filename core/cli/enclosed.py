@@ -19,7 +19,7 @@ from lowerscope.core.files import console
 from lowerscope.core.files.atomic_write import WRITES
 from lowerscope.core.files.paths import cannot_write, is_same_file, user_path
 from lowerscope.core.model.artifacts import announced, parse_wanted
-from lowerscope.core.model.bisect_records import PROGRAM, REPORT
+from lowerscope.core.model.explanation_records import PROGRAM, REPORT
 from lowerscope.core.model.machines import usual_limit
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _, _n
@@ -42,7 +42,6 @@ WITHOUT = _("leave {option} out", option=OPTION)
 
 
 def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--sandbox``."""
     parser.add_argument(
         OPTION,
         action="store_true",

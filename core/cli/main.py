@@ -20,30 +20,38 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from lowerscope.core.cli.bisect import add_bisect_options, bisect
 from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
-from lowerscope.core.cli.help_format import RawHelpFormatter
 from lowerscope.core.cli.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
+    RawHelpFormatter,
     add_recipe_options,
     add_remote_options,
     check_threads,
     files_read,
     recipe_from,
 )
-from lowerscope.core.cli.run import add_compare_options, add_run_options, compare, recipes_of, run
+from lowerscope.core.cli.run import (
+    add_bisect_options,
+    add_compare_options,
+    add_run_options,
+    bisect,
+    compare,
+    recipes_of,
+    run,
+)
 from lowerscope.core.cli.schedule import add_schedule_options, schedule
 from lowerscope.core.cli.show import (
     add_passes_options,
     add_show_options,
+    add_why_options,
     check_passes,
     passes,
     recipe_of_catalogue,
     show,
+    why,
 )
 from lowerscope.core.cli.tune import add_tune_options, tune
-from lowerscope.core.cli.why import add_why_options, why
 from lowerscope.core.files import console
 from lowerscope.core.files.cache import LIMIT, cache_size, clear_cache
 from lowerscope.core.files.console import ERROR, MATCH, say

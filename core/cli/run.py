@@ -1,4 +1,4 @@
-"""The commands ``run`` (verdict, times, the first node that differs) and ``compare``."""
+"""The commands ``run`` (verdict, times, first node that differs), ``compare`` and ``bisect``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from lowerscope.core.cli.recipe_options import (
     TUNED,
     OneLineParser,
     add_recipe_options,
+    files_read,
     recipe_from,
 )
 from lowerscope.core.files.console import DIFFER, ERROR, MATCH, on_terminal_line, say, table_lines
-from lowerscope.core.files.paths import user_path
+from lowerscope.core.files.paths import check_not_read, user_path
 from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import check_report, write_report
+from lowerscope.core.files.reproduction import write_reproduction
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     SampleRun,
@@ -33,6 +35,7 @@ from lowerscope.core.model.comparison_records import (
     ratio_of,
 )
 from lowerscope.core.model.encoding import to_json
+from lowerscope.core.model.explanation_records import PROGRAM, REPORT
 from lowerscope.core.model.formatting import (
     NONE,
     bytes_text,
@@ -50,17 +53,14 @@ from lowerscope.core.model.formatting import (
     unreliable_text,
     verdict_words,
 )
-from lowerscope.core.model.generation_records import (
-    GenerationRecord,
-    fault_text,
-    generation_text,
-)
+from lowerscope.core.model.generation_records import GenerationRecord, fault_text, generation_text
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import (
     AgreementQuery,
+    BisectQuery,
     GenerationQuery,
     RunEstimateQuery,
     RunQuery,
@@ -584,3 +584,59 @@ def _row(variant: Variant) -> tuple[str, ...]:
         str(record.functions),
         duration_text(record.build_ms),
     )
+
+
+# --- The command ``lowerscope bisect``: the step that makes a model differ from torch ---
+
+_RIGHT = ("match", "rounding", "not-comparable", "no-reference")
+"""Outcomes for which the exit code is 0."""
+
+
+def add_bisect_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope bisect``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.flag("--json", _("print the answer as JSON"))
+    parser.text(
+        "--output",
+        "DIR",
+        _(
+            "folder for the reproduction: {program}, {report} and the files that they need "
+            "(default: the current folder)",
+            program=PROGRAM,
+            report=REPORT,
+        ),
+        default=".",
+    )
+    parser.flag("--force", _("overwrite existing files"))
+    add_recipe_options(parser)
+
+
+def bisect(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the exit code and the answer; write the reproduction.
+
+    Raises a `LowerscopeError` if the model does not run, or a file exists, or cannot be written.
+    """
+    from lowerscope.core.export.files import check_absent
+
+    folder = user_path(options.output)
+    if not options.force:
+        check_absent(folder, [PROGRAM, REPORT])
+    for name in (PROGRAM, REPORT):
+        check_not_read(folder / name, str(folder / name), files_read(options, recipe))
+    with on_terminal_line() as progress:
+        record = pipeline.answer(BisectQuery(recipe), progress)
+    write_reproduction(folder, record.files, force=options.force)
+    code = MATCH if record.outcome in _RIGHT else DIFFER
+    program = str(folder / PROGRAM) if record.files else None
+    if options.json:
+        fields = msgspec.structs.asdict(record) | {
+            "stage": record.stage or None,
+            "reproduce": program,
+            "files": [str(folder / each.name) for each in record.files],
+        }
+        return code, to_json(fields)
+    lines = [record.text]
+    probed = [(f"  {each.after}", verdict_words(each.verdict)[0]) for each in record.probed]
+    lines += table_lines(probed, range(0))
+    lines += [str(folder / each.name) for each in record.files]
+    return code, "\n".join(lines)

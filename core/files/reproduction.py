@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.files.paths import cannot_write
-from lowerscope.core.model.bisect_records import WrittenFile
+from lowerscope.core.model.explanation_records import WrittenFile
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _
 

@@ -31,11 +31,12 @@ class Sample(NamedTuple):
 
 
 def samples() -> tuple[Sample, ...]:
-    """Return every sample with its description in the language of the process."""
-    return tuple(Sample(name, _(description_of(name))) for name in SAMPLES)
+    """Return every sample with the first line of its file, which is the first of its docstring."""
+    # `tests.catalogue` extracts these texts from the files.
+    return tuple(Sample(name, _(title_of(name))) for name in SAMPLES)
 
 
-def description_of(name: str) -> str:
-    """Return the first line of a sample's file, which is the first of its docstring."""
+def title_of(name: str) -> str:
+    """Return the description of a sample, in English."""
     with (FOLDER / f"{name}.py").open(encoding="utf-8") as file:
         return file.readline().strip().removeprefix('"""').removesuffix('"""').strip()

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from lowerscope.core.model.bisect_records import BisectRecord
+from lowerscope.core.model.explanation_records import BisectRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import (

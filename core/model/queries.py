@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 import msgspec
 
 from lowerscope.core.model.artifacts import ExportRecord, Wanted
-from lowerscope.core.model.bisect_records import BisectRecord
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     Comparison,
@@ -23,6 +22,12 @@ from lowerscope.core.model.comparison_records import (
     Saved,
     TensorPlace,
     Window,
+)
+from lowerscope.core.model.explanation_records import (
+    BisectRecord,
+    FunctionAnswer,
+    FusionAnswer,
+    PassAnswer,
 )
 from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.graph import FITS, GraphName, GraphRecord, TextMetrics
@@ -40,6 +45,7 @@ from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
     Checked,
+    Coaching,
     Measured,
     Move,
     Peaks,
@@ -59,7 +65,6 @@ from lowerscope.core.model.snapshot import (
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
-from lowerscope.core.model.why import FunctionAnswer, FusionAnswer, PassAnswer
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -412,6 +417,17 @@ class MovesQuery(Query[tuple[Move, ...]], frozen=True):
     cached_first = True
     lane = "light"
     doing = _("listing legal primitives")
+
+
+class CoachQuery(Query[Coaching], frozen=True):
+    """Warnings on ``function`` after ``index``, and their cures."""
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    cached_first = True
+    lane = "light"
+    doing = _("looking for what is slow")
 
 
 class ByRuleQuery(Query[ByRule], frozen=True):

@@ -17,7 +17,7 @@ import tvm
 from tvm import ir, relax, tirx
 
 from lowerscope.core.ir.relax import Bound, bound_in, callee_of, relax_functions
-from lowerscope.core.model.why import Cause
+from lowerscope.core.model.explanation_records import Cause
 
 MOST_FUSED = 256
 """Most bindings in a group, unless ``relax.FuseOps.max_depth`` says otherwise."""

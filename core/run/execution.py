@@ -26,7 +26,7 @@ from lowerscope.core.model.problems import (
 from lowerscope.core.model.run_records import OutputRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.gradients import without_gradients
+from lowerscope.core.sources.opened_model import without_gradients
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -211,9 +211,9 @@ class Reference:
                     last_line=last_line(error),
                 ),
                 where="run",
-                todo=_("Check that the model runs more than once, in eval mode")
-                if self.side == "torch"
-                else _("Check the function reference of the file"),
+                todo=_("Check the function reference of the file")
+                if self.side == "NumPy"
+                else _("Check that the model runs more than once, in eval mode"),
             ) from error
 
     def outputs(self) -> tuple[torch.Tensor, ...]:

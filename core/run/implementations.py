@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -53,7 +54,8 @@ def reference_of(
 ) -> tuple[str, Reference | None]:
     """Return the reference of the outputs, and its name."""
     if loaded.model is not None:
-        return "torch", Reference(loaded.model, values, seed, loaded.calling)
+        side = str(getattr(loaded.model, "side", "torch"))
+        return side, Reference(loaded.model, values, seed, loaded.calling, side)
     if loaded.reference is not None:
         numpy = NumpyReference(loaded.reference)
         return "NumPy", Reference(numpy, values, seed, loaded.calling, "NumPy")
@@ -151,16 +153,16 @@ def measure_by_turns(
         recipe: That of the first; of the others, source, inputs and sizes are the same.
     """
     others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
-    progress.report(
-        _("{measuring} at {sizes}", measuring=MEASURING, sizes=sizes_text(sizes))
-        if sizes
-        else MEASURING
-    )
+    doing = MEASURING
+    if sizes:
+        doing = _("{measuring} at {sizes}", measuring=MEASURING, sizes=sizes_text(sizes))
+    progress.report(doing)
     # Side effects of a function occur once a call.
     pure = all(each.transformed.module["main"].is_pure for each in stages)
     ours = [Implementation("TVM", each.call, threads_of_tvm()) for each in executions]
     budget = BUDGET * len(ours) / len(runs_of(recipe))
-    found = measure([*ours, *others], measuring, progress.check, REPEATS if pure else 0, budget)
+    report, most = partial(progress.report, doing), REPEATS if pure else 0
+    found = measure([*ours, *others], measuring, progress.check, most, budget, report)
     beside = found.sides[len(ours) :]
     return tuple(
         msgspec.structs.replace(
@@ -204,7 +206,7 @@ def _reference_sides(
     loaded, threads = stages.loaded, torch.get_num_threads()
     others = []
     if reference is not None:
-        known = threads if reference.side == "torch" else None
+        known = threads if reference.side != "NumPy" else None
         others.append(_torch_side(reference, known))
     compiled = CompiledTorch(None)
     if measuring.torch_compile and loaded.model is not None and sizes == runs_of(recipe)[0]:
@@ -260,6 +262,7 @@ def measure(
     check: Callable[[], None],
     most: int = REPEATS,
     budget: float = BUDGET,
+    report: Callable[[float], object] = lambda _share: None,
 ) -> RunTimes:
     """Time the implementations by turns, so that system noise affects all of them.
 
@@ -269,6 +272,7 @@ def measure(
     Args:
         most: Repeats at most, if they are `LEAST` or more: few for a function with side effects.
         budget: Seconds that all measurements together should take.
+        report: Called with the share that is done, between long calls.
     """
     once = [max(_calls(side, measuring.warm_up, check)[-1], 1e-6) for side in sides]
     turn = max(1, min(TURN, int(TURN_SECONDS / max(once))))
@@ -281,6 +285,8 @@ def measure(
     use = ProcessorUse()
     try:
         while (left := repeats - len(seconds[0])) > 0:
+            if max(once) >= LONG:
+                report(len(seconds[0]) / repeats)
             for side, more, found in zip(sides, ahead, seconds, strict=True):
                 time.sleep(SETTLE)
                 found += _calls(side, more + min(turn, left), check)[more:]

@@ -30,7 +30,7 @@ from lowerscope.core.run.compare.node_comparison import (
 )
 from lowerscope.core.run.execution import Execution, to_torch, to_tvm
 from lowerscope.core.run.float64 import rounding_of_sums
-from lowerscope.core.run.implementations import coarsest_of
+from lowerscope.core.run.implementations import LONG, coarsest_of
 from lowerscope.core.run.kept_run import KeptRun, KeptValues, addresses_of
 from lowerscope.core.run.torch_interpreter import torch_times
 from lowerscope.core.sandbox.running_call import NO_CALL
@@ -72,7 +72,8 @@ def node_runs(
     run = WatchedRun(stages, inputs, keep)
     if lowered is None or traced is None:
         return _without_nodes(stages, run, repeats, progress)
-    progress.report(_("Comparing node by node"))
+    doing = _("Comparing node by node")
+    progress.report(doing)
     owners = Owners(stages, lowered, run.calls)
     parts = NodeParts(lowered, traced, owners)
     alone = NodesAlone(run.calls, parts, run.arguments, run.functions, owners.nodes_of, progress)
@@ -82,12 +83,11 @@ def node_runs(
     comparison = NodeComparison(parts, alone, traced, inputs, recipe.seed, recipe.tolerances, sums)
 
     def take(index: int, tensors: Sequence[torch.Tensor], why_not: str) -> None:
-        progress.check()
+        progress.report(doing, index / len(run.calls.calls))
         comparison.take(index, tensors, why_not)
 
     try:
         seen = run.run(alone.note, take, progress)
-        progress.report(_("Timing node by node"))
         times = run.times(seen, repeats, progress)
         torch_ms = torch_times(traced, inputs, recipe.seed, progress) if repeats > 1 else {}
     except LowerscopeError as error:
@@ -114,7 +114,6 @@ def node_runs(
 
 def _without_nodes(stages: Stages, run: WatchedRun, repeats: int, progress: Progress) -> NodeRuns:
     """Return the calls of a source without torch; empty if they are unknown."""
-    progress.report(_("Timing call by call"))
     try:
         seen = run.run(lambda *_unused: None, lambda *_unused: progress.check(), progress)
         times = run.times(seen, repeats, progress)
@@ -280,12 +279,16 @@ class WatchedRun:
 
     def times(self, seen: Watched, repeats: int, progress: Progress) -> list[list[float]]:
         """Return the times of the calls in a few runs in seconds, each run's in order."""
+        doing = _("Timing call by call")
+        progress.report(doing)
         once = max(sum(seen.seconds), 1e-6)
         count = min(repeats, int(BUDGET / once)) if self._is_pure else 1
         if count <= 1:
             return [seen.seconds]
         found = []
-        for _turn in range(count):
+        for turn in range(count):
+            if once >= LONG:
+                progress.report(doing, turn / count)
             found.append(watch(self._execution, self.calls.calls, progress))
             progress.check()
         return found

@@ -18,7 +18,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.execution import copied, in_eval_mode
 from lowerscope.core.run.standalone import quarters, repeated
-from lowerscope.core.sources.gradients import without_gradients
+from lowerscope.core.sources.opened_model import without_gradients
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
 

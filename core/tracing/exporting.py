@@ -20,9 +20,10 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
-from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.trace_errors import (
+    NamedInputs,
     cannot_export,
+    fixed_dimension,
     line_of_stack,
     line_of_traceback,
     where_of,

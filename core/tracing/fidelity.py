@@ -19,8 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.gradients import without_gradients
-from lowerscope.core.sources.opened_model import RandomState
+from lowerscope.core.sources.opened_model import RandomState, without_gradients
 from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
 from lowerscope.core.tracing.trace_errors import forward_line, is_users_file, where_of

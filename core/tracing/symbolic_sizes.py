@@ -36,9 +36,11 @@ from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec
 from lowerscope.core.tracing.example_run import NodeInfo, describe
-from lowerscope.core.tracing.named_inputs import NamedInputs, Range, fixed_dimension
 from lowerscope.core.tracing.trace_errors import (
+    NamedInputs,
+    Range,
     first_line,
+    fixed_dimension,
     is_users_file,
     line_of_frame,
     source_line,

@@ -1,4 +1,4 @@
-"""Errors and notes for models that cannot be run or traced."""
+"""Errors and notes for models that cannot be run or traced, or that fix named dimensions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import linecache
 import os
 import re
 import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 import torch
 
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 
@@ -108,7 +110,7 @@ def first_line(error: BaseException) -> str:
         return _("it ends Python itself (exit code {code})", code=error.code)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
-        return type(error).__name__
+        return kind_of(error)
     text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"
     if len(lines) > _MOST_LINES:
         text += _(
@@ -265,7 +267,9 @@ def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
     return LowerscopeError(
         f"{by_fx.what}{place}; {by_export.what}",
         where=where,
-        todo=_("remove the parts that depend on the values of tensors"),
+        todo=_(
+            "remove the parts that depend on the values of tensors, or change the model's state"
+        ),
         details="\n".join(
             filter(None, (by_fx.line(), by_fx.details, by_export.line(), by_export.details))
         ),
@@ -293,4 +297,59 @@ def _ends_python(error: BaseException, line: SourceLine | None) -> LowerscopeErr
         _("the model fails at run time: {first_line}", first_line=first_line(error)),
         where=where_of(line),
         todo=_("raise an error that describes the fault instead of {raised}", raised=raised),
+    )
+
+
+# --- Named dimensions of a model's inputs, and the error for a model that fixes their size ---
+
+CONSTRAINT = "fixed-dimension"
+"""Problem code of a model that does not take all sizes of a dimension."""
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class NamedInputs:
+    """The shapes of a model's inputs, with names for some extents.
+
+    `shapes`: of the tensors in order.
+    `ranges`: smallest and largest size of each name.
+    """
+
+    shapes: tuple[tuple[int | str, ...], ...]
+    ranges: Mapping[str, Range]
+
+
+def fixed_dimension(
+    demand: str,
+    named: NamedInputs,
+    line: SourceLine | None,
+    at: str = "",
+    engine: str = "torch",
+) -> LowerscopeError:
+    """Return the error for a model that does not take all sizes of a dimension.
+
+    `demand`: Torch's constraint: ``batch == 7``.
+    `at`: the node that has it.
+    `engine`: what cannot compute other sizes.
+    """
+    names = [name for name in named.ranges if name in demand] or list(named.ranges)
+    name = names[0]
+    low, high = named.ranges[name]
+    place = _(" at node {at}", at=at) if at else ""
+    return LowerscopeError(
+        _(
+            "{name} cannot have every size from {low} to {high}: {engine} needs {demand}{place}",
+            engine=engine,
+            name=name,
+            low=low,
+            high=high,
+            demand=demand,
+            place=place,
+        ),
+        where=where_of(line),
+        todo=_(
+            "narrow --dim {name}, give a number in place of {name}, or change the model", name=name
+        ),
+        code=CONSTRAINT,
     )

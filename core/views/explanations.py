@@ -9,6 +9,7 @@ from functools import cache
 import msgspec
 from tvm_ffi import structural_equal
 
+from lowerscope.core.model.explanation_records import Change, FunctionAnswer, PassAnswer
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
@@ -21,7 +22,6 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_TUNED, SCHEDULING, Primitive
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.model.why import Change, FunctionAnswer, PassAnswer
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.stages import Pipeline, Stages

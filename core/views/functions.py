@@ -1,4 +1,4 @@
-"""Functions of a module at a step with their callers and parts, and passes that steps can name."""
+"""Functions of a module at a step, and passes by name or by the nodes that they change."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from tvm import IRModule, relax, tirx
+import tvm
+from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.ir.relax import calls_of
+from lowerscope.core.ir.relax import bound_in, callee_of, calls_of, relax_functions
+from lowerscope.core.ir.script import function_text
 from lowerscope.core.ir.tensorir import allocated_ids, blocks_in, count_parts, parts_of
 from lowerscope.core.model.module_steps import Moment, PassRecord
 from lowerscope.core.model.progress import Progress
-from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, FunctionsQuery, answers
+from lowerscope.core.model.queries import (
+    BuildStepsQuery,
+    CatalogueQuery,
+    FunctionsQuery,
+    TouchingStepsQuery,
+    answers,
+)
 from lowerscope.core.model.snapshot import FunctionRecord, PassType, PieceRecord
 from lowerscope.core.model.texts import _
-from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
+from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.passes.fused_blocks import Composed, Owner, blocks_after
 from lowerscope.core.stages import Pipeline, Stages
 
@@ -130,16 +138,18 @@ def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:
     Raises `LowerscopeError` if there is no module at that step.
     """
     module, origins = stages.module_at(moment), stages.origins_at(moment)
-    composed = _composed_at(stages, moment)
+    earlier = _with_blocks(stages, moment)
+    composed = _composed_at(stages, moment) if earlier is None else {}
     records = tuple(
         msgspec.structs.replace(each, calls=tuple(_origins(each.calls, origins)))
         for each in function_records(module, calls_of(module), composed)
     )
-    earlier = _with_blocks(stages, moment)
     if earlier is None:
         return records
     # Loops whose blocks were removed have the ids of the original loops.
-    made = {each.id: each for each in functions_at(stages, earlier) if each.pieces}
+    key = key_of("functions with blocks", stages.build_key)
+    found = stages.keep("functions with blocks", key, lambda: functions_at(stages, earlier))
+    made = {each.id: each for each in found}
     return tuple(
         msgspec.structs.replace(each, pieces=made[each.id].pieces, untied=made[each.id].untied)
         if each.id in made
@@ -170,7 +180,7 @@ def _composed_at(stages: Stages, moment: Moment) -> Mapping[str, Composed]:
     return blocks_after(
         before,
         after,
-        match_bindings(before, after),
+        stages.matches(before, after),
         inverse(transformed.bindings),
         transformed.composed,
         _("the schedule") if scheduled else _("the build"),
@@ -210,3 +220,71 @@ def build_steps(
     stages = pipeline.stages(query.recipe, job)
     build, key = stages.recorded, key_of("build steps", stages.build_key)
     return stages.keep("build steps", key, lambda: build.records(stages.script_of))
+
+
+# --- The passes that change something of a node: of its bindings, or of the functions they call ---
+
+
+@answers(TouchingStepsQuery)
+def touching_steps(query: TouchingStepsQuery, pipeline: Pipeline, job: Progress) -> tuple[int, ...]:
+    """Return the numbers of the pipeline's passes that change something of some nodes or bindings.
+
+    The line of a binding counts, the function that it stands in, and the script of what it calls.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    wanted = frozenset(_bindings(stages, query.entities))
+    runs = stages.transformed.runs
+    found: list[int] = []
+    before: frozenset[tuple[str, ...]] | None = None
+    for number, run in enumerate(runs, start=1):
+        if run.depth or run.after is None:
+            continue
+        job.check()
+        if before is None:
+            before = _traces(stages, run.before, _descendants(stages, number - 1, wanted))
+        if run.after.same_as(run.before):
+            continue
+        after = _traces(stages, run.after, _descendants(stages, number, wanted))
+        if after != before:
+            found.append(number)
+        before = after
+    return tuple(found)
+
+
+def _bindings(stages: Stages, entities: Iterable[str]) -> Iterator[str]:
+    """Yield the ids, before the first pass, of the bindings of nodes and of bindings."""
+    nodes = {} if stages.lowered is None else stages.lowered.nodes
+    for entity in entities:
+        kind, _, name = entity.partition(":")
+        if kind == "fx" and name in nodes:
+            yield from (f"relax:main/{binding}" for binding in nodes[name].bindings)
+        elif kind == "relax":
+            yield entity
+
+
+def _descendants(stages: Stages, number: int, wanted: frozenset[str]) -> frozenset[str]:
+    origins = stages.transformed.origins(number)
+    return frozenset(each for each, olds in origins.items() if not wanted.isdisjoint(olds))
+
+
+def _traces(
+    stages: Stages, module: tvm.IRModule, entities: frozenset[str]
+) -> frozenset[tuple[str, ...]]:
+    """Return what some bindings look like in a module: function, line, and callee's script."""
+    found: set[tuple[str, ...]] = set()
+    functions = {str(each.name_hint): function for each, function in module.functions_items()}
+    for name, function in relax_functions(module):
+        own = [bound for bound in bound_in(name, function) if bound.id in entities]
+        if not own:
+            continue
+        record = function_text(module, name)
+        lines = record.text.split("\n")
+        spans = {span.entity: span for span in record.spans}
+        for bound in own:
+            span = spans.get(bound.id)
+            line = "" if span is None else "\n".join(lines[span.first - 1 : span.last])
+            callee = callee_of(getattr(bound.binding, "value", None))
+            called = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
+            script = stages.script_of(functions[called], called) if called in functions else ""
+            found.add((name, line, script))
+    return frozenset(found)

@@ -12,12 +12,12 @@ import tvm
 from tvm import ir, relax
 
 from lowerscope.core.ir.relax import Bound, binding_ids, callee_of, entity_of
+from lowerscope.core.model.explanation_records import Cause, Change, FusionAnswer
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WhyFusedQuery, answers
 from lowerscope.core.model.recipe import Override, Recipe, Step
 from lowerscope.core.model.texts import _, _n, capitalized, english
-from lowerscope.core.model.why import Cause, Change, FusionAnswer
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import (
     KIND_TEXTS,

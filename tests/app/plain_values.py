@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.document import Change, Document
-from lowerscope.app.document.history import Version
+from lowerscope.app.document.document import Change, Document, Version
 from lowerscope.app.engine.child_process import Ending
 from lowerscope.app.shell.features import Features
 from lowerscope.core.model.machines import Remote

@@ -17,7 +17,7 @@ from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.panes.difference.difference_page import diff_part
-from lowerscope.app.panes.run.nodes_table import NodesTable
+from lowerscope.app.panes.run.compare_page import NodesTable
 from lowerscope.core.model.graph import DEFAULT, FAMILY_NAMES, Box, Edge, GraphRecord
 from lowerscope.core.model.line_difference import changed_words, function_differences
 from lowerscope.core.model.run_records import CallRun, NodeRun, RunRecord

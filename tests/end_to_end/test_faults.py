@@ -48,7 +48,7 @@ def button(window: MainWindow, text: str) -> QPushButton | None:
 
 def go_back(qtbot: QtBot, window: MainWindow) -> None:
     """Press the button in Problems, and look that what was measured is there again."""
-    text = "Go back to what worked"
+    text = "Back to the last correct state"
     qtbot.waitUntil(lambda: button(window, text) is not None, timeout=PATIENCE)
     qtbot.mouseClick(button(window, text), Qt.MouseButton.LeftButton)
     wait_for_records(qtbot, window)

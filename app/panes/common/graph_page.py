@@ -12,14 +12,14 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps, can_break
 from lowerscope.app.document.selection import EXTENDING
+from lowerscope.app.document.timelines import RunSteps, can_break
 from lowerscope.app.kit.canvas.colouring import FIGURES, Colouring
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.common.descriptions import RANDOM, Facts, find_node, line_text, names_of
-from lowerscope.app.panes.common.node_figures import (
+from lowerscope.app.panes.common.run_figures import (
     figures_of,
     measured_in,
     run_facts,
@@ -52,7 +52,6 @@ MOST_CODE = 8
 
 
 def card_text(document: Document, box: Box) -> CardText:
-    """Return the text of the card of `box`."""
     snapshot = document.snapshot
     if box.kind == "group" or snapshot is None:
         measured = run_facts(document.run_record, measured_in(box))
@@ -217,7 +216,7 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
     if page.is_collapsible:
         deeds[menu.addAction(_("Collapse all"))] = page.collapse_all
         deeds[menu.addAction(_("Expand all"))] = page.expand_all
-        deeds[menu.addAction(_("Level that fits"))] = page.show_fitting_level
+        deeds[menu.addAction(_("Expand modules to fit"))] = page.show_fitting_level
         menu.addSeparator()
     deeds[menu.addAction(_("Fit\tF"))] = canvas.fit
     deeds[menu.addAction(_("Zoom to selection\tZ"))] = canvas.zoom_to_selection
@@ -225,7 +224,7 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
     deeds[menu.addAction(_("Find…\t/"))] = canvas.open_find
     menu.addSeparator()
     for text, shown, switch in (
-        (_("Values beside all edges\tL"), canvas.labels(), canvas.switch_labels),
+        (_("Show values beside all edges\tL"), canvas.labels(), canvas.switch_labels),
         (_("Overview\tM"), canvas.wants_minimap(), canvas.switch_minimap),
     ):
         action = menu.addAction(text)

@@ -9,8 +9,7 @@ from PySide6.QtCore import QObject
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
-from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.host import Host
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.recipe import (
@@ -36,7 +35,6 @@ class CompareCommands(QObject):
         self._show = show
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         document, pins = self._document, self._pins
 
         def pinned() -> bool:

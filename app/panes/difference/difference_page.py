@@ -34,6 +34,7 @@ from lowerscope.core.model.module_steps import (
     ComparedModule,
     DifferenceRecord,
     FunctionDifference,
+    Moment,
     Status,
 )
 from lowerscope.core.model.problems import Problem
@@ -123,6 +124,7 @@ class DifferencePage(QWidget):
         set_busy: Called with whether a difference is being fetched.
     """
 
+    arrived = Signal()  # Another difference has arrived, and is about to be shown.
     shown = Signal()  # Another difference or a problem has arrived, or another kind is shown.
 
     def __init__(
@@ -135,6 +137,7 @@ class DifferencePage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._document = document
+        self._queries = queries
         self._pins = pins
         self._record: DifferenceRecord | None = None
         self._sides: tuple[ComparedModule, ComparedModule] | None = None
@@ -219,6 +222,12 @@ class DifferencePage(QWidget):
             self.diff.set_empty(_("Comparing…"))
         self._watch.update()
 
+    def ask_ahead(self, moment: Moment) -> None:
+        """Have the difference at a step computed that may be shown next."""
+        sides = self._pins.sides_at(moment)
+        if sides is not None and self.is_current and sides != self._sides:
+            self._queries.ask_ahead(DifferenceQuery(*sides))
+
     def _query(self) -> DifferenceQuery | None:
         sides = self._pins.sides
         return None if sides is None else DifferenceQuery(*sides)
@@ -226,6 +235,7 @@ class DifferencePage(QWidget):
     def _take(self, record: DifferenceRecord) -> None:
         self._is_chosen = self._is_chosen and self._sides == self._pins.sides
         self._record, self._sides = record, self._pins.sides
+        self.arrived.emit()
         self._show_functions()
         self._follow_selection()
 

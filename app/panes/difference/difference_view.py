@@ -18,7 +18,7 @@ from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.code_footer import CodeFooter
+from lowerscope.app.panes.common.script_page import CodeFooter
 from lowerscope.app.panes.difference.difference_page import (
     ROLES,
     CodePage,
@@ -30,7 +30,7 @@ from lowerscope.app.panes.difference.graph_difference_page import GraphDifferenc
 from lowerscope.app.panes.difference.sentence import SentenceBar
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.graph import STATUS_MARKS
-from lowerscope.core.model.module_steps import FunctionDifference
+from lowerscope.core.model.module_steps import APART, FunctionDifference
 from lowerscope.core.model.texts import _, _n
 
 NARROW = 1200
@@ -64,6 +64,8 @@ class DifferenceView(QWidget):
         self._view = "llvm"
         self._columns = "two"  # As the user set them.
         self._is_narrow = False
+        self._way = 1  # Direction of the last step.
+        self._index = 0
         self.page = DifferencePage(document, queries, pins, set_busy)
         self.graph = GraphDifferencePage(document, queries, pins, set_busy)
         self.pages = QStackedWidget()
@@ -120,6 +122,7 @@ class DifferenceView(QWidget):
         self.previous.clicked.connect(self.previous_change)
         self.following.clicked.connect(self.next_change)
         self.save.clicked.connect(self._save)
+        self.page.arrived.connect(self._ask_ahead)
         self.page.shown.connect(self._take_record)
         self.code.shown.connect(self._show_place)
         self.code.diff.moved.connect(self._show_place)
@@ -265,6 +268,16 @@ class DifferenceView(QWidget):
         has_steps = bool(stepping.lines(stepping.section))
         self.earlier.setEnabled(has_steps)
         self.later.setEnabled(has_steps)
+
+    def _ask_ahead(self) -> None:
+        """Have the next step's difference computed while this one is shown and read."""
+        here = self._stepping.moment
+        index = 0 if here is None else here.index
+        if index != self._index:
+            self._way, self._index = (1 if index > self._index else -1), index
+        following = self._stepping.moment_at(self._way)
+        if following.section not in APART:
+            self.page.ask_ahead(following)
 
     def _take_record(self) -> None:
         if self._shows_code:

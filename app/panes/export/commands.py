@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.kit.dialogs import Question
-from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.export.exports import Exporting, Order
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRecord, Wanted
@@ -52,7 +51,6 @@ class ExportCommands(QObject):
         self.dialog: ExportDialog | None = None  # The last dialog opened.
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         return (
             Command(
                 "export-files",
@@ -77,7 +75,6 @@ class ExportCommands(QObject):
         )
 
     def picture_commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         return (
             Command(
                 "save-picture",
@@ -205,7 +202,7 @@ class ExportCommands(QObject):
 
         record = self._difference()
         if record is None:
-            text = _("No difference is shown: choose Compare, or a step")
+            text = _("No difference is shown: choose Compare with, or a step")
             self._document.notify(text, "info")
             return
         path, _filter = QFileDialog.getSaveFileName(

@@ -68,7 +68,7 @@ class ExportDialog(Dialog):
         self.level = QComboBox()
         self.level.setAccessibleName(_("Modules expanded in graphs"))
         for key, words in (
-            ("fit", _("Modules that fit a pane")),
+            ("fit", _("As many as fit a pane")),
             ("all", _("All modules expanded")),
             ("none", _("All modules collapsed")),
         ):

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps
+from lowerscope.app.document.timelines import RunSteps
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
@@ -71,7 +71,11 @@ class FxView(Pane):
         assert column is not None
         column.removeWidget(self._stack)
         self._split = Split(
-            Qt.Orientation.Vertical, self._stack, self.source, sizes=(600, 120), shares=(1, 0)
+            Qt.Orientation.Vertical,
+            self._stack,
+            self.source,
+            sizes=(600, LEAST + 8),
+            shares=(1, 0),
         )
         self._split.setHandleWidth(1)
         column.addWidget(self._split)

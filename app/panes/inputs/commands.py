@@ -12,10 +12,9 @@ from PySide6.QtCore import QMimeData, QObject
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.host import Host
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.panes.inputs.model import Inputs
-from lowerscope.core.files.sources import MEMORY, WEIGHTS, is_file
+from lowerscope.core.files.sources import MEMORY, MODELS, SCRIPTED, WEIGHTS, is_file
 from lowerscope.core.model.recipe import Recipe, Source, with_source
 from lowerscope.core.model.texts import _
 
@@ -137,7 +136,6 @@ class InputsForm(QObject):
 
 
 def loading_parameters(host: Host, document: Document) -> tuple[Command, ...]:
-    """Return the commands."""
     return (
         Command(
             "load-parameters",
@@ -147,7 +145,7 @@ def loading_parameters(host: Host, document: Document) -> tuple[Command, ...]:
         ),
         Command(
             "own-parameters",
-            _("The model'&s own parameters"),
+            _("Restore the model'&s own parameters"),
             partial(take_parameters, document, ""),
             enabled=lambda: (recipe := document.wanted) is not None and bool(recipe.source.params),
         ),
@@ -158,8 +156,8 @@ def takes_parameters(document: Document) -> bool:
     """Return whether the open model's parameters can be loaded from a file."""
     recipe = document.wanted
     spec = "" if recipe is None else recipe.source.spec
-    # An exported program has its own parameters, and a model in memory keeps its own.
-    takes = not spec.endswith(".pt2") and not spec.startswith(MEMORY)
+    # Another file has its own parameters, and a model in memory keeps its own.
+    takes = not spec.endswith((*MODELS[1:], *SCRIPTED)) and not spec.startswith(MEMORY)
     return takes and document.snapshot is not None
 
 
@@ -215,11 +213,11 @@ def changing_inputs(host: Host, inputs: Inputs) -> tuple[Command, ...]:
         return bool(inputs.records)
 
     return (
-        Command("input-page", _("Value of the input"), shown, "Ctrl+Shift+I", enabled=has_inputs),
+        Command("input-page", _("Show the inputs"), shown, "Ctrl+Shift+I", enabled=has_inputs),
         Command("input-file", _("Input f&rom a file…"), partial(one, "file"), enabled=has_inputs),
         Command(
             "input-random",
-            _("Other random &values for the input"),
+            _("New random &values for the input"),
             partial(one, "random"),
             enabled=has_inputs,
         ),

@@ -121,7 +121,7 @@ class DimensionsForm(QWidget):
         span, sizes = QLineEdit(), QLineEdit()
         span.setPlaceholderText(_("such as 1..64"))
         span.setAccessibleName(_("Range of {name}", name=name))
-        sizes.setPlaceholderText(_("the traced size and the ends"))
+        sizes.setPlaceholderText(_("the traced size and both ends of the range"))
         sizes.setAccessibleName(_("Sizes of {name} to run at", name=name))
         sizes.setToolTip(_("With several dimensions, the k-th run takes the k-th of each."))
         if said is not None:

@@ -25,7 +25,7 @@ from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.common.prediction import verdict_state
+from lowerscope.app.panes.common.run_figures import verdict_state
 from lowerscope.app.panes.inputs.input_panel import InputPanel
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
@@ -48,7 +48,7 @@ class SetPanel(QWidget):
         super().__init__(parent)
         self._inputs = inputs
         self._sets = inputs.sets
-        self.folder = push_button(_("Folder…"), _("Pictures or .npy files, one a sample"))
+        self.folder = push_button(_("Folder…"), _("Images or .npy files, one per sample"))
         self.archive = push_button(
             _(".npz…"),
             _(

@@ -168,7 +168,7 @@ class DetailsView(Pane):
         self.scope.setText(
             _("{name}, for this node only.", name=name)
             if own is not None
-            else _("{name}, as the model. Another choice holds for this node only.", name=name)
+            else _("{name}, as the model. Another choice applies to this node only.", name=name)
         )
         self.usual.setVisible(own is not None)
 

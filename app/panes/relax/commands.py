@@ -59,7 +59,7 @@ class NodeCommands(QObject):
         return (
             Command(
                 "selection-high-level",
-                _("Sele&ction as high-level"),
+                _("Lower sele&ction as high-level"),
                 partial(lower, "high-level"),
                 "Alt+1",
                 enabled=selected,
@@ -68,7 +68,7 @@ class NodeCommands(QObject):
             ),
             Command(
                 "selection-te",
-                _("Selection as TE"),
+                _("Lower selection as TE"),
                 partial(lower, "te"),
                 "Alt+2",
                 enabled=selected,
@@ -77,7 +77,7 @@ class NodeCommands(QObject):
             ),
             Command(
                 "selection-library",
-                _("Selection as library"),
+                _("Lower selection as library"),
                 partial(lower, "library"),
                 "Alt+3",
                 enabled=selected,
@@ -86,7 +86,7 @@ class NodeCommands(QObject):
             ),
             Command(
                 "selection-reset",
-                _("Selection as the default"),
+                _("Lower selection by default"),
                 partial(lower, None),
                 "Alt+0",
                 enabled=selected,
@@ -116,8 +116,8 @@ def importing(document: Document) -> tuple[Command, ...]:
     """Return the choices of a translator."""
     titles = {
         "lowerscope": _("Translate with Lowerscope's r&ules"),
-        "tvm-fx": _("Translate with TVM's fro&m_fx"),
-        "tvm-export": _("Translate with TVM's from_exported_&program"),
+        "tvm-fx": _("Translate with TVM's importer fro&m_fx"),
+        "tvm-export": _("Translate with TVM's importer from_exported_&program"),
     }
 
     def chosen(translator: str) -> bool:
@@ -160,7 +160,7 @@ class ImporterField(Field):
         self._choices.triggered.connect(self._choose)
         self.set_menu(menu)
         self.setToolTip(
-            _("Translated by TVM's own importer, without Lowerscope's rules; shown as it is")
+            _("Translated by TVM's own importer, without Lowerscope's rules; shown unchanged")
         )
         document.on(("recipe", "pending"), self._show_recipe)
         self._show_recipe()

@@ -55,7 +55,7 @@ class ExtensionsDialog(Dialog):
         self.list = QTreeWidget()
         self.list.setAccessibleName(_("Rule and library files"))
         self.list.setRootIsDecorated(False)
-        self.list.setHeaderLabels([_("file"), _("kind"), _("holds")])
+        self.list.setHeaderLabels([_("file"), _("kind"), _("contents")])
         header = self.list.header()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)

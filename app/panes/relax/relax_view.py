@@ -6,20 +6,21 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.timelines import BuildSteps, RunSteps
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.panes.common.code_footer import CodeFooter
-from lowerscope.app.panes.common.compiled_page import CompiledPage
-from lowerscope.app.panes.common.descriptions import names_of, nothing_words
+from lowerscope.app.panes.common.descriptions import fate_text, moment_text, names_of, nothing_words
 from lowerscope.app.panes.common.graph_page import GraphPage
-from lowerscope.app.panes.common.script_page import FetchedPage, ScriptPage
-from lowerscope.app.panes.common.step_texts import fate_text, moment_text
+from lowerscope.app.panes.common.script_page import (
+    CodeFooter,
+    CompiledPage,
+    FetchedPage,
+    ScriptPage,
+)
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.model.texts import _

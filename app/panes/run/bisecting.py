@@ -10,20 +10,19 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.kept_answer import KeptAnswer
-from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.queries import KeptAnswer, Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.core.files.reproduction import write_reproduction
-from lowerscope.core.model.bisect_records import BisectRecord
+from lowerscope.core.model.explanation_records import BisectRecord
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import BisectQuery
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.host import Host
+    from lowerscope.app.kit.commands import Host
 
 
 class Bisecting(KeptAnswer[BisectRecord]):
@@ -46,7 +45,7 @@ class Bisecting(KeptAnswer[BisectRecord]):
         recipe = self._document.recipe
         if recipe is not None and self.can_start:
             self._outcome = None
-            self._start(recipe, BisectQuery(recipe), _("Looking for the wrong step"))
+            self._start(recipe, BisectQuery(recipe), _("Finding the faulty step"))
 
     def save(self, folder: Path) -> None:
         """Write the reproduction to a folder.
@@ -77,12 +76,13 @@ class WrongStep(QWidget):
     """The step after which the model differs, below its heading; hidden if the run matches."""
 
     step_wanted = Signal(object)  # Show the step: the record of the search.
+    node_wanted = Signal()  # Show the node that it is of, which is selected.
 
     def __init__(self, document: Document, bisecting: Bisecting) -> None:
         super().__init__()
         self._document, self._bisecting = document, bisecting
-        self.heading = Label(_("Wrong step"), role="quiet-title")
-        self.search = push_button(_("Find the wrong step"), act=bisecting.start)
+        self.heading = Label(_("Faulty step"), role="quiet-title")
+        self.search = push_button(_("Find the faulty step"), act=bisecting.start)
         self.search.setToolTip(
             _("Run the modules between, name the step, and shrink the model to what shows it")
         )
@@ -90,12 +90,13 @@ class WrongStep(QWidget):
         self.stop = push_button(_("Stop"), act=bisecting.cancel)
         self.answer = Label(wraps=True)
         self.show_step = push_button(_("Show the step"), look="quiet", act=self._show_step)
-        self.show_step.setProperty("align", "left")
+        self.show_node = push_button(_("Show the node"), look="quiet", act=self._show_node)
+        for button in (self.show_step, self.show_node):
+            button.setProperty("align", "left")
         self.save = push_button(_("Save the reproduction…"), act=self._save)
         parts = (self.heading, self.search, self.progress, self.stop, self.answer)
-        self.column: QVBoxLayout = column_of(
-            self, *parts, self.show_step, self.save, margins=(12, 8, 12, 4), spacing=6
-        )
+        acts = (self.show_step, self.show_node, self.save)
+        self.column: QVBoxLayout = column_of(self, *parts, *acts, margins=(12, 8, 12, 4), spacing=6)
         bisecting.changed.connect(self._show)
         self._show()
 
@@ -109,6 +110,7 @@ class WrongStep(QWidget):
         self.heading.setVisible(bisecting.running or record is not None)
         self.answer.setVisible(record is not None)
         self.show_step.setVisible(record is not None and record.moment is not None)
+        self.show_node.setVisible(record is not None and bool(record.entity))
         self.save.setVisible(record is not None and bool(record.files))
         if record is not None:
             self.answer.setText(record.text)
@@ -116,6 +118,11 @@ class WrongStep(QWidget):
     def _show_step(self) -> None:
         if self._bisecting.record is not None:
             self.step_wanted.emit(self._bisecting.record)
+
+    def _show_node(self) -> None:
+        if self._bisecting.record is not None:
+            self._document.select((self._bisecting.record.entity,))
+            self.node_wanted.emit()
 
     def _save(self) -> None:
         save_reproduction(self._document, self._bisecting, self)
@@ -133,15 +140,13 @@ def save_reproduction(document: Document, bisecting: Bisecting, parent: QWidget)
 
 
 def bisect_commands(document: Document, bisecting: Bisecting, host: Host) -> tuple[Command, ...]:
-    """Return the commands."""
-
     def has_files() -> bool:
         return bisecting.record is not None and bool(bisecting.record.files)
 
     return (
         Command(
             "bisect",
-            _("Find the &wrong step"),
+            _("Find the fa&ulty step"),
             bisecting.start,
             enabled=lambda: bisecting.can_start,
         ),

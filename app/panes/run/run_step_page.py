@@ -9,12 +9,12 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps
+from lowerscope.app.document.timelines import RunSteps
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.common.step_texts import call_text
+from lowerscope.app.panes.common.descriptions import call_text
 from lowerscope.app.panes.run.tensor_page import statistics_text
 from lowerscope.core.model.comparison_records import RunStep, StepTensor
 from lowerscope.core.model.formatting import shape_text
@@ -76,7 +76,7 @@ def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
         first = ", ".join(tensor.first) + (", …" if len(tensor.first) < statistics.count else "")
         yield nothing, Cell(first, code=True, tooltip=first)
     else:
-        over = _("its values were not kept: over the budget")
+        over = _("its values were not kept: over the memory limit")
         yield nothing, Cell(over, role="quiet", tooltip=over)
 
 
@@ -148,7 +148,7 @@ class RunStepPage(QWidget):
             self._say_nothing()
         elif failed is not None:
             self.title.set_whole(call.function)
-            none = _("No values are kept of a run that failed")
+            none = _("A run that failed keeps no values")
             self.table.set_empty(none, failed.what)
         else:
             self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")

@@ -14,11 +14,10 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.split import Split
-from lowerscope.app.panes.common.prediction import verdict_state
+from lowerscope.app.panes.common.run_figures import verdict_state
 from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.calls_strip import CallsStrip
-from lowerscope.app.panes.run.faults import Faults
-from lowerscope.app.panes.run.runs import Runs
+from lowerscope.app.panes.run.runs import Faults, Runs
 from lowerscope.app.panes.run.summary_view import WIDTH, SummaryView
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.formatting import estimate_text
@@ -166,7 +165,7 @@ class RunView(Pane):
         self.run.setText(_("Stop") if running else _("Run"))
         self.run.setEnabled(self._document.wanted is not None)
         if running:
-            self.empty.set_text(_("Run in progress"), self._document.job.text)
+            self.empty.set_text(_("Run in progress"), self._document.job.words)
         elif failed is not None:
             self.empty.set_text(failed.headline, failed.todo)
         else:

@@ -25,13 +25,12 @@ from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton
-from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale
+from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, SlicesRow
 from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.slices_row import SlicesRow
 from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import ROW_HEIGHT, Cell, Column, Row, Table
 from lowerscope.core.model.comparison_records import (
@@ -249,7 +248,6 @@ class SideView(QWidget):
         column_of(self, self.title, (self.map, 1))
 
     def set_name(self, name: str) -> None:
-        """Set the name of the side."""
         self.title.setText(name)
         self.map.setAccessibleName(name)
 
@@ -281,7 +279,10 @@ class TensorMatrix(QWidget):
         self.views: Mapping[Side, SideView] = {side: SideView() for side in SIDES}
         self.readout = Label(role="quiet", wraps=True)
         self.readout.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-        self.readout.setFixedHeight(2 * self.readout.fontMetrics().lineSpacing())
+        # Two lines of the language: those of Chinese are higher than the font's.
+        self.readout.setText("\n".join((_("difference"),) * 2))
+        self.readout.setFixedHeight(self.readout.sizeHint().height())
+        self.readout.clear()
         row = row_of(None, self.slices, STRETCH, self.what, spacing=8)
         maps = row_of(None, *((each, 1) for each in self.views.values()), spacing=8)
         column_of(self, row, (maps, 1), self.readout, spacing=6)
@@ -555,8 +556,8 @@ class TensorPage(QWidget):
 
     @property
     def has_subject(self) -> bool:
-        """Return whether there is a tensor to show: of the selection, or of a call."""
-        return self._place is not None or self._entity in self._runs
+        """Return whether a node is selected, or the tensor of a call is shown."""
+        return self._place is not None or bool(self._entity)
 
     @property
     def is_current(self) -> bool:

@@ -180,14 +180,16 @@ class TimePage(SeenPage):
             _("Times"),
             (
                 Column(_("name"), width=160),
-                Column(_("as"), width=50, tooltip=_("The strategy")),
+                Column(_("strategy"), width=72, tooltip=_("The strategy")),
                 Column(_("calls"), numeric=True, width=56, falling=True),
                 Column(
                     _("TVM"),
                     numeric=True,
                     width=84,
                     falling=True,
-                    tooltip=_("Median over a few watched runs; of a fused call, all of it"),
+                    tooltip=_(
+                        "Median of a few runs measured call by call; a fused call counts in full"
+                    ),
                 ),
                 Column(_("share"), numeric=True, width=72, falling=True),
                 Column(
@@ -204,7 +206,7 @@ class TimePage(SeenPage):
                     falling=True,
                     tooltip=_("TVM's time over torch's for the same nodes"),
                 ),
-                Column(_("with"), stretch=True, width=110),
+                Column(_("fusion"), stretch=True, width=110),
             ),
         )
         self.table.set_sortable(True)
@@ -234,7 +236,7 @@ class TimePage(SeenPage):
         count = len(record.calls)
         calls = _n("1 call", "{count} calls", count)
         return _(
-            "{calls} in {whole} watched, {tvm_ms} unwatched",
+            "{calls}: {whole} measured one by one, {tvm_ms} as a whole",
             calls=calls,
             whole=duration_text(whole),
             tvm_ms=duration_text(record.tvm_ms),

@@ -69,12 +69,11 @@ def variant_columns() -> tuple[Column, ...]:
         Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time over torch's")),
         Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute error")),
         Column(_("functions"), numeric=True, width=76),
-        Column(_("built in"), numeric=True, width=84),
+        Column(_("build"), numeric=True, width=84),
     )
 
 
 def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> Row:
-    """Return the row of a variant."""
     record = run.record
     facts = [
         *([_("● shown now")] if shown else []),
@@ -354,9 +353,7 @@ class VariantsPage(SeenPage):
             _("Run variants"),
             _("Run high-level and TE, unfused and fused, and the current recipe (Ctrl+F5)"),
         )
-        self.go_back = push_button(
-            _("Go back to it"), _("Restore its recipe; one step to undo (Return)")
-        )
+        self.go_back = push_button(_("Restore"), _("Restore its recipe; one step to undo (Return)"))
         self.rename = push_button(_("Rename"), _("Give it a name (F2)"))
         self.delete = push_button(_("Delete"), _("Delete it (Del)"))
         self.difference = push_button(
@@ -434,7 +431,7 @@ class VariantsPage(SeenPage):
         menu = QMenu(self)
         actions: dict[QAction, Callable[[], object]] = {}
         if len(self.table.selected_keys()) == 1:
-            actions[menu.addAction(_("&Go back to it\tReturn"))] = self._go_back
+            actions[menu.addAction(_("Re&store\tReturn"))] = self._go_back
             actions[menu.addAction(_("&Rename\tF2"))] = self._rename
         actions[menu.addAction(_("&Delete\tDel"))] = self._delete
         actions[menu.addAction(_("&Copy the rows\tCtrl+C"))] = self.table.copy

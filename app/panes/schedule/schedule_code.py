@@ -7,11 +7,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QStackedWidget, QWidget
 
-from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.timelines import BuildSteps
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.code.code_view import CodeView
@@ -26,8 +26,7 @@ from lowerscope.app.kit.code.diff_editor import (
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
-from lowerscope.app.panes.common.compiled_page import CompiledPage
-from lowerscope.app.panes.common.script_page import FetchedPage, ScriptPage
+from lowerscope.app.panes.common.script_page import CompiledPage, FetchedPage, ScriptPage
 from lowerscope.app.panes.schedule.model import Preview, Scheduling
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
 from lowerscope.core.model.compact_script import compact_script

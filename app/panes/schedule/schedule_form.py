@@ -80,7 +80,7 @@ class FactorsField(QWidget):
                 field.setToolTip(_("known once it is applied: {value}", value=value))
             else:
                 field.setValidator(QIntValidator(1, _LARGEST, field))
-            field.setPlaceholderText(_("open"))
+            field.setPlaceholderText(_("auto"))
             field.setFixedWidth(_WIDTH)
             field.setAccessibleName(
                 _(
@@ -111,7 +111,7 @@ class FactorsField(QWidget):
         if values.count(None) > 1:
             return _("only one factor can be left open")
         if 0 in given:
-            return _("a factor is at least 1")
+            return _("a factor must be at least 1")
         if self._extent is None or len(given) < len(values):
             return ""
         if prod(given) < self._extent:
@@ -217,7 +217,7 @@ class _Picked(Editor):
         self._several = field.kind == "loops"
         self.take = push_button(
             _("Use the selection"),
-            _("Take the selection of the tree or the script"),
+            _("Use the selection in the tree or the script"),
             self._take,
         )
         self.names = OrderList(field.label)
@@ -407,7 +407,7 @@ class _Typed(Editor):
             )
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, (int, float)) and not self._is_within(each):
-                return _("{label} is {range}", label=field.label, range=_range(field))
+                return _("{label} must be {range}", label=field.label, range=_range(field))
         return ""
 
     def _is_within(self, value: float) -> bool:

@@ -8,11 +8,11 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QStackedWidget, QWidget
 
-from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.timelines import BuildSteps
 from lowerscope.app.kit.bar_controls import Field, Part, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.layouts import column_of, row_of
@@ -74,7 +74,7 @@ class ScheduleView(Pane):
         self.tree = ScheduleTree(document, scheduling)
         self.moves = ScheduleMovesPage(document, scheduling)
         self.form = ScheduleForm(document, scheduling, measurements)
-        self.figures = Figures(document, scheduling, measurements)
+        self.figures = Figures(document, queries, scheduling, measurements)
         self.code = ScheduleCode(document, queries, stepping, scheduling, colouring, build)
         self.history = ScheduleHistory(document, stepping, scheduling, measurements)
         self.variants = VariantTable(scheduling, variants, measurements)

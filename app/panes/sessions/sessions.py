@@ -13,15 +13,19 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 from PySide6.QtGui import QSessionManager
+from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.background import when_done
+from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.panes.sessions.source_watch import SourceWatch
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.console import say
 from lowerscope.core.files.memo import Hashes
@@ -197,7 +201,7 @@ class Sessions(QObject):
 
     def last(self) -> Path | None:
         """Return the file of the last session, if it exists and no other window has it."""
-        text = self._settings.last_session()
+        text = self._settings.last_session
         path = Path(text)
         if not text or not path.is_file() or (self._place is not None and path == self._place.path):
             return None
@@ -253,7 +257,7 @@ class Sessions(QObject):
         self._release(before)
         recipe = self._document.recipe
         if place is not None and not (recipe is not None and is_in_memory(recipe)):
-            self._settings.set_last_session(str(place.path))
+            self._settings.last_session = str(place.path)
         if place is not None and place.hindrance:
             name = place.path.name
             text = (
@@ -433,3 +437,75 @@ class Sessions(QObject):
             text = _("the session cannot be saved ({strerror})", strerror=error.strerror)
             self._complain(Problem(what=text, where=str(folder)))
             return None
+
+
+# --- Commands for sessions, and the window's layout in a session ---
+
+
+def keeping_sessions(
+    host: Host,
+    document: Document,
+    sessions: Sessions,
+    watch: SourceWatch,
+    open_session: Callable[[str], None],
+) -> tuple[Command, ...]:
+    return (
+        Command(
+            "save-session",
+            _("Sa&ve session as…"),
+            partial(save_as, host, document, sessions),
+            "Ctrl+S",
+            enabled=document.is_open,
+        ),
+        Command(
+            "reopen",
+            _("Reopen the last sess&ion"),
+            partial(reopen, document, sessions, open_session),
+        ),
+        Command(
+            "watch",
+            _("Reload files when they are &saved"),
+            watch.switch,
+            checked=lambda: watch.on,
+        ),
+    )
+
+
+def save_as(host: Host, document: Document, sessions: Sessions) -> None:
+    """Select a file in a dialog, and save the session there from now on."""
+    snapshot = document.snapshot
+    if snapshot is None:
+        return
+    name = str(sessions.path or f"{snapshot.model.title}{SUFFIX}")
+    path, _filter = QFileDialog.getSaveFileName(
+        host.widget, _("Save the session"), name, _("Sessions (*{suffix})", suffix=SUFFIX)
+    )
+    if path:
+        sessions.save_as(path)
+        recipe = document.recipe
+        if recipe is not None and is_in_memory(recipe):
+            text = _(
+                "{title} exists only in the memory of the Python process that made it: the "
+                "session records all choices, but cannot be opened again.",
+                title=snapshot.model.title,
+            )
+            document.notify(text, "info")
+
+
+def reopen(document: Document, sessions: Sessions, open_session: Callable[[str], None]) -> None:
+    """Open the last session."""
+    path = sessions.last()
+    if path is None:
+        document.notify(_("There is no session to reopen."), "info")
+    else:
+        open_session(str(path))
+
+
+def title(document: Document, sessions: Sessions) -> str:
+    """Return the text of the title bar."""
+    snapshot, path = document.snapshot, sessions.path
+    parts = [] if snapshot is None else [snapshot.model.title]
+    if path is not None:
+        name = Path(path).stem
+        parts.append(_("{name} [read-only]", name=name) if sessions.read_only else name)
+    return " – ".join([*parts, "Lowerscope"])

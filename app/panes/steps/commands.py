@@ -11,10 +11,9 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from lowerscope.app.document.document import Document, Trust
-from lowerscope.app.document.node_steps import NodeSteps
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.commands import Command, Commands
-from lowerscope.app.kit.host import Host
+from lowerscope.app.document.timelines import NodeSteps
+from lowerscope.app.kit.commands import Command, Commands, Host
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
     load_preset,
@@ -202,11 +201,11 @@ def passes(
         return document.wanted is not None and preset_of(document.wanted) is preset
 
     sections: tuple[tuple[Section, str], ...] = (
-        ("translate", _("Steps of the &translation")),
-        ("passes", _("Steps of the pa&sses")),
-        ("schedule", _("Steps of the s&chedule")),
-        ("build", _("Steps of the &build")),
-        ("run", _("Steps of the r&un")),
+        ("translate", _("Section: &Translate")),
+        ("passes", _("Section: Pa&sses")),
+        ("schedule", _("Section: S&chedule")),
+        ("build", _("Section: &Build")),
+        ("run", _("Section: R&un")),
     )
 
     def edit(

@@ -6,16 +6,15 @@ from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLineEdit, QPushBut
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
-from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
+from lowerscope.core.model.explanation_records import FusionAnswer
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import WhyFusedQuery
 from lowerscope.core.model.texts import _
-from lowerscope.core.model.why import FusionAnswer
 
 WIDTH = 520
 

@@ -10,12 +10,11 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
-from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import ORDER, StepLine, Stepping
+from lowerscope.app.document.timelines import BuildSteps, RunSteps
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, icon, push_button
 from lowerscope.app.kit.dialogs import filter_field
@@ -23,8 +22,7 @@ from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.step_slider import Dot, StepSlider
 from lowerscope.app.kit.tables.step_list import NARROW, StepList, StepRow
-from lowerscope.app.panes.common.descriptions import nothing_words
-from lowerscope.app.panes.common.step_texts import step_text
+from lowerscope.app.panes.common.descriptions import nothing_words, step_text
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
 from lowerscope.app.panes.steps.step_rows import (
     SectionRows,
@@ -335,7 +333,7 @@ class PipelineView(Pane):
             count = _n("{count} call", "{count} calls", len(made))
         else:
             changed_steps = sum(bool(line.changed) for line in made)
-            count = _("{changed} of {count} change", changed=changed_steps, count=len(made))
+            count = _("{changed} of {count} changed", changed=changed_steps, count=len(made))
         return f"{count} · {text}" if text else count
 
     def _nothing(self, section: Section) -> str:
@@ -350,10 +348,10 @@ class PipelineView(Pane):
         if section == "run" and self._document.running:
             return _("running…")
         return {
-            "translate": _("a module already"),
+            "translate": _("already a module"),
             "passes": _("no pass"),
             "build": _("not built"),
-            "run": self._run_steps.why_none or _("not run: F5"),
+            "run": self._run_steps.why_none or _("not run (F5)"),
         }[section]
 
     def _show_context(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lowerscope.app.document.stepping import StepFilter, StepLine
 from lowerscope.app.kit.tables.step_list import StepRow
-from lowerscope.app.panes.common.step_texts import changed_text, left_out_text, step_text
+from lowerscope.app.panes.common.descriptions import changed_text, left_out_text, step_text
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.recipe import OptionValue, Step
@@ -264,7 +264,7 @@ def _note(step: Step, line: StepLine) -> str:
 
 
 def _waiting_row(step: Step, place: int, root: str, current: int) -> StepRow:
-    words = "…" if place >= current else _("applied") if place + 1 < current else _("under way…")
+    words = "…" if place >= current else _("applied") if place + 1 < current else _("in progress…")
     return StepRow(
         f"step:{place}",
         str(place + 1),

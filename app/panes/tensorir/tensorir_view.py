@@ -8,27 +8,97 @@ from dataclasses import replace
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.timelines import BuildSteps
 from lowerscope.app.kit.code.code_editor import Heading
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.common.code_footer import CodeFooter
-from lowerscope.app.panes.common.compiled_page import CompiledPage
-from lowerscope.app.panes.common.descriptions import names_of, nothing_words
-from lowerscope.app.panes.common.step_texts import fate_text, moment_text
+from lowerscope.app.panes.common.descriptions import (
+    fate_text,
+    line_text,
+    moment_text,
+    names_of,
+    nothing_words,
+    origin_text,
+)
+from lowerscope.app.panes.common.entity_table import EntityTable
+from lowerscope.app.panes.common.script_page import CodeFooter, CompiledPage
 from lowerscope.app.panes.tensorir.function_texts import FunctionTexts
-from lowerscope.app.panes.tensorir.library_page import LibraryPage
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import FunctionsQuery
-from lowerscope.core.model.snapshot import FunctionRecord, View
+from lowerscope.core.model.snapshot import FunctionRecord, LibraryRecord, View
 from lowerscope.core.model.texts import _
+
+# --- The page of external functions: where they are registered, and their callers ---
+
+
+class LibraryPage(QWidget):
+    """A table of the library functions, linked to the selection."""
+
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self.table = EntityTable(
+            document,
+            _("Library functions"),
+            (
+                Column(_("function"), width=150),
+                Column(_("registered"), width=150),
+                Column(_("called by"), width=110),
+                Column(_("nodes"), stretch=True, width=110),
+            ),
+            "ext",
+        )
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self.table.show_selection)
+        self._show_snapshot()
+
+    def _show_wanted(self) -> None:
+        if self._document.snapshot is None:
+            self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        snapshot = self._document.snapshot
+        words = (
+            _("No library functions"),
+            _("Nothing outside of the module is called by name."),
+        )
+        self.table.set_empty(*(nothing_words(self._document) if snapshot is None else words))
+        records = () if snapshot is None else snapshot.library
+        self.table.set_rows([_library_row(each) for each in records])
+        self.table.show_selection()
+
+
+def _library_row(each: LibraryRecord) -> Row:
+    place = f"{each.line.file}:{each.line.line}" if each.line else origin_text(each)
+    return Row(
+        each.id,
+        (
+            Cell(each.name, bold=True, tooltip=each.name),
+            Cell(
+                line_text(each.line) if each.line else origin_text(each),
+                role="wrong" if each.origin == "missing" else "quiet",
+                tooltip=place,
+            ),
+            Cell(
+                names_of(each.calls) or "nothing",
+                role="quiet",
+                tooltip=names_of(each.calls, most=60),
+            ),
+            Cell(names_of(each.nodes), role="quiet", tooltip=names_of(each.nodes, most=60)),
+        ),
+    )
+
 
 OFFERED = 5
 """Maximum number of functions that are open by themselves."""
@@ -68,7 +138,7 @@ class TensorIRView(Pane):
         self._first: tuple[str, ...] = ()
         self._open: frozenset[str] = frozenset()
         self.compiled_function = QComboBox()
-        self.compiled_function.setAccessibleName(_("Function to show the code of"))
+        self.compiled_function.setAccessibleName(_("Function to show"))
         self.compiled_function.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )

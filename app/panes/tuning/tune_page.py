@@ -34,7 +34,7 @@ START_SECONDS = 12.0
 FUNCTION_SECONDS = 3.0
 """Time per function before its first candidate."""
 
-MEASURE_ANEW = _("tune again with “Measure candidates again that are in the database”")
+MEASURE_ANEW = _("tune again with “Measure candidates of the database again”")
 
 TRIAL_SECONDS = 0.8
 """Time per candidate if none was measured yet; most of it is compilation."""
@@ -156,7 +156,7 @@ class TunePage(QWidget):
         self.pause.setToolTip(_("Stop measuring candidates until you resume"))
         self.stop = QPushButton(_("Stop"))
         self.stop.setToolTip(_("End the tuning; the results are kept"))
-        self.more = QPushButton(_("Go on"))
+        self.more = QPushButton(_("More trials"))
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "quiet")
         self.in_model = QCheckBox(_("Apply to the model"))
@@ -266,7 +266,7 @@ class TunePage(QWidget):
         self.pause.setEnabled(paused or phase == "tuning")
         self.stop.setEnabled(tuning.under_way and phase != "stopping")
         more = _("{trials} more trials", trials=tuning.trials)
-        self.more.setText(more if tuning.can_go_on else _("Go on"))
+        self.more.setText(more if tuning.can_go_on else _("More trials"))
         self.more.setEnabled(tuning.can_go_on)
         self.in_model.setChecked(recipe is not None and applies_schedules(recipe))
         self.in_model.setEnabled(self._document.recipe is not None)

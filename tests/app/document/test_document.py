@@ -10,8 +10,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.document import Change, Document
-from lowerscope.app.document.history import History, Version
+from lowerscope.app.document.document import Change, Document, History, Version
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Override, Recipe, Source, Step
 from lowerscope.core.model.schedule import Schedule

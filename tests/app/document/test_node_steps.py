@@ -44,7 +44,7 @@ def test_playing_goes_on_until_the_selection_changes(qtbot: QtBot, opened: Bench
     features.node_steps.play_until_changed()
     opened.sent(TouchingStepsQuery).answer((1, 4))
     assert stepping.moment == after(4)
-    assert opened.notices[-1:] == ["No later pass changes anything of the selection."]
+    assert opened.notices[-1:] == ["No later pass changes the selection."]
 
 
 def test_a_breakpoint_on_a_node_holds_for_the_passes_that_change_it(

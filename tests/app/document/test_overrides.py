@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowerscope.app.document.overrides import calls_among, with_strategy
+from lowerscope.app.document.document import calls_among, with_strategy
 from lowerscope.core.model.recipe import Override, Recipe, Source
 from lowerscope.core.model.snapshot import FxNode, ModelRecord, Snapshot, TextRecord
 

@@ -68,7 +68,7 @@ def test_a_remedy_says_where_in_the_window() -> None:
             "check the inputs' shapes and dtypes, for example --input x=1,784:float32",
             "Check the inputs' shapes and dtypes",
         ),
-        ("try --tracer export", "Choose Explore → Trace with → torch.export"),
+        ("try --tracer export", "Choose Explore → Trace with → Trace with torch.export"),
         ("Plain -- as it was", "Plain -- as it was"),
     ):
         assert in_window(Problem(what="x", todo=todo)).todo == words

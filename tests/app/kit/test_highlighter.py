@@ -43,6 +43,32 @@ def test_script_words_have_their_colours(qtbot: QtBot) -> None:
     assert ("None", LIGHT.keyword) in lines[2]
 
 
+def test_python_is_coloured_in_its_context(qtbot: QtBot) -> None:
+    text = "class len: x.sum = sum(f'a{len(b)!r:>4}c', rb'\\'') if not 0x1f else match"
+    words = coloured(f"{text}\nmatch x:\n    def for_(self): super().__init__(1e-3)", "python")
+    string, keyword, builtin = LIGHT.string, LIGHT.keyword, LIGHT.builtin
+    assert words[0] == [
+        ("class", keyword),
+        ("sum", builtin),
+        ("f'a{", string),
+        ("len", builtin),
+        ("!r:>4}c'", string),
+        ("rb'\\''", string),
+        ("if", keyword),
+        ("not", keyword),
+        ("0x1f", LIGHT.number),
+        ("else", keyword),
+    ]
+    assert words[1] == [("match", keyword)]
+    assert words[2] == [
+        ("def", keyword),
+        ("for_", LIGHT.function),
+        ("super", builtin),
+        ("__init__", LIGHT.function),
+        ("1e-3", LIGHT.number),
+    ]
+
+
 def test_strings_of_several_lines_are_strings(qtbot: QtBot) -> None:
     lines = coloured('def f():\n    """Say\n    for x\n    """ + 1\n    x = 2', "python")
     assert lines[2] == [("    for x", LIGHT.string)]

@@ -8,7 +8,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.run.bisecting import WrongStep
-from lowerscope.core.model.bisect_records import BisectRecord, WrittenFile
+from lowerscope.core.model.explanation_records import BisectRecord, WrittenFile
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import BisectQuery

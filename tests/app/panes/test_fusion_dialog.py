@@ -7,10 +7,10 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
+from lowerscope.core.model.explanation_records import Change, FusionAnswer
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import WhyFusedQuery
 from lowerscope.core.model.recipe import Step
-from lowerscope.core.model.why import Change, FusionAnswer
 from tests.app.plain_values import RECIPE, Bench
 
 STEPS = (Step(name="LegalizeOps"), Step(name="FuseOps"))

@@ -10,9 +10,8 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.colouring import Colouring
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.following import Following
-from lowerscope.app.document.history import Version
+from lowerscope.app.document.document import Document, Version
+from lowerscope.app.document.stepping import Following
 from lowerscope.app.panes.relax.extensions import ExtensionsDialog, with_extension
 from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.core.model.module_steps import Moment, TranslationRecord

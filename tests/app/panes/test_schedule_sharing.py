@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowerscope.app.document.history import History
+from lowerscope.app.document.document import History
 from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.recipe import Recipe, Source, from_json, to_json
 from lowerscope.core.model.schedule import (

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.document.stepping import StepFilter
 from lowerscope.app.kit.commands import Commands
-from lowerscope.app.panes.common.step_texts import fate_text
+from lowerscope.app.panes.common.descriptions import fate_text
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.app.panes.steps.commands import PipelineEditing
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
@@ -185,7 +185,7 @@ def test_sections_have_one_count_each(qtbot: QtBot, pane: Pane) -> None:
     def said() -> dict[str, str]:
         return {row.title: row.words for row in pane.view.list.rows() if row.kind == "section"}
 
-    assert said()["Passes"] == "3 of 4 change"
+    assert said()["Passes"] == "3 of 4 changed"
     assert said()["Build"] == "not built"
     inner = [
         msgspec.structs.replace(PASSES[1], number=2, label="1.1", depth=1, parent=1),
@@ -309,7 +309,7 @@ def editing(pane: Pane, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name in ("getSaveFileName", "getOpenFileName"):
         monkeypatch.setattr(QFileDialog, name, lambda *_: (str(tmp_path / "mine.json"), ""))
     features, settings = pane.bench.features, Settings()
-    settings.set_asks_first(False)
+    settings.asks_first = False
     trusting = Trusting(pane.document, features.processes, features.runs.run, settings, str, shell)
     return PipelineEditing(shell, pane.document, pane.stepping, trusting.ask, Commands(shell))
 

@@ -16,7 +16,7 @@ import pytest
 from lowerscope.core.bisect import answering
 from lowerscope.core.bisect.small_model import Parts
 from lowerscope.core.cli.main import main, recipe_of_command
-from lowerscope.core.model.bisect_records import BisectRecord, WrittenFile
+from lowerscope.core.model.explanation_records import BisectRecord, WrittenFile
 from lowerscope.core.model.queries import BisectQuery
 from lowerscope.core.stages import Pipeline
 from tests.core.seeding import partitioned_reduction

@@ -11,8 +11,8 @@ import pytest
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.report import write_report
-from lowerscope.core.model.bisect_records import BisectRecord, WrittenFile
 from lowerscope.core.model.comparison_records import Variant
+from lowerscope.core.model.explanation_records import BisectRecord, WrittenFile
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, from_json

@@ -13,7 +13,7 @@ from torch import nn
 
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.run.execution import to_torch, to_tvm
-from lowerscope.core.sources.gradients import uses_gradients
+from lowerscope.core.sources.opened_model import uses_gradients
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from tests.core.lowering import conftest
 from tests.core.lowering.calling_models import Calls

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline
+from lowerscope.core.model.explanation_records import FunctionAnswer, PassAnswer
 from lowerscope.core.model.queries import ChangingPassesQuery, WhyFunctionQuery, WhyPassQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.schedule import APPLY_RULES
-from lowerscope.core.model.why import FunctionAnswer, PassAnswer
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.unchanged import why_unchanged
 from tests.diagonal import SOAK

@@ -13,10 +13,10 @@ from tvm import relax
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.ir.relax import binding_ids
+from lowerscope.core.model.explanation_records import Cause, FusionAnswer
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import WhyFusedQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
-from lowerscope.core.model.why import Cause, FusionAnswer
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import Partition, read_by
 from lowerscope.core.stages import Pipeline

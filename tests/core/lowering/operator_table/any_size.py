@@ -20,7 +20,7 @@ from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.schedule.replay import Replays
 from lowerscope.core.schedule.whole_model import WholeModel
-from lowerscope.core.tracing.named_inputs import NamedInputs
+from lowerscope.core.tracing.trace_errors import NamedInputs
 from lowerscope.core.tracing.tracing import trace
 from tests.core.lowering.operator_table.checking import FormCall, batches, difference
 from tests.core.lowering.operator_table.entries import Drawn, Entry, compile_form, is_tensor
