@@ -1,4 +1,4 @@
-"""The page of the inputs: one of them, drawn, random or from a file; or a set of them."""
+"""The page of the inputs: one of them, random or from a file; or a set of them."""
 
 from __future__ import annotations
 
