@@ -691,7 +691,7 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         Button("measure-again", "measure", _("Measure")),
         Button("run-variants", "play", _("Variants")),
         Button("compare-values", "values", _("Values")),
-        Button("next-difference", "next", _("Next")),
+        Button("next-difference", "next", _("Next difference")),
     ),
 }
 """Frequent commands of each mode that have no button in its panes; ``None`` is a gap."""
