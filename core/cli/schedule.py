@@ -20,15 +20,16 @@ from lowerscope.core.cli.run import add_nonfinite_option
 from lowerscope.core.files.console import DIFFER, ERROR, MATCH, say, table_lines
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.encoding import to_json
-from lowerscope.core.model.formatting import bytes_text, duration_text, error_text
+from lowerscope.core.model.formatting import bytes_text, cure_text, duration_text, error_text
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.queries import ByRuleQuery, CheckQuery, ScheduleQuery
+from lowerscope.core.model.queries import ByRuleQuery, CheckQuery, CoachQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import Primitive, Schedule, fits
 from lowerscope.core.model.schedule_records import (
     BufferNode,
     ByRule,
     Checked,
+    Coaching,
     LoopNode,
     ScheduleRecord,
     ScheduleStep,
@@ -61,6 +62,7 @@ class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Output of ``--json``; ``check`` is present if one was requested."""
 
     schedule: ScheduleRecord
+    coach: Coaching
     check: Checked | None = None
 
 
@@ -122,14 +124,15 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
     record = pipeline.answer(ScheduleQuery(recipe, options.function, None))
     left_out = left_out or any(step.status == "failed" for step in record.steps)
+    coaching = pipeline.answer(CoachQuery(recipe, options.function, None))
     code = ERROR if left_out else MATCH
     checked = None
     if options.check:
         checked = pipeline.answer(CheckQuery(recipe, options.function, None, _SECONDS))
         code = max(code, _code(checked, options))
     if options.json:
-        return code, to_json(ScheduleAnswer(schedule=record, check=checked))
-    parts = [record.script.text] if options.show else list(_described(record))
+        return code, to_json(ScheduleAnswer(schedule=record, coach=coaching, check=checked))
+    parts = [record.script.text] if options.show else list(_described(record, coaching))
     if checked is not None:
         parts.append(_verdict(checked))
     return code, "\n\n".join(parts)
@@ -263,7 +266,7 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
     return msgspec.structs.replace(recipe, schedules=loaded)
 
 
-def _described(record: ScheduleRecord) -> Iterator[str]:
+def _described(record: ScheduleRecord, coaching: Coaching) -> Iterator[str]:
     """Yield the printed parts of a schedule."""
     head = f"{record.function}  structure {record.structure}"
     if record.twins:
@@ -275,11 +278,19 @@ def _described(record: ScheduleRecord) -> Iterator[str]:
         steps = enumerate(record.steps, start=1)
         yield "\n".join(line for number, step in steps for line in _step_lines(number, step))
         yield record.code.rstrip("\n")
-    if record.advice:
-        yield "\n".join(
-            _("⚠ {block}: {text}\n     {cure}", block=each.block, text=each.text, cure=each.cure)
-            for each in record.advice
+    lines = [
+        _(
+            "⚠ {block}: {text}\n     {cure}",
+            block=each.block,
+            text=each.text,
+            cure=cure_text(each.cure, each.predicted_ms),
         )
+        for each in coaching.advice
+    ]
+    if coaching.predicted_ms is not None:
+        lines.insert(0, _("predicted: {time}", time=duration_text(coaching.predicted_ms)))
+    if lines:
+        yield "\n".join(lines)
 
 
 def _loop_line(node: LoopNode) -> str:

@@ -41,6 +41,13 @@ def operations_text(count: float) -> str:
     return _scaled(count, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"))
 
 
+def cure_text(cure: str, predicted_ms: float | None) -> str:
+    """Return the cure of a warning, with the predicted time after it."""
+    if predicted_ms is None:
+        return cure
+    return _("{cure}: predicted {time}", cure=cure, time=duration_text(predicted_ms))
+
+
 def duration_text(milliseconds: float | None) -> str:
     """Return a duration: ``12.3 µs``, ``1.23 ms``, ``4.5 s``, ``3 min 20 s``, ``1 h 20 min``."""
     if milliseconds is None:

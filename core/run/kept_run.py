@@ -50,7 +50,6 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import CallsOf, Owners, Source, bytecode_of
-from lowerscope.core.run.compare.float64_nodes import Float64Nodes
 from lowerscope.core.run.compare.node_comparison import (
     Found,
     NodeParts,
@@ -71,6 +70,7 @@ from lowerscope.core.run.compare.tensor_values import (
     window,
 )
 from lowerscope.core.run.compare.verdicts import difference, tolerance_for
+from lowerscope.core.run.float64 import Float64Nodes
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
 from lowerscope.core.stages import Pipeline, Stages

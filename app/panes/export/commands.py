@@ -51,7 +51,6 @@ class ExportCommands(QObject):
         self.dialog: ExportDialog | None = None  # The last dialog opened.
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         return (
             Command(
                 "export-files",
@@ -76,7 +75,6 @@ class ExportCommands(QObject):
         )
 
     def picture_commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         return (
             Command(
                 "save-picture",

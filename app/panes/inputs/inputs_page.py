@@ -25,7 +25,7 @@ from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.common.prediction import verdict_state
+from lowerscope.app.panes.common.run_figures import verdict_state
 from lowerscope.app.panes.inputs.input_panel import InputPanel
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun

@@ -13,7 +13,7 @@ from lowerscope.app.panes.common.descriptions import (
     origin_text,
     parts_text,
 )
-from lowerscope.app.panes.common.node_figures import ERROR, TIME, run_facts
+from lowerscope.app.panes.common.run_figures import ERROR, TIME, run_facts
 from lowerscope.core.model.formatting import (
     bytes_text,
     duration_text,

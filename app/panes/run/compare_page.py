@@ -23,7 +23,7 @@ from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import find_node, line_text, names_of
 from lowerscope.app.panes.common.entity_table import EntityTable, matching
-from lowerscope.app.panes.common.node_figures import hand_over_text
+from lowerscope.app.panes.common.run_figures import hand_over_text
 from lowerscope.app.panes.run.outcomes import (
     is_inherited,
     runs_alone,

@@ -14,7 +14,7 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.split import Split
-from lowerscope.app.panes.common.prediction import verdict_state
+from lowerscope.app.panes.common.run_figures import verdict_state
 from lowerscope.app.panes.run.bisecting import Bisecting
 from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.runs import Faults, Runs

@@ -248,7 +248,6 @@ class SideView(QWidget):
         column_of(self, self.title, (self.map, 1))
 
     def set_name(self, name: str) -> None:
-        """Set the name of the side."""
         self.title.setText(name)
         self.map.setAccessibleName(name)
 

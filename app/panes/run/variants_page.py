@@ -74,7 +74,6 @@ def variant_columns() -> tuple[Column, ...]:
 
 
 def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> Row:
-    """Return the row of a variant."""
     record = run.record
     facts = [
         *([_("● shown now")] if shown else []),

@@ -74,7 +74,7 @@ class ScheduleView(Pane):
         self.tree = ScheduleTree(document, scheduling)
         self.moves = ScheduleMovesPage(document, scheduling)
         self.form = ScheduleForm(document, scheduling, measurements)
-        self.figures = Figures(document, scheduling, measurements)
+        self.figures = Figures(document, queries, scheduling, measurements)
         self.code = ScheduleCode(document, queries, stepping, scheduling, colouring, build)
         self.history = ScheduleHistory(document, stepping, scheduling, measurements)
         self.variants = VariantTable(scheduling, variants, measurements)

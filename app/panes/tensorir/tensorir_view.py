@@ -18,8 +18,6 @@ from lowerscope.app.kit.code.code_editor import Heading
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.panes.common.code_footer import CodeFooter
-from lowerscope.app.panes.common.compiled_page import CompiledPage
 from lowerscope.app.panes.common.descriptions import (
     fate_text,
     line_text,
@@ -29,6 +27,7 @@ from lowerscope.app.panes.common.descriptions import (
     origin_text,
 )
 from lowerscope.app.panes.common.entity_table import EntityTable
+from lowerscope.app.panes.common.script_page import CodeFooter, CompiledPage
 from lowerscope.app.panes.tensorir.function_texts import FunctionTexts
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem

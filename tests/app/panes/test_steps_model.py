@@ -309,7 +309,7 @@ def editing(pane: Pane, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name in ("getSaveFileName", "getOpenFileName"):
         monkeypatch.setattr(QFileDialog, name, lambda *_: (str(tmp_path / "mine.json"), ""))
     features, settings = pane.bench.features, Settings()
-    settings.set_asks_first(False)
+    settings.asks_first = False
     trusting = Trusting(pane.document, features.processes, features.runs.run, settings, str, shell)
     return PipelineEditing(shell, pane.document, pane.stepping, trusting.ask, Commands(shell))
 
