@@ -675,8 +675,8 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         None,
         Button("translation", "arrows", _("Translation")),
         Button("node-map", "table", _("Node map")),
-        Button("open-rule", "rule", _("Rule")),
-        Button("extensions", "list", _("Rules")),
+        Button("open-rule", "rule", _("Open rule")),
+        Button("extensions", "list", _("Rule files")),
     ),
     "step": (),
     "schedule": (
