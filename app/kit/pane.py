@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.focus_ring import came_by_keyboard
-from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.texts import _
@@ -527,7 +527,7 @@ class _HeaderButtons(QWidget):
         window = IconButton("float", _("Open in a new window, or put back"), size=size, focus=click)
         maximise.clicked.connect(header.maximise_wanted)
         window.clicked.connect(header.window_wanted)
-        row_of(self, maximise, window, margins=(8, 0, 6, 0))
+        row_of(self, STRETCH, maximise, window, margins=(8, 0, 6, 0))
         self.hide()
 
     def appear(self) -> None:
@@ -538,7 +538,10 @@ class _HeaderButtons(QWidget):
     def place(self) -> None:
         width, header = self.sizeHint().width(), self._header
         shown = [each.x() for each in header.corners if not each.isHidden()]
-        self.setGeometry(min(shown, default=header.width()) - width, 0, width, HEADER_HEIGHT - 1)
+        right = min(shown, default=header.width())
+        # All of the context: a part of it would be a riddle.
+        left = min(right - width, header.context.x())
+        self.setGeometry(left, 0, right - left, HEADER_HEIGHT - 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))

@@ -256,13 +256,22 @@ class SummaryView(QScrollArea):
         self.details.linkActivated.connect(self._edit_tolerances)
         self._lay_out()
         document.on(("run", "running", "recipe", "snapshot"), self._show)
+        document.on(("moment",), self._show_moment)
         faults.changed.connect(self._show)
         theme.notifier().changed.connect(self._show)
         self._show()
+        self._show_moment()
+
+    def _show_moment(self) -> None:
+        """Say that a run is of the whole module, while the other panes show a step."""
+        self.moment.setVisible(self._document.moment is not None)
 
     def _lay_out(self) -> None:
         title = Label(_("Summary"), role="title")
-        head = Section("", title, self.notice, self.verdict, self.errors)
+        self.moment = Label(_("after all steps"), role="quiet")
+        top = QWidget()
+        row_of(top, title, STRETCH, self.moment)
+        head = Section("", top, self.notice, self.verdict, self.errors)
         self._predicted = Section(_("Prediction"), QWidget(), self.scores)
         both = row_of(None, self.picture, (self.prediction, 1), spacing=10)
         self._predicted.column.insertLayout(1, both)
