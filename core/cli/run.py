@@ -531,6 +531,9 @@ _HEADINGS = (
 )
 
 
+_FAILED = _("✕ failed")
+
+
 def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     """Return a line for each variant, figures right-aligned, and notes on them."""
     records = [each.record for each in variants if each.record is not None]
@@ -565,7 +568,7 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
 def _row(variant: Variant) -> tuple[str, ...]:
     record = variant.record
     if record is None:
-        return (variant.name, _("✕ failed"), *(NONE for _other in _HEADINGS[2:]))
+        return (variant.name, _FAILED, *(NONE for _other in _HEADINGS[2:]))
     times = our_times(record)
     ratio, told = ratio_of(record)
     return (
@@ -636,7 +639,10 @@ def bisect(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         }
         return code, to_json(fields)
     lines = [record.text]
-    probed = [(f"  {each.after}", verdict_words(each.verdict)[0]) for each in record.probed]
+    probed = [
+        (f"  {each.after}", _FAILED if each.verdict == "failed" else verdict_words(each.verdict)[0])
+        for each in record.probed
+    ]
     lines += table_lines(probed, range(0))
     lines += [str(folder / each.name) for each in record.files]
     return code, "\n".join(lines)

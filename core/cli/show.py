@@ -349,7 +349,7 @@ def _catalogued(record: PassType) -> Iterator[str]:
     if record.hindrance:
         yield _("    cannot be a step: {hindrance}", hindrance=record.hindrance)
     for option in record.options:
-        facts = [option.kind]
+        facts: list[str] = [option.kind]
         if option.choices:
             facts.append(_("one of {choices}", choices=", ".join(option.choices)))
         if option.required:
