@@ -357,7 +357,7 @@ def _catalogued(record: PassType) -> Iterator[str]:
         else:
             default = msgspec.json.encode(option.default).decode()
             facts.append(_("default {value}", value=default))
-        yield f"    {option.name}: {_(', ').join(facts)}"
+        yield f"    {option.name}: {', '.join(facts)}"
 
 
 # --- The command ``lowerscope why``: explanations of fusion, of a pass, and of a schedule ---
