@@ -675,8 +675,8 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         None,
         Button("translation", "arrows", _("Translation")),
         Button("node-map", "table", _("Node map")),
-        Button("open-rule", "rule", _("Rule")),
-        Button("extensions", "list", _("Rules")),
+        Button("open-rule", "rule", _("Open rule")),
+        Button("extensions", "list", _("Rule files")),
     ),
     "step": (),
     "schedule": (
@@ -691,7 +691,7 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         Button("measure-again", "measure", _("Measure")),
         Button("run-variants", "play", _("Variants")),
         Button("compare-values", "values", _("Values")),
-        Button("next-difference", "next", _("Next")),
+        Button("next-difference", "next", _("Next difference")),
     ),
 }
 """Frequent commands of each mode that have no button in its panes; ``None`` is a gap."""
