@@ -26,7 +26,7 @@ from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQ
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.model.snapshot import View
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.whole_model import SCHEDULE_NOTE
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.snapshot_records import fx_nodes_of, notes_of
@@ -152,10 +152,11 @@ def describe_run(record: RunRecord) -> str:
     if record.times is not None:
         lines += [times_text(record.times), claims_text(record.times)]
     lines.append(
-        _(
-            "Built in {build_ms}, {functions} TensorIR functions",
+        _n(
+            "Built in {build_ms}, {count} TensorIR function",
+            "Built in {build_ms}, {count} TensorIR functions",
+            record.functions,
             build_ms=duration_text(record.build_ms),
-            functions=record.functions,
         )
     )
     memory = record.memory

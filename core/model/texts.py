@@ -82,6 +82,14 @@ def _n(singular: str, plural: str, count: int, /, **values: object) -> str:
     return _text(_texts.ngettext(singular, plural, count), source, {"count": count, **values})
 
 
+def sentences(*texts: str) -> str:
+    """Return sentences as one text; Chinese has no blanks between them."""
+    whole, *others = filter(None, texts)
+    for each in others:
+        whole = _("{first} {second}", first=whole, second=each)
+    return whole
+
+
 def joined(separator: str, parts: Iterable[str]) -> str:
     """Return texts as one, which keeps their English."""
     parts = tuple(parts)
