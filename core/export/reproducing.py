@@ -72,7 +72,7 @@ from lowerscope.core.passes.own_passes import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.sources.array_files import is_archive
-from lowerscope.core.sources.onnx_models import OnnxModel
+from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
 from lowerscope.core.sources.pytree import Length, Place, members
