@@ -405,7 +405,7 @@ def _signature_of_module(module: Any, path: Path) -> Signature:
 def _examples(entry: object, built: Any, file: ModuleType, path: Path) -> Examples:
     """Return the example inputs of the model, of its builder, or of the file."""
     make = _declared("example_inputs", entry, built, file)
-    return Examples(make, f"example_inputs of {path.name}")
+    return Examples(make, _("example_inputs of {file}", file=path.name))
 
 
 def _declared(name: str, entry: object, built: Any, file: ModuleType) -> Any:

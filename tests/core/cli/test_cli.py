@@ -48,13 +48,6 @@ class Net(nn.Module):
 """
 
 
-@pytest.fixture
-def net(tmp_path: Path) -> str:
-    path = tmp_path / "net.py"
-    path.write_text(NET)
-    return str(path)
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", LOWERINGS)
 @pytest.mark.parametrize("sample", SAMPLES)
