@@ -277,7 +277,8 @@ def _with_both_branches(graph_module: fx.GraphModule) -> fx.GraphModule:
 def _is_pure(node: fx.Node) -> bool:
     """Return whether a node of a branch can be computed although the other branch is chosen."""
     if node.op == "output":
-        return all(map(_is_tensor, node.args[0]))
+        results: Any = node.args[0]
+        return all(map(_is_tensor, results))
     if not node.op.startswith("call"):
         return True
     target = node.target
