@@ -517,10 +517,6 @@ class TensorIRView(Pane):
             _("{count} of {headings}", count=count, headings=len(headings))
         )
 
-    def open_functions(self) -> tuple[str, ...]:
-        """Return the names of the functions that are open."""
-        return tuple(each.name for each in self._functions if each.name in self._open)
-
     def _toggle(self, name: str) -> None:
         """Open or close a function."""
         self._open = self._open ^ {name}
