@@ -248,7 +248,7 @@ OFFERED = 5
 COMPILED = ("llvm", "asm")
 """Pages that show one function."""
 
-KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
+KINDS = {"tensorir": "TensorIR", "external": _("library"), "relax": "Relax"}
 
 
 class TensorIRView(Pane):
