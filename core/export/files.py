@@ -30,7 +30,7 @@ from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import Applied
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.run.execution import to_numpy
 from lowerscope.core.schedule.code import Code, program, program_by_name
@@ -116,12 +116,9 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
     there = [name for name in names if _is_there(folder / name)]
     if set(there) - set(replacing):
         raise LowerscopeError(
-            _n(
-                "the file already exists",
-                "the file already exists, and {more} more",
-                len(there),
-                more=len(there) - 1,
-            ),
+            _("the file already exists, and {count} more", count=len(there) - 1)
+            if there[1:]
+            else _("the file already exists"),
             where=str(folder / there[0]),
             todo=_("Choose another folder, or add --force to overwrite it"),
             code=EXISTS,
@@ -322,7 +319,7 @@ def _steps(stages: Stages, which: str, *, first: bool) -> Iterator[tuple[int, st
             raise LowerscopeError(
                 _("there is no step {which}", which=which),
                 where=f"step:{which}",
-                todo=_("There are {outer}", outer=", ".join(outer))
+                todo=_("Choose one of {listed}", listed=_(", ").join(outer))
                 if outer
                 else _("The pipeline has no steps"),
             )
@@ -369,7 +366,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
             if which
             else _("no function has a schedule"),
             where=f"schedule:{which}" if which else "schedule",
-            todo=_("These have one: {there}", there=there)
+            todo=_("Choose one of {listed}", listed=there)
             if there
             else _("Schedule a function, or give --schedule"),
         )

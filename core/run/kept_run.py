@@ -31,7 +31,6 @@ from lowerscope.core.model.comparison_records import (
     StepTensor,
     TensorKind,
     TensorPlace,
-    TensorStatistics,
     Window,
 )
 from lowerscope.core.model.formatting import bytes_text
@@ -46,6 +45,7 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.run_records import COMPARED, NOT_THERE
+from lowerscope.core.model.snapshot import TensorStatistics
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.passes.bindings import inverse
@@ -389,7 +389,7 @@ class KeptRun:
     @property
     def _over(self) -> str:
         return _(
-            "its values were not kept: earlier ones fill the {budget} for values of a run",
+            "its values were not kept: earlier values fill the limit of {budget} for a run",
             budget=bytes_text(self.values.budget),
         )
 

@@ -28,7 +28,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.dialogs import FRAME, Dialog
-from lowerscope.app.panes.export.export_dialog import ExportDialog
+from lowerscope.app.panes.export.commands import ExportDialog
 from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.relax.extensions import ExtensionsDialog
 from lowerscope.app.panes.remote.commands import RemoteDialog, TargetDialog
