@@ -31,6 +31,7 @@ from lowerscope.core.cli.recipe_options import (
     files_read,
     recipe_from,
 )
+from lowerscope.core.cli.referee import add_referee_options, referee
 from lowerscope.core.cli.run import (
     add_bisect_options,
     add_compare_options,
@@ -150,7 +151,7 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-    *("tune", "why", "bisect", "course", "cache"),
+    *("tune", "why", "bisect", "referee", "course", "cache"),
 )
 
 PATIENCE = 2.0
@@ -158,6 +159,7 @@ PATIENCE = 2.0
 
 _OPENING = (
     *("run", "rule", "show", "compare", "export", "passes", "schedule", "tune", "why", "bisect"),
+    "referee",
 )
 """Commands that open a source."""
 
@@ -323,6 +325,7 @@ def _parser() -> argparse.ArgumentParser:
         ("tune", _("search schedules by measuring"), add_tune_options),
         ("why", _("explain a fusion, a pass or a schedule"), add_why_options),
         ("bisect", _("name the step that makes a model differ from torch"), add_bisect_options),
+        ("referee", _("show where rounding grows, against float64"), add_referee_options),
         (
             "cache",
             _("show the size of the caches of tuning and measuring; clear them"),
@@ -514,4 +517,5 @@ _ANSWERS = {
     "tune": tune,
     "why": why,
     "bisect": bisect,
+    "referee": referee,
 }

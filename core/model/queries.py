@@ -21,6 +21,7 @@ from lowerscope.core.model.comparison_records import (
     RunStep,
     Saved,
     TensorPlace,
+    WeightDtype,
     Window,
 )
 from lowerscope.core.model.explanation_records import (
@@ -651,9 +652,13 @@ class ComparisonQuery(Query[Comparison], frozen=True):
 
 
 class NodeErrorsQuery(Query[tuple[NodeErrors, ...]], frozen=True):
-    """The errors of the compared nodes of the last run, which has to be of ``recipe``."""
+    """The errors of the compared nodes of the last run, which has to be of ``recipe``.
+
+    ``dtype``: also those that weights of this dtype would make.
+    """
 
     recipe: Recipe
+    dtype: WeightDtype = ""
     runs_on = "worker"
     doing = _("computing the nodes in float64")
 
