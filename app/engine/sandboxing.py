@@ -38,7 +38,7 @@ class Sandboxing(QObject):
         super().__init__(parent)
         self._settings = settings
         self._program = bubblewrap.program()
-        self._is_wanted = settings.sandbox()
+        self._is_wanted = settings.sandbox
         # Why there is none, and whether the user has let code run without one in this session.
         self._reason = ""
         self._goes_without = False
@@ -105,7 +105,7 @@ class Sandboxing(QObject):
 
     def set_wanted(self, on: bool) -> None:
         """Enable or disable the sandbox from now on, and store that."""
-        self._settings.set_sandbox(on)
+        self._settings.sandbox = on
         self._is_wanted = on
         self.try_again()
 

@@ -27,11 +27,11 @@ _REMEDIES = (
     (r"leave out --tracer(?: \w+)?", "choose Explore → Trace with → Trace automatically"),
     (
         r"choose --importer tvm-fx",
-        "choose Explore → Translate with → Translate with TVM's from_fx",
+        "choose Explore → Translate with → Translate with TVM's importer from_fx",
     ),
     (
         r"choose --importer tvm-export",
-        "choose Explore → Translate with → Translate with TVM's from_exported_program",
+        "choose Explore → Translate with → Translate with TVM's importer from_exported_program",
     ),
     (r"choose --importer [^\s,]+", "choose Explore → Translate with"),
     (r" \(--importer lowerscope\)", " (Explore → Translate with)"),
@@ -76,10 +76,10 @@ _MENUS = (
     (r"--tracer export", _("Explore → Trace with → Trace with torch.export")),
     (r"--tracer fx", _("Explore → Trace with → Trace with torch.fx")),
     (r"--tracer [\w-]+", _("Explore → Trace with → Trace automatically")),
-    (r"--importer tvm-fx", _("Explore → Translate with → Translate with TVM's from_fx")),
+    (r"--importer tvm-fx", _("Explore → Translate with → Translate with TVM's importer from_fx")),
     (
         r"--importer tvm-export",
-        _("Explore → Translate with → Translate with TVM's from_exported_program"),
+        _("Explore → Translate with → Translate with TVM's importer from_exported_program"),
     ),
     (r"--importer [\w-]+", _("Explore → Translate with")),
     (r"--library(?: [!-~]+)?", _("Explore → Load a library file…")),

@@ -39,6 +39,7 @@ from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.modes import BY_KEY, MODES, MOST, NARROW, ModeArea
 from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.explanation_records import BisectRecord
+from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
 
@@ -152,6 +153,7 @@ class Panes(QWidget):
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
+        self._step_before: Moment | None = None  # The step before the mode of schedules.
         self.set_mode("explore")
         features.stepping.list_changed.connect(self._follow_section)
         features.document.on(("selection", "snapshot"), self._show_details)
@@ -171,6 +173,7 @@ class Panes(QWidget):
         self.drawer.setMinimumHeight(LEAST_DRAWER)
         self.drawer.setProperty("ground", "panel")
         self.drawer.setProperty("edge", "top")
+        self.drawer.setContentsMargins(0, 1, 0, 0)
         self.drawer.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.drawer.header.is_movable = False
         close = IconButton("close", _("Close (Ctrl+J)"))
@@ -257,7 +260,14 @@ class Panes(QWidget):
             self._before_schedule = self.mode
         self.area.set_mode(key)
         if (stepping.section == "schedule") != (key == "schedule"):
-            stepping.set_section("schedule" if key == "schedule" else "passes")
+            before, self._step_before = self._step_before, None
+            if key == "schedule":
+                self._step_before = stepping.moment
+                stepping.set_section("schedule")
+            elif before is not None:
+                stepping.go(before)
+            else:
+                stepping.set_section("passes")
         self._show_changes()
         self.mode_changed.emit()
         self.arranged.emit()
@@ -356,7 +366,6 @@ class Panes(QWidget):
         self.drawer.setGeometry(0, self.height() - height, self.width(), height)
 
     def close_drawer(self) -> None:
-        """Close the drawer."""
         self._opened_for_problems = False
         if not self.drawer.isHidden():
             self.drawer.hide()

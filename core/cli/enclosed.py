@@ -41,7 +41,6 @@ WITHOUT = _("leave {option} out", option=OPTION)
 
 
 def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--sandbox``."""
     parser.add_argument(
         OPTION,
         action="store_true",

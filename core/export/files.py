@@ -52,7 +52,6 @@ class File:
 
 
 def text_file(name: str, text: str) -> File:
-    """Return a text file."""
     return File(name, lambda path: path.write_text(text, encoding="utf-8"))
 
 

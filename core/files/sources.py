@@ -397,7 +397,7 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
         return _("there is no dtype called {dtype!r}", dtype=spec.dtype), _(
             "The dtypes are {dtypes}", dtypes=", ".join(DTYPES)
         )
-    given = bool(spec.file) or spec.drawing is not None
+    given = bool(spec.file)
     if spec.shape is None and not given:
         return _("the shape is missing"), f"Write {FORMS}"
     if spec.shape is not None:

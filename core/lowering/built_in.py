@@ -17,9 +17,10 @@ from tvm.relax.frontend.torch.exported_program_translator import ExportedProgram
 from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
 from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, functions_of
+from lowerscope.core.lowering.complex_numbers import refuse_encoded, rule_for
 from lowerscope.core.lowering.decomposition import NUMBERS_ONLY, Parts, as_traced, check_members
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
-from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
+from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
 from lowerscope.core.lowering.torch_operators import is_random, operator_name
 from lowerscope.core.lowering.types import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.user_rules import UserRule
@@ -522,9 +523,9 @@ class BuiltIn:
         """
         if node.op == "call_module":
             module = self._modules[str(node.target)]
-            value = self._apply(node, find_rule(type(module)), (module, *args), kwargs, now)
+            value = self._apply(node, type(module), (module, *args), kwargs, now)
         else:
-            value = self._apply(node, find_rule(node.target), args, kwargs, now)
+            value = self._apply(node, node.target, args, kwargs, now)
         check_read_members(node, value)
         if operator_name(node, self._modules) not in _BY_INDEX:
             check_reduced((args, kwargs), value, self._dimensions)
@@ -570,15 +571,17 @@ class BuiltIn:
     def _apply(
         self,
         node: fx.Node,
-        rule: Rule | None,
+        target: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         now: Current,
     ) -> Value:
+        rule = rule_for(target, args, kwargs)
         if rule is not None:
             now.rule = rule.name
             now.note_rule("built-in", rule.name, rule.lower)
             return rule.apply(self._builder, args, kwargs)
+        refuse_encoded(args, kwargs)
         convert = self._stock.find(node)
         if convert is None:
             raise Refused("")

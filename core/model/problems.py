@@ -38,9 +38,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     details: str = ""
     # Of a run that failed: its calls, in order, up to the one that was under way.
     calls: tuple[str, ...] = ()
-    # Names the whole problem where this one was shortened for a window, which alone sets it; see
-    # `app.children.messages`.
-    whole: str = ""
 
     @property
     def headline(self) -> str:
@@ -134,9 +131,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 def error_of(problem: Problem) -> LowerscopeError:
     """Return an error that carries `problem`, to raise it again."""
-    fields = msgspec.structs.asdict(problem)
-    del fields["whole"]
-    return LowerscopeError(**fields)
+    return LowerscopeError(**msgspec.structs.asdict(problem))
 
 
 class Cancelled(Exception):

@@ -32,7 +32,6 @@ from lowerscope.core.model.comparison_records import (
     StepTensor,
     TensorKind,
     TensorPlace,
-    TensorStatistics,
     WeightDtype,
     Window,
 )
@@ -48,11 +47,11 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.run_records import COMPARED, NOT_THERE
+from lowerscope.core.model.snapshot import TensorStatistics
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import CallsOf, Owners, Source, bytecode_of
-from lowerscope.core.run.compare.float64_nodes import ERRORS, Float64Nodes
 from lowerscope.core.run.compare.node_comparison import (
     Found,
     NodeParts,
@@ -73,6 +72,7 @@ from lowerscope.core.run.compare.tensor_values import (
     window,
 )
 from lowerscope.core.run.compare.verdicts import difference, tolerance_for
+from lowerscope.core.run.float64 import ERRORS, Float64Nodes
 from lowerscope.core.run.referee import Referee, relative_error
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage

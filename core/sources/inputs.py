@@ -106,7 +106,7 @@ def _wants_examples(
     if not specs or not named <= set(signature.names):
         # A name that is no parameter may be that of a tensor within an example.
         return True
-    if any((spec.file or spec.drawing) and spec.shape is None for spec in specs):
+    if any(spec.file and spec.shape is None for spec in specs):
         # A picture is made to fit the example.
         return True
     given = _assign(specs, _Offered(signature, {}), path)
@@ -246,7 +246,7 @@ def _given(
     seed: int,
     sizes: Sizes,
 ) -> ExampleInput:
-    if not spec.file and spec.drawing is None:
+    if not spec.file:
         return ExampleInput(name, *draw(spec, seed, sizes), drawn=spec)
     like = _known_shapes(signature).get(name)
     if example is not None:

@@ -48,7 +48,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
     StepError,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, language
 from lowerscope.core.run.function_metrics import calls_from_main, kept_peaks, peaks_key
 from lowerscope.core.schedule.applying import apply, buffer_names
 from lowerscope.core.schedule.coach import advice
@@ -246,18 +246,20 @@ class HelpText:
     call: str = ""
 
 
-def page() -> str:
-    """Return the page of all primitives."""
+def page(code: str = "en") -> str:
+    """Return the page of all primitives in a language; the English one if there is no other."""
     folder = resources.files("lowerscope.resources") / "help"
-    return (folder / PAGE).read_text(encoding="utf-8")
+    translated = folder / code / PAGE
+    return (translated if translated.is_file() else folder / PAGE).read_text(encoding="utf-8")
 
 
 @cache
 def help_texts() -> dict[str, HelpText]:
     """Return the help texts of the page, by names of primitives."""
+    said = {found["name"]: found["help"] for found in _SECTION.finditer(page(language()) + "\n")}
     return {
         found["name"]: HelpText(
-            help=" ".join(found["help"].split()),
+            help=" ".join(said.get(found["name"], found["help"]).split()),
             before=found["before"] or "",
             after=found["after"] or "",
             call=found["call"] or "",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.run.run_dialogs import TolerancesDialog
+from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
@@ -23,7 +26,9 @@ def strategies(window: MainWindow) -> dict[str, str]:
     return {node.name: node.strategy for node in snapshot.fx if node.strategy}
 
 
-def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWindow) -> None:
+def test_open_switch_run_and_read_the_verdict(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     window = open_window("sample:fashion_mlp")
     document, panes, action = window.document, window.panes, window.commands.action
     assert "R.matmul" in panes.relax.script.code.text()
@@ -66,6 +71,11 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     qtbot.waitUntil(lambda: document.run_record == record, timeout=PATIENCE)
     assert verdict.role() == "right"
     assert panes.summary.picture.isVisible()
+    saving = "lowerscope.app.panes.export.commands.QFileDialog.getSaveFileName"
+    monkeypatch.setattr(saving, lambda *_: (str(tmp_path / "run"), ""))
+    window.show_page("variants")
+    action("export-report").trigger()
+    assert "– Lowerscope</title>" in (tmp_path / "run.html").read_text(encoding="utf-8")
     assert [row.key for row in panes.summary.outputs.rows()] == ["output"]
 
     # Three strategies in one module, chosen node by node.

@@ -11,8 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.kit.pane_messages import EmptyState
-from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
-from lowerscope.app.panes.remote.target_dialog import TargetDialog
+from lowerscope.app.panes.remote.commands import RemoteDialog, TargetDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.remote_servers import KEY, Farm, free_port

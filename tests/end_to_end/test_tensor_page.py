@@ -131,7 +131,7 @@ def test_the_values_of_a_node_are_those_of_both_sides(
     page = look_at(qtbot, window, "fx:relu")
     known = facts(page)
     assert page.verdict.text().startswith("✕ differs")
-    assert known["max-abs"] == "0.5 at most"
+    assert known["max-abs"] == "0.50 at most"
     size = right.size
     assert known["outside"] == f"{size:,} of {size:,} elements · 100.0%"
     cosine = float((ours.ravel() @ right.ravel()) / np.linalg.norm(ours) / np.linalg.norm(right))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtTest import QTest
 
+from lowerscope.app.panes.tuning.commands import TuneDialog
 from lowerscope.app.panes.tuning.model import Tuning
-from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
 from lowerscope.app.panes.tuning.tune_page import TunePage
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.tuning_records import TunedFunction

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Document
@@ -21,7 +21,7 @@ from lowerscope.app.engine import messages, pending
 from lowerscope.app.engine.child_process import LOG_LIMIT
 from lowerscope.app.engine.children import PART_LIMIT, Children
 from lowerscope.app.engine.client import EngineClient
-from lowerscope.app.engine.messages import Incoming, whole_of
+from lowerscope.app.engine.messages import Incoming
 from lowerscope.app.engine.pending import UnreadableResult, read_result
 from lowerscope.app.panes.log import log_view
 from lowerscope.app.panes.log.log_view import LogView
@@ -94,32 +94,20 @@ def size_of(problem: Problem) -> int:
     return sum(map(len, (*lines, *problem.choices, *problem.calls)))
 
 
-def whole_text(problem: Problem) -> str:
-    text = whole_of(problem)
-    assert text is not None
-    return b"".join(text()).decode()
-
-
 # --- problems -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("flood", ["huge-error", "choices", "long-choices"])
-def test_a_long_problem_is_shortened_and_held_whole(
-    flooded: Callable[[str], Window], flood: str
-) -> None:
+def test_a_long_problem_is_shortened(flooded: Callable[[str], Window], flood: str) -> None:
     window, sent = flooded(flood), flooding_child.problem(flood)
     problem = window.problem(window.ask("echo", practice.Text("a")))
     assert size_of(problem) < 100_000
     assert problem.code == sent.code
     assert problem.what[:10] == sent.what[:10]
-    whole = whole_text(problem)
-    assert sent.line() in whole
-    assert sent.details in whole
-    assert whole.count("\n") >= len(sent.choices) + len(sent.calls)
     head, *_, tail = problem.details.splitlines() or ["", ""]
     assert sent.details.startswith(head)
     assert sent.details.endswith(f"{tail}\n" if tail else "")
-    assert ("bytes left out" in problem.details) == (len(sent.details) > 64_000)
+    assert ("characters left out" in problem.details) == (len(sent.details) > 64_000)
     assert not window.endings
 
 
@@ -142,7 +130,6 @@ def test_each_part_of_a_problem_is_bounded(name: str) -> None:
     (failure,) = Incoming().read(encode_frame(Failure(1, problem)))
     assert isinstance(failure, Failure)
     assert size_of(failure.problem) < 100_000
-    assert failure.problem.whole
 
 
 # --- progress, and messages at large --------------------------------------------------------------
@@ -306,24 +293,14 @@ def test_what_is_printed_is_bounded_and_held_whole(
 # --- the window -----------------------------------------------------------------------------------
 
 
-def test_the_window_shows_a_long_error_and_saves_it(
-    qtbot: QtBot, flooded_window: Callable[[str], MainWindow], tmp_path: Path
+def test_the_window_shows_a_long_error(
+    qtbot: QtBot, flooded_window: Callable[[str], MainWindow]
 ) -> None:
     window = flooded_window("huge-error")
     qtbot.waitUntil(lambda: bool(window.document.problems), timeout=PATIENCE)
-    problem, view = window.document.problems[0], window.panes.problems
-    buttons = {each.text(): each for each in view.findChildren(QPushButton)}
-    assert "Save the whole text…" in buttons
-    details = view.findChild(QPlainTextEdit)
+    details = window.panes.problems.findChild(QPlainTextEdit)
     assert details is not None
     assert details.document().characterCount() < 70_000
-    whole = whole_of(problem)
-    assert whole is not None
-    file = tmp_path / "problem.txt"
-    with qtbot.waitSignal(view.saving.done, timeout=PATIENCE):
-        view.saving.save(file, whole)
-    sent = flooding_child.problem("huge-error")
-    assert file.read_text() == f"{sent.line()}\n{sent.details}\n"
 
 
 @pytest.mark.parametrize("flood", ["choices", "empty-lines", "progress"])

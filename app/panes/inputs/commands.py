@@ -136,7 +136,6 @@ class InputsForm(QObject):
 
 
 def loading_parameters(host: Host, document: Document) -> tuple[Command, ...]:
-    """Return the commands."""
     return (
         Command(
             "load-parameters",

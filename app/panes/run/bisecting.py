@@ -140,8 +140,6 @@ def save_reproduction(document: Document, bisecting: Bisecting, parent: QWidget)
 
 
 def bisect_commands(document: Document, bisecting: Bisecting, host: Host) -> tuple[Command, ...]:
-    """Return the commands."""
-
     def has_files() -> bool:
         return bisecting.record is not None and bool(bisecting.record.files)
 

@@ -36,9 +36,9 @@ from lowerscope.core.model.texts import _
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A2 requested run: a whole one, or a part of an existing one anew.
+    """A requested run: a whole one, or a part of an existing one anew.
 
-    A2 ``quick`` one is to answer soon.
+    A ``quick`` one is to answer soon.
     """
 
     part: RunPart = "all"
@@ -53,7 +53,7 @@ class Runs(QObject):
         is_held_back: Returns whether a tuning measures, so that nothing may run.
     """
 
-    failed = Signal(object)  # A2 run failed, or was stopped in a call.
+    failed = Signal(object)  # A run failed, or was stopped in a call.
 
     def __init__(
         self,

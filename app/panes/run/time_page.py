@@ -16,9 +16,9 @@ from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import names_of
+from lowerscope.app.panes.common.run_figures import ratio_cell
 from lowerscope.app.panes.run.calls_strip import selected_with
 from lowerscope.app.panes.run.runs import Runs
-from lowerscope.app.panes.run.time_text import ratio_cell
 from lowerscope.core.model.formatting import (
     NONE,
     duration_text,

@@ -201,7 +201,7 @@ class Sessions(QObject):
 
     def last(self) -> Path | None:
         """Return the file of the last session, if it exists and no other window has it."""
-        text = self._settings.last_session()
+        text = self._settings.last_session
         path = Path(text)
         if not text or not path.is_file() or (self._place is not None and path == self._place.path):
             return None
@@ -257,7 +257,7 @@ class Sessions(QObject):
         self._release(before)
         recipe = self._document.recipe
         if place is not None and not (recipe is not None and is_in_memory(recipe)):
-            self._settings.set_last_session(str(place.path))
+            self._settings.last_session = str(place.path)
         if place is not None and place.hindrance:
             name = place.path.name
             text = (
@@ -449,7 +449,6 @@ def keeping_sessions(
     watch: SourceWatch,
     open_session: Callable[[str], None],
 ) -> tuple[Command, ...]:
-    """Return the commands."""
     return (
         Command(
             "save-session",

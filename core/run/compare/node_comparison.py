@@ -28,7 +28,6 @@ from lowerscope.core.model.run_records import (
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.calls import CallsOf, Owners, Source
-from lowerscope.core.run.compare.float64_nodes import Float64Nodes
 from lowerscope.core.run.compare.verdicts import (
     Difference,
     Exact,
@@ -37,6 +36,7 @@ from lowerscope.core.run.compare.verdicts import (
     verdict_over,
 )
 from lowerscope.core.run.execution import to_torch, to_tvm
+from lowerscope.core.run.float64 import Float64Nodes
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.tracing.tracing import TracedModel
 

@@ -271,7 +271,7 @@ def test_a_menu_opens_by_its_letter_and_runs_a_command_by_its_own(qtbot: QtBot) 
     colours = QApplication.activePopupWidget()
     assert colours is not None
     QTest.keyClick(colours, Qt.Key.Key_D)
-    assert Settings().scheme() == "dark"
+    assert Settings().scheme == "dark"
     window.commands.action("system").trigger()
 
 
@@ -284,9 +284,9 @@ def test_the_palette_finds_and_runs(qtbot: QtBot, window: MainWindow) -> None:
     assert [entry.title for entry in palette.shown()] == ["Dark"]
     qtbot.keyClick(palette.line, Qt.Key.Key_Return)
     assert not palette.isVisible()
-    assert Settings().scheme() == "dark"
+    assert Settings().scheme == "dark"
     window.commands.action("system").trigger()
-    assert Settings().scheme() == "system"
+    assert Settings().scheme == "system"
 
 
 def test_the_palette_opens_samples_and_recent_files(qtbot: QtBot) -> None:

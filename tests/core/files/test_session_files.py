@@ -22,7 +22,6 @@ from lowerscope.core.files.sessions import load_session, save_session
 from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
-    Drawing,
     Extension,
     InputSpec,
     Override,
@@ -45,7 +44,7 @@ def rich(folder: Path) -> Recipe:
         seed=3,
         inputs=(
             InputSpec(name="x", file=str(folder / "x.npy")),
-            InputSpec(name="y", drawing=Drawing(width=1, height=2, pixels=b"\x00\xff")),
+            InputSpec(name="y", seed=3),
         ),
         overrides=(Override(pattern="fx:relu", strategy="te"),),
         extensions=(Extension(path=str(folder / "rules.py"), kind="rules"),),
