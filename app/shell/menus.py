@@ -813,14 +813,13 @@ class ModeBar(QToolBar):
         """Show the words if there is room for all of them."""
         beside = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
         only = Qt.ToolButtonStyle.ToolButtonIconOnly
-        for words in (True, False):
-            for each in BUTTONS[self._mode] if self._mode else ():
-                if each is not None:
-                    button = self.widgetForAction(self._commands.action(each.command))
-                    assert isinstance(button, QToolButton)
-                    # A square of a colour alone would be a riddle.
-                    shown = each.word and (words or each.icon in STRATEGIES)
-                    button.setToolButtonStyle(beside if shown else only)
+        shown = [each for each in BUTTONS[self._mode] if each] if self._mode else []
+        # A square of a colour alone would be a riddle: a strategy keeps its letters for longer.
+        for kept in (shown, [each for each in shown if each.icon in STRATEGIES], ()):
+            for each in shown:
+                button = self.widgetForAction(self._commands.action(each.command))
+                assert isinstance(button, QToolButton)
+                button.setToolButtonStyle(beside if each.word and each in kept else only)
             if (layout := self.layout()) is not None:
                 # Its sizes are those from before, until it is told.
                 layout.invalidate()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.help_key import set_page
@@ -452,7 +452,9 @@ class Panes(QWidget):
             # The input pane reports it.
             return
         if self._document.problems or any(note.code for note in self._document.notes):
-            self._float_drawer()
+            # A dialog that has led to it shows it beside its field.
+            if QApplication.activeModalWidget() is None:
+                self._float_drawer()
         elif self._opened_for_problems:
             self.close_drawer()
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QScrollArea, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Pill
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
@@ -288,6 +289,7 @@ class AdviceList(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.text.linkActivated.connect(self._follow)
         scheduling.changed.connect(self._follow_record)
+        theme.notifier().changed.connect(self._show)  # Links have the colour of their time.
         self._follow_record()
 
     def _query(self) -> CoachQuery | None:
@@ -594,15 +596,19 @@ class Standing(QWidget):
         self.verdict = Pill()
         # Fixed size for all its texts, so that nothing beside it moves.
         self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
-        stays = self.verdict.sizePolicy()
-        stays.setRetainSizeWhenHidden(True)
-        self.verdict.setSizePolicy(stays)
+        self.keep_room(True)
         self.times = PartsLabel()
         self.times.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row_of(self, (self.times, 1), self.verdict, spacing=10)
         self.verdict.clicked.connect(measurements.measure)
         measurements.changed.connect(self._follow)
         self._follow()
+
+    def keep_room(self, on: bool) -> None:
+        """Set whether the verdict has its room while there is none."""
+        stays = self.verdict.sizePolicy()
+        stays.setRetainSizeWhenHidden(on)
+        self.verdict.setSizePolicy(stays)
 
     def _follow(self) -> None:
         measurements = self._measurements

@@ -240,6 +240,7 @@ class ScheduleView(Pane):
         for widget in (self.variant, self.by_rule, self.tune, self.in_model):
             widget.setEnabled(record is not None)
         self.in_model.setChecked(variants.in_model)
+        self.standing.keep_room(has_function)
 
     def _fill_functions(self) -> None:
         menu = self.function_menu
