@@ -63,8 +63,10 @@ def judged(
 
 
 def _lines(found: Sequence[NodeErrors], dtype: WeightDtype) -> Iterator[str]:
-    rows = [(_("node"), _("operator"), "TVM", "torch", _("relative"), _("made here"))]
-    narrow = [(_("with {dtype} weights", dtype=dtype), _("in the run"))]
+    rows: list[tuple[str, ...]] = [
+        (_("node"), _("operator"), "TVM", "torch", _("relative"), _("made here"))
+    ]
+    narrow: list[tuple[str, ...]] = [(_("with {dtype} weights", dtype=dtype), _("in the run"))]
     for each in found:
         errors = each.tvm, each.torch, each.relative, each.made
         rows.append((each.id.removeprefix("fx:"), each.operator, *map(error_text, errors)))
