@@ -115,7 +115,7 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     """
     if is_in_memory(recipe):
         raise not_in_a_file(recipe.source.spec)
-    stages.check_runs_here(_("the program runs the model"))
+    stages.check_runs_here(_("a program that runs the model"))
     stages.transformed.check()
     registering_files(stages)
     arrays: dict[str, Array] = {}
@@ -239,7 +239,7 @@ _INFINITE = (math.inf, -math.inf)
 def _without_form(value: Any) -> LowerscopeError:
     return LowerscopeError(
         _(
-            "an input is a {name}, which cannot be written into a program",
+            "an input is of type {name}, which cannot be written as code",
             name=type(value).__name__,
         ),
         where=PROGRAM,
@@ -536,7 +536,7 @@ def compiled_files(stages: Stages) -> Iterator[File]:
     Raises a `LowerscopeError` if there is no C compiler to link with; or a function that the model
     calls is registered by a file that cannot be copied.
     """
-    stages.check_runs_here(_("a library is linked"))
+    stages.check_runs_here(_("an export of the library"))
     _check_compiler()
     lowered = stages.lowered
     library = {} if lowered is None else lowered.library
@@ -587,9 +587,10 @@ _OWN_DTYPES = frozenset("?bBhHiIlLqQefd")
 def _check_compiler() -> None:
     compiler = cc.get_cc()
     if compiler is None or shutil.which(compiler) is None:
-        named = f": {compiler} is not there" if compiler else ""
         raise LowerscopeError(
-            _("linking a library needs a C compiler, and there is none{named}", named=named),
+            _("linking a library needs a C compiler, and {compiler} is missing", compiler=compiler)
+            if compiler
+            else _("linking a library needs a C compiler, and there is none"),
             where="library",
             todo=_(
                 "Install gcc or clang (Debian and Ubuntu: apt-get install g++), or name one in "
@@ -610,8 +611,8 @@ def registering_files(stages: Stages) -> list[Path]:
         if both and extension.kind == "rules":
             raise LowerscopeError(
                 _(
-                    "{sorted} is registered by a file of rules, which needs Lowerscope",
-                    sorted=", ".join(sorted(both)),
+                    "{functions} is registered by a file of rules, which needs Lowerscope",
+                    functions=", ".join(sorted(both)),
                 ),
                 where=str(loaded.path),
                 todo=_("Register the function in a file of its own, and give that with --library"),
@@ -640,7 +641,7 @@ def library_entries(library: Mapping[str, LibraryFunction], own: str = "") -> li
         except NotWritten as reason:
             raise LowerscopeError(
                 _(
-                    "the library function {name} cannot be written down: {reason}",
+                    "the library function {name} cannot be written as code: {reason}",
                     name=name,
                     reason=reason,
                 ),
@@ -725,7 +726,11 @@ def module_text(module: nn.Module) -> str:
         data = base64.b85encode(pickle.dumps(module)).decode()
     except Exception as error:  # a module may hold anything, and pickle raises anything
         raise NotWritten(
-            _("it calls {name}, {error}", name=type(module).__name__, error=error)
+            _(
+                "it calls {name}, which cannot be pickled: {error}",
+                name=type(module).__name__,
+                error=error,
+            )
         ) from None
     return f"pickle.loads(base64.b85decode({data!r}))"
 
@@ -822,4 +827,4 @@ def expression_text(value: Any) -> str:
         names = [*kind.__module__.split("."), *kind.__qualname__.split("."), value.name]
         if all(map(is_identifier, names)):
             return ".".join(names)
-    raise NotWritten(_("an argument is a {name}", name=type(value).__name__))
+    raise NotWritten(_("an argument is of type {name}", name=type(value).__name__))
