@@ -39,7 +39,6 @@ from lowerscope.core.model.graph import (
 from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import (
     BisectQuery,
-    CoachQuery,
     GraphQuery,
     RunQuery,
     SnapshotQuery,
@@ -232,8 +231,9 @@ class Exploration:
 
         Raises `LowerscopeError` if there is no such function.
         """
-        query = CoachQuery(self.recipe, function.removeprefix("tir:"), None)
-        return _pipeline().answer(query).advice
+        from lowerscope.core.cli.schedule import coached
+
+        return coached(_pipeline(), self.recipe, function.removeprefix("tir:")).advice
 
     # Display in a notebook
 

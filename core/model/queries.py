@@ -44,6 +44,7 @@ from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.run_records import KEEP, RunEstimate, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
+    Advice,
     ByRule,
     Checked,
     Coaching,
@@ -429,6 +430,16 @@ class CoachQuery(Query[Coaching], frozen=True):
     cached_first = True
     lane = "light"
     doing = _("looking for what is slow")
+
+
+class CompiledCoachQuery(Query[tuple[Advice, ...]], frozen=True):
+    """Warnings on ``function`` after ``index`` that its machine code gives, and their cures."""
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    runs_on = "worker"
+    doing = _("reading the machine code")
 
 
 class ByRuleQuery(Query[ByRule], frozen=True):
