@@ -49,7 +49,13 @@ from lowerscope.core.files.python_text import (
     quoted_lines,
 )
 from lowerscope.core.files.report import source_name, template
-from lowerscope.core.files.sources import PREFIX, is_in_memory, neighbours, not_in_a_file
+from lowerscope.core.files.sources import (
+    PREFIX,
+    is_in_memory,
+    neighbours,
+    not_in_a_file,
+    source_kind,
+)
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
@@ -66,6 +72,7 @@ from lowerscope.core.passes.own_passes import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.sources.array_files import is_archive
+from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
 from lowerscope.core.sources.pytree import Length, Place, members
@@ -149,6 +156,14 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     return Reproduction(head + body, arrays, module, tuple(files))
 
 
+_LOADING = {
+    "exported": "torch.export.load(SOURCE)",
+    "scripted": 'torch.jit.load(SOURCE, map_location="cpu").eval()',
+    "onnx": 'onnxruntime.InferenceSession(SOURCE, providers=["CPUExecutionProvider"])',
+}
+"""Expressions that open a file that holds a whole model, by its kind."""
+
+
 def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -158,10 +173,11 @@ def _source(
 ) -> tuple[dict[str, Any], list[Path]]:
     """Return the values for opening the model and making its inputs, and the files it needs."""
     path, sample, files, params = loaded.path, "", list[Path](), None
-    if loaded.exported is None and recipe.source.spec.startswith(PREFIX):
+    kind = source_kind(path)
+    if recipe.source.spec.startswith(PREFIX):
         sample = quoted_lines(path.read_text(encoding="utf-8"))
         files = [each for each in loaded.files if each != path and each.parent == path.parent]
-    if recipe.source.params and loaded.model is not None and loaded.exported is None:
+    if recipe.source.params and loaded.model is not None and kind == "python":
         file = user_path(recipe.source.params).absolute()
         params = {
             "path": file,
@@ -174,7 +190,8 @@ def _source(
     values = {
         "loaded": loaded,
         "path": path,
-        "exported": loaded.exported is not None,
+        "kind": kind,
+        "loading": _LOADING,
         "has_module": loaded.module is not None,
         "sample": sample,
         "params": params,
@@ -299,7 +316,7 @@ def _lowering(stages: Stages, arrays: dict[str, Array]) -> tuple[dict[str, Any],
 def tensors_by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
     """Return the names of the model's tensors by content."""
     model = stages.loaded.model
-    if model is None:
+    if model is None or isinstance(model, OnnxModel):
         return {}
     found: dict[tuple[str, tuple[int, ...], str], str] = {}
     for name, tensor in {**dict(model.named_parameters()), **dict(model.named_buffers())}.items():
@@ -330,17 +347,19 @@ def _parameters(stages: Stages, arrays: dict[str, Array]) -> list[str]:
 def _comparison(stages: Stages) -> dict[str, Any]:
     """Return the reference of the outputs, the compiled modules, and the functions for them."""
     side = "the module before its steps"
-    if stages.loaded.model is not None:
-        side = "torch"
+    has_model = stages.loaded.model is not None
+    if has_model:
+        side = str(getattr(stages.loaded.model, "side", "torch"))
     elif stages.loaded.reference is not None:
         side = "NumPy"
     compiled, embedded = text_to_compile("module", stages.completed)
     before = ""
-    if side not in ("torch", "NumPy"):
+    if not has_model and side != "NumPy":
         before, more = text_to_compile("lower(model)", stages.module)
         embedded |= more
     return {
         "side": side,
+        "has_model": has_model,
         "compiled": compiled,
         "compiled_before": before,
         "embedded": embedded,
@@ -722,6 +741,8 @@ def module_text(module: nn.Module) -> str:
     text = _constructed(module)
     if text:
         return text
+    if isinstance(module, OnnxNode):
+        raise NotWritten(_("it calls {kind} of onnxruntime", kind=module.kind))
     try:
         data = base64.b85encode(pickle.dumps(module)).decode()
     except Exception as error:  # a module may hold anything, and pickle raises anything

@@ -87,6 +87,14 @@ def _n(singular: str, plural: str, count: int, /, **values: object) -> str:
     return _text(_texts.ngettext(singular, plural, count), source, {"count": count, **values})
 
 
+def sentences(*texts: str) -> str:
+    """Return sentences as one text; Chinese has no blanks between them."""
+    whole = ""
+    for each in filter(None, texts):
+        whole = _("{first} {second}", first=whole, second=each) if whole else each
+    return whole
+
+
 def joined(separator: str, parts: Iterable[str]) -> str:
     """Return texts as one, which keeps their English."""
     parts = tuple(parts)
