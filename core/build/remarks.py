@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import tvm
@@ -23,6 +22,7 @@ from tvm import tirx
 
 from lowerscope.core.build.assembly import with_lines
 from lowerscope.core.build.build import compile_function
+from lowerscope.core.model.schedule_records import Spills
 
 _NAME, _CODE = "lowerscope_remarks", "lowerscope_content"
 """Names of equal length: they stand in strings as well."""
@@ -35,9 +35,6 @@ _REMARK = re.compile(r"(remark|warning): \S*?:(\d+):\d+: loop not vectorized: (.
 _VAGUE = "the optimizer was unable to perform the requested transformation"
 _FAR = 1 << 20
 """Lines from here on are those of loops, by their numbers."""
-
-REORDERS = "cannot prove it is safe to reorder floating-point operations"
-"""LLVM's reason for loops that sum floating-point numbers, which it reports to no one else."""
 
 
 def scalar_loops(function: tirx.PrimFunc, target: tvm.target.Target) -> Mapping[int, str]:
@@ -148,15 +145,6 @@ _JUMP = re.compile(r"\s+(?:j\w+|b(?:\.\w+)?|cbnz|cbz)\s+.*?(\.LBB\w+)")
 _CALLS = re.compile(r"\s+(?:call|bl)\w*\s")
 
 
-@dataclass(frozen=True)
-class Spills:
-    """Vector registers that an innermost loop stores to the stack and loads from it."""
-
-    stored: int
-    loaded: int
-    instructions: int
-
-
 def spills_of(assembly: str) -> Spills | None:
     """Return the spills of the innermost loop that has most; ``None`` without any.
 
@@ -179,5 +167,5 @@ def spills_of(assembly: str) -> Spills | None:
         loaded = sum(bool(_LOADED.search(each) or _USED.search(each)) for each in inside)
         if stored + loaded > (0 if worst is None else worst.stored + worst.loaded):
             count = sum(not _LABEL.match(each) for each in inside)
-            worst = Spills(stored, loaded, count)
+            worst = Spills(stored=stored, loaded=loaded, instructions=count)
     return worst

@@ -13,10 +13,9 @@ from typing import Any
 
 from tvm import tirx
 
-from lowerscope.core.build.remarks import REORDERS, Spills
 from lowerscope.core.ir.tensorir import collected
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.schedule_records import Advice
+from lowerscope.core.model.schedule_records import Advice, Spills
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.nests import LINE, Access, Caches, Loop, Nest, nests_of
 from lowerscope.core.schedule.references import places
@@ -33,6 +32,9 @@ _WORK = 1 << 15
 
 _CHAIN = 8
 """Number of sums, one after the other, from which their latency matters."""
+
+_REORDERS = "cannot prove it is safe to reorder floating-point operations"
+"""LLVM's reason for loops that sum floating-point numbers, which it does not write for TVM."""
 
 _SPILLED = 0.15
 """Share of the instructions of a loop from which moves of registers matter."""
@@ -350,7 +352,7 @@ def compiled_advice(
             continue
         reason = reasons.get(loops.index(lanes.place))
         if reason == "" and lanes.reduces:
-            reason = REORDERS
+            reason = _REORDERS
         if reason:
             found.append(_scalar(nest, lanes, machine, reason))
     tiled = [each for each in large if any(loop.kind == "unrolled" for loop in each.moving)]
