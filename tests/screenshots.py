@@ -28,7 +28,7 @@ from lowerscope.core.model.schedule import APPLY_RULES
 from tests import schedule_walk
 
 SIZE = (1440, 900)
-PATIENCE = 120.0
+PATIENCE = 600.0
 SETTLE = 0.6
 
 PICTURES = ("window-light.png", "window-dark.png", "step.png")
