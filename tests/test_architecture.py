@@ -34,18 +34,30 @@ def modules_of(package: str) -> Iterator[tuple[str, Path]]:
         yield ".".join(("lowerscope", *parts[start:])).removesuffix(".__init__"), path
 
 
+RELATIVE = ("What", "Whether", "How", "Where", "Which", "Who", "When")
+
+
 @functools.cache
+def parsed(path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the modules that a file imports, and the lines of summaries that are no sentences."""
+    imports: list[str] = []
+    clauses: list[int] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import():
+                imports += (alias.name for alias in node.names)
+            case ast.ImportFrom():
+                assert node.level == 0, f"{path}: relative import"
+                assert node.module is not None
+                imports += (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+            case ast.Expr(value=ast.Constant(value=str(text))) if text.split(" ")[0] in RELATIVE:
+                clauses.append(node.lineno)
+    return tuple(imports), tuple(clauses)
+
+
 def imports_of(path: Path) -> tuple[str, ...]:
     """Return the full names of all modules that a file imports, wherever in it."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            assert node.module is not None
-            found += (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
-    return tuple(found)
+    return parsed(path)[0]
 
 
 MAY_IMPORT = {
@@ -216,14 +228,5 @@ def test_every_package_is_installed() -> None:
 
 @pytest.mark.parametrize("package", ["lowerscope.app", "lowerscope.core"])
 def test_summaries_are_no_relative_clauses(package: str) -> None:
-    words = ("What", "Whether", "How", "Where", "Which", "Who", "When")
-    found = [
-        f"{path.name}:{node.lineno}"
-        for path in files_of(package)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        and node.value.value.split(" ")[0] in words
-    ]
+    found = [f"{path.name}:{line}" for path in files_of(package) for line in parsed(path)[1]]
     assert found == []

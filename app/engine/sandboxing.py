@@ -13,7 +13,7 @@ from lowerscope.core.files.in_memory import handed_descriptors
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Role
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
 from lowerscope.core.sandbox.folder import own_folder
@@ -79,9 +79,9 @@ class Sandboxing(QObject):
                 return anything
             case "missing":
                 missing = _("There is no sandbox: install bubblewrap (bwrap).")
-                return f"{missing} {anything}"
+                return sentences(missing, anything)
             case "refused":
-                return f"{self.reason} {anything}"
+                return sentences(self.reason, anything)
             case "held":
                 return _("{reason} No code runs until you decide.", reason=self.reason)
 

@@ -153,7 +153,7 @@ def _from_flags(text: str) -> dict[str, Any]:
         if not word.startswith("-") or not equals or name not in _FLAGS:
             known = ", ".join(f"-{each}=…" for each in sorted(_FLAGS))
             raise LowerscopeError(
-                _("{word!r} is no option of a target", word=word),
+                _("{word!r} is not an option of a target", word=word),
                 where="--target",
                 todo=_("Available: {known}", known=known),
             )

@@ -36,7 +36,7 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.onnx_models import OnnxNode
 
 
@@ -181,18 +181,17 @@ class Notes:
         return tuple(notes)
 
     def _note(self, cause: str, nodes: list[fx.Node]) -> Note:
-        names = ", ".join(node.name for node in nodes)
-        kind = "node" if len(nodes) == 1 else "nodes"
-        random = _("; its values cannot be compared") if cause in self._random else ""
         line = next((self._lines[node.name] for node in nodes if node.name in self._lines), None)
         return Note(
-            text=_(
-                "{cause}; runs in {engine}{random} ({kind} {names})",
-                cause=cause,
+            text=_n(
+                "{cause}; runs in {engine} (node {names})",
+                "{cause}; runs in {engine} (nodes {names})",
+                len(nodes),
                 engine=self._engine,
-                random=random,
-                kind=kind,
-                names=names,
+                cause=_("{cause}, so its values cannot be compared", cause=cause)
+                if cause in self._random
+                else cause,
+                names=_(", ").join(node.name for node in nodes),
             ),
             where=f"{line.file}:{line.line}" if line else "",
         )
@@ -209,19 +208,30 @@ class Uncovered:
 
     def text(self) -> str:
         """Return the description of the node: operator, node, line and reason."""
-        place = f", {PurePath(self.line.file).name}:{self.line.line}" if self.line else ""
-        return f"{self.operator} (node {self.node}{place}): {self.reason}"
+        where = f"{PurePath(self.line.file).name}:{self.line.line}" if self.line else ""
+        place = _(", ").join(filter(None, (_("node {node}", node=self.node), where)))
+        return _(
+            "{operator} ({place}): {reason}",
+            operator=self.operator,
+            place=place,
+            reason=self.reason,
+        )
 
 
 def uncovered_error(
-    uncovered: Sequence[Uncovered], translator: str, todo: str, code: str
+    uncovered: Sequence[Uncovered], what: str, todo: str, code: str
 ) -> LowerscopeError:
-    """Return one error that names every one of `uncovered`."""
-    shown = "; ".join(each.text() for each in uncovered[:_SHOWN])
-    more = _("; and {count} more", count=len(uncovered) - _SHOWN) if len(uncovered) > _SHOWN else ""
+    """Return one error that names every one of `uncovered`.
+
+    Args:
+        what: The error, with a field ``nodes``.
+    """
+    shown = _("; ").join(each.text() for each in uncovered[:_SHOWN])
+    if len(uncovered) > _SHOWN:
+        shown = _("{nodes}; and {count} more", nodes=shown, count=len(uncovered) - _SHOWN)
     line = next((each.line for each in uncovered if each.line), None)
     return LowerscopeError(
-        f"{translator} {shown}{more}",
+        what.format(nodes=shown),
         where=f"{line.file}:{line.line}" if line else "",
         todo=todo,
         code=code,
@@ -236,13 +246,17 @@ def advice_on(uncovered: Sequence[Uncovered], tracer: str) -> str:
     """Return what can be done about nodes without a lowering."""
     of_data = all(ONLY_TENSORS in each.reason for each in uncovered)
     if of_data:
-        advice = _("keep it a tensor, without .item(), .tolist() and the like")
-    else:
-        advice = _("write it with other operators")
-    return _("{advice}, or try --tracer export", advice=advice) if tracer == "fx" else advice
+        if tracer == "fx":
+            return _(
+                "keep it a tensor, without .item(), .tolist() and the like, or try --tracer export"
+            )
+        return _("keep it a tensor, without .item(), .tolist() and the like")
+    if tracer == "fx":
+        return _("write it with other operators, or try --tracer export")
+    return _("write it with other operators")
 
 
-ONLY_TENSORS = _("of data, and only tensors can be computed")
+ONLY_TENSORS = _("only tensors can be computed from data")
 """Part of the reason for a node that computes a number from tensors."""
 
 
@@ -489,7 +503,9 @@ class BuiltIn:
                 cause = reason_of(error)
         if not in_torch:
             made = self._traced.values[node.name].text
-            makes = _("it makes a {made} {only_tensors}", made=made, only_tensors=ONLY_TENSORS)
+            makes = _(
+                "it returns a {made}, and {only_tensors}", made=made, only_tensors=ONLY_TENSORS
+            )
             raise Refused(cause or makes)
         reason = getattr(self._modules.get(str(node.target)), "reason", "")
         random = is_random(node, self._modules)

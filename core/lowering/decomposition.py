@@ -184,7 +184,9 @@ def decompose(
         except Refused:
             raise
         except Exception as error:  # a user's module, or a decomposition, may raise any type
-            raise Refused(_("it cannot be broken up: {name}", name=type(error).__name__)) from error
+            raise Refused(
+                _("it cannot be decomposed: {name}", name=type(error).__name__)
+            ) from error
         return recorder.finish(result)
 
 
@@ -254,7 +256,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> None:
         self._count += 1
         if self._count > MOST:
-            raise Refused(_("it is more than {most} operators", most=MOST))
+            raise Refused(_("it consists of more than {most} operators", most=MOST))
         changes = func._schema.is_mutable
         if changes and functional is func:
             raise Refused(_("{func} changes its arguments", func=func))
@@ -359,7 +361,7 @@ _KEPT: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule | str]] = WeakKeyDi
 """Cache by traced graph of the decompositions of its calls, or the reasons why they fail."""
 
 
-NUMBERS_ONLY = _("no rule covers it as a whole, and it is broken up only where shapes are numbers")
+NUMBERS_ONLY = _("no rule covers it as a whole, and it is decomposed only where shapes are numbers")
 """Reason why a node with named dimensions is not lowered in parts."""
 
 

@@ -335,7 +335,7 @@ class _Translation:
                 builder.abandon()
                 tracer = "" if self._traced.alone else self._traced.tracer
                 todo, code = advice_on(self._uncovered, tracer), "try-export" * (tracer == "fx")
-                raise uncovered_error(self._uncovered, _("no lowering for"), todo, code)
+                raise uncovered_error(self._uncovered, _("no lowering for {nodes}"), todo, code)
             builder.finish(bindings, output)
         self._begins(None)
         module = without_unused(builder.get())

@@ -72,8 +72,8 @@ def estimate_text(estimate: RunEstimate, measuring: Measuring) -> str:
     if estimate.seconds * calls < SLOW_RUN:
         return ""
     return _(
-        "A run takes some {whole}, a call {one}: {unscheduled} of {functions} functions have no "
-        "schedule.",
+        "A run takes about {whole} and a call about {one}: {unscheduled} of {functions} functions "
+        "have no schedule.",
         whole=_about(estimate.seconds * calls),
         one=_about(estimate.seconds),
         unscheduled=estimate.unscheduled,
@@ -238,15 +238,15 @@ def method_text(times: RunTimes) -> str:
     ours = times.sides[0]
     found = (
         _n(
-            "median and quartiles of {count} call after {warm_up}",
-            "median and quartiles of {count} calls after {warm_up}",
+            "median and quartiles of {count} call (warm-up: {warm_up})",
+            "median and quartiles of {count} calls (warm-up: {warm_up})",
             ours.repeats,
             warm_up=times.warm_up,
         )
         if ours.repeats >= FEW
         else _n(
-            "median and extremes of {count} call after {warm_up}",
-            "median and extremes of {count} calls after {warm_up}",
+            "median and extremes of {count} call (warm-up: {warm_up})",
+            "median and extremes of {count} calls (warm-up: {warm_up})",
             ours.repeats,
             warm_up=times.warm_up,
         )
@@ -348,7 +348,7 @@ def exact_text(errors: ExactErrors) -> str:
         )
     if ratio < 1:
         return _(
-            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is more exact",
+            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is more accurate",
             tvm=tvm,
             torch=torch,
         )
@@ -360,7 +360,7 @@ def exact_text(errors: ExactErrors) -> str:
             torch=torch,
         )
     return _(
-        "against float64, TVM is off by {tvm} and torch by {torch}; TVM is {ratio} less exact",
+        "against float64, TVM is off by {tvm} and torch by {torch}; TVM is {ratio} less accurate",
         tvm=tvm,
         torch=torch,
         ratio=ratio_text(ratio),

@@ -50,6 +50,14 @@ class Text(str):
 
     english: str
 
+    def format(self, *args: object, **values: object) -> str:
+        """Return the text with its fields filled in, which keeps its English."""
+        return _text(self, self.english, values)
+
+    def join(self, parts: Iterable[str], /) -> str:
+        """Return texts with this one between them, which keep their English."""
+        return joined(self, parts)
+
 
 def english(text: str) -> str:
     """Return a text of this process in English; any other is returned as it is."""
@@ -60,7 +68,7 @@ def _text(shown: str, source: str, values: Mapping[str, object]) -> str:
     """Return a text in the language of the process, with the English one if that is another."""
     if shown is source:
         return shown.format(**values) if values else shown
-    made = Text(shown.format(**values) if values else shown)
+    made = Text(str.format(shown, **values) if values else shown)
     given = {
         name: english(each) if isinstance(each, str) else each for name, each in values.items()
     }
@@ -79,10 +87,18 @@ def _n(singular: str, plural: str, count: int, /, **values: object) -> str:
     return _text(_texts.ngettext(singular, plural, count), source, {"count": count, **values})
 
 
+def sentences(*texts: str) -> str:
+    """Return sentences as one text; Chinese has no blanks between them."""
+    whole = ""
+    for each in filter(None, texts):
+        whole = _("{first} {second}", first=whole, second=each) if whole else each
+    return whole
+
+
 def joined(separator: str, parts: Iterable[str]) -> str:
     """Return texts as one, which keeps their English."""
     parts = tuple(parts)
-    made = Text(separator.join(parts))
+    made = Text(str.join(separator, parts))
     made.english = english(separator).join(map(english, parts))
     return made if made.english != made else str(made)
 

@@ -389,7 +389,7 @@ class KeptRun:
     @property
     def _over(self) -> str:
         return _(
-            "its values were not kept: earlier ones fill the {budget} for values of a run",
+            "its values were not kept: earlier values fill the limit of {budget} for a run",
             budget=bytes_text(self.values.budget),
         )
 

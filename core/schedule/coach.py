@@ -197,7 +197,7 @@ def _tail(nest: Nest, machine: Machine, caches: Caches) -> Advice | None:
         share=idle,
         loop=named[-1].name,
     )
-    cure = _("split by factors of the extent, or pad the buffer, so that no step is left over")
+    cure = _("split by factors of the extent, or pad the buffer, so that no step is wasted")
     return _advice("scalar-tail", nest, text, cure, "split", named[-1])
 
 

@@ -391,7 +391,7 @@ def state_at(states: Sequence[Replayed], index: int | None) -> Replayed:
         raise LowerscopeError(
             _("the schedule of {name} has no step {at}", name=states[0].name, at=at),
             where="schedule",
-            todo=_("Choose one from 0 to {last}", last=last),
+            todo=_("Choose a step from 0 to {last}", last=last),
         )
     return states[at]
 

@@ -236,7 +236,7 @@ def _replace(
     own = (
         _("TVM has no {dtype}", dtype=quantised)
         if quantised
-        else _("it computes a number of a tensor's values")
+        else _("it computes a number from the values of a tensor")
     )
     module.reason = next(iter(reasons), own)
     title = f"part_line{line.line}" if line is not None else f"part_{members[0].name}"

@@ -260,6 +260,16 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
 _CONDITION = re.compile(r" \(unhinted: .*")
 
 
+def cannot_replace(error: Exception) -> LowerscopeError:
+    """Return the error for an exported graph of which torch cannot replace the changes in place."""
+    return LowerscopeError(
+        _("torch.export cannot make its graph functional: {reason}", reason=first_line(error)),
+        todo=_("write it without in-place changes and modes of gradients, or try --tracer fx"),
+        details=f"{type(error).__name__}: {error}",
+        code="try-fx",
+    )
+
+
 def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
     """Return the error for a model that neither tracer can trace."""
     where = by_export.where or by_fx.where

@@ -243,7 +243,7 @@ def _trace_scripted(
         traced = _described_program(program, inputs, named, decomposed=False)
         if _agrees(traced, model, inputs, calling):
             return replace(traced, notes=(*traced.notes, *behaviour.notes))
-        program = _("it computes something else as an exported program")
+        program = _("its outputs differ as an exported program")
     if named is not None:
         raise cannot_name_sizes(program)
     graph_module, note = as_one_node(model, calling, program)

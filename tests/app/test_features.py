@@ -115,6 +115,16 @@ def test_a_pass_that_crashes_two_engines_is_switched_off(bench: Bench) -> None:
     assert any("switched off" in each for each in bench.notices)
 
 
+def test_a_pass_that_crashes_two_workers_is_switched_off(bench: Bench) -> None:
+    bench.open(RECIPE)
+    for _ in range(2):
+        crash(bench, bench.worker, f"step 0 {RECIPE.steps[0].name}")
+    bench.derive()
+    assert bench.document.recipe is not None
+    assert not bench.document.recipe.steps[0].on
+    assert any("switched off" in each for each in bench.notices)
+
+
 def test_a_strategy_that_crashes_two_engines_is_switched_off(bench: Bench) -> None:
     chosen = (Override(pattern="fx:relu", strategy="te"),)
     recipe = msgspec.structs.replace(RECIPE, overrides=chosen)

@@ -333,7 +333,7 @@ class SummaryView(QScrollArea):
             f"{mark} {words[:1].upper()}{words[1:]}".strip(),
         )
         self.verdict.setText(join_markup("<br>", [text, reason]) if reason else text)
-        self.verdict.setAccessibleName(f"{words}. {reason}")
+        self.verdict.setAccessibleName(_("{first}. {second}", first=words, second=reason))
         _card(self.verdict, role if role in ("right", "wrong", "near", "unsure") else "plain")
         facts = []
         if record.max_abs_error is not None and failed is None:

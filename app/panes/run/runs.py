@@ -31,7 +31,7 @@ from lowerscope.core.model.run_records import (
     parts_of_name,
 )
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Runs(QObject):
         text = estimate_text(estimate, recipe.measuring)
         if text and self._slot.is_busy:
             more = _("The pipeline Optimise for CPU schedules them; Stop ends this run.")
-            self._document.notify(f"{text} {more}", "info")
+            self._document.notify(sentences(text, more), "info")
             self._said_slow = self._document.state.notice
 
     def _tell(self, text: str, fraction: float | None = None) -> None:

@@ -31,7 +31,7 @@ from lowerscope.core.files.sessions import files_of
 from lowerscope.core.files.sources import PREFIX, database_files, neighbours
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 
 
 class Trusting(QObject):
@@ -259,7 +259,7 @@ class RunCodeDialog(Dialog):
             self.files.addTab(view, literal(Path(path).name))
             self.files.setTabToolTip(self.files.count() - 1, path)
         if far:
-            question.setText(f"{question.text()} {' '.join(far)}")
+            question.setText(sentences(question.text(), *far))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         words = _("Run them") if several else _("Run it")
         self.run = buttons.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)

@@ -248,7 +248,7 @@ OFFERED = 5
 COMPILED = ("llvm", "asm")
 """Pages that show one function."""
 
-KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
+KINDS = {"tensorir": "TensorIR", "external": _("library"), "relax": "Relax"}
 
 
 class TensorIRView(Pane):
@@ -516,10 +516,6 @@ class TensorIRView(Pane):
         self.footer.figure.set_whole(
             _("{count} of {headings}", count=count, headings=len(headings))
         )
-
-    def open_functions(self) -> tuple[str, ...]:
-        """Return the names of the functions that are open."""
-        return tuple(each.name for each in self._functions if each.name in self._open)
 
     def _toggle(self, name: str) -> None:
         """Open or close a function."""

@@ -186,7 +186,7 @@ def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
         kind = value.ty if member is None else value.ty.fields[member]
         yield Part(node.node, path, kind, source)
     if is_empty:
-        raise NotCompared(_("its value is no tensor"), "no reference")
+        raise NotCompared(_("its value is not a tensor"), "no reference")
 
 
 def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Found]:
@@ -326,7 +326,7 @@ class NodesAlone:
         callee = self._calls.calls[index].callee
         return NotCompared(
             _(
-                "{callee} takes sizes or memory besides tensors, or gives none, so it is not "
+                "{callee} takes sizes or memory besides tensors, or returns none, so it is not "
                 "called alone",
                 callee=callee,
             )

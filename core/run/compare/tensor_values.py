@@ -205,7 +205,9 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
     raise LowerscopeError(
         _("there is no parameter or constant {wanted}", wanted=wanted),
         where="--constant",
-        todo=_("Available: {listed}", listed=listed(known)) if known else _("The model has none"),
+        todo=_("Available: {listed}", listed=listed(known))
+        if known
+        else _("The model has no parameters"),
     )
 
 

@@ -558,7 +558,7 @@ class Search:
                 proposals = [] if source is None else source.propose(_BATCH)
             except REFUSED as error:
                 # It cannot continue with its draws for some functions.
-                self.reason = _("TVM's search ended: {last_line}", last_line=last_line(error))
+                self.reason = _("TVM's search has ended: {last_line}", last_line=last_line(error))
                 proposals = []
             if proposals:
                 return proposals

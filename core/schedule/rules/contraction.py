@@ -233,7 +233,7 @@ def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Cont
     writing.do(
         "pad_einsum",
         reason(
-            "{spatial} is no whole number of tiles: zeros fill the last one",
+            "{spatial} is not a multiple of the tile: zeros fill the last one",
             spatial=found.spatial[tile.vector],
         ),
         block=At(found.block),

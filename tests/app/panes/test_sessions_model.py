@@ -170,7 +170,7 @@ def test_a_session_that_cannot_be_opened_leaves_what_was_open(
     bad = saved.with_name("bad.lowerscope")
     bad.write_text("{")
     assert not desk.sessions.open(str(bad))
-    assert "it holds no session" in desk.document.problems[0].what
+    assert "the file contains no session" in desk.document.problems[0].what
     assert desk.sessions.path == saved
     # One whose model cannot be opened: neither file may become the other's.
     value = json.loads(saved.read_text())

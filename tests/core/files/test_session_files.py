@@ -141,9 +141,9 @@ def test_a_newer_file_is_refused(tmp_path: Path, place: tuple[str, ...], said: s
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "it holds no session"),
-        (b"\x80\x04\x95", "it holds no session"),
-        (b"[" * 100_000, "it holds no session"),
+        (b"", "the file contains no session"),
+        (b"\x80\x04\x95", "the file contains no session"),
+        (b"[" * 100_000, "the file contains no session"),
         (b'{"version": 1}', "missing required field `recipe`"),
         (b'{"version": 1, "recipe": {"source": {}}}', r"`spec`.*\$.source"),
         (b'{"version": 1, "recipe": {"source": {"spec": "a.py"}, "seed": "x"}}', r"\$.seed"),

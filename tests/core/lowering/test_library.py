@@ -145,7 +145,11 @@ def test_a_branch_of_control_flow(bench: Any) -> None:
             self.linear = nn.Linear(4, 4)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.cond(x.sum() > 0, lambda x: self.linear(x), lambda x: x - 1, (x,))
+            # What reads by index is computed only if it is chosen.
+            def positive(x: torch.Tensor) -> torch.Tensor:
+                return self.linear(x)[:, (x[0] > 0).long()]
+
+            return torch.cond(x.sum() > 0, positive, lambda x: x - 1, (x,))
 
     for x in (torch.ones(2, 4), -torch.ones(2, 4)):
         bench.check(Branch().eval(), (x,), "export", "te")
