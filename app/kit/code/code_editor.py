@@ -259,6 +259,10 @@ def paint_heading(painter: QPainter, heading: Heading, row: QRectF, width: float
     paint_chevron(painter, QPointF(whole.left() + _CHEVRON, round(middle)), not heading.is_open)
     weight = QFont.Weight.DemiBold if heading.is_open else QFont.Weight.Normal
     end = _paint_words(painter, heading.title, whole.left() + _LEFT, middle, colours.text, weight)
+    if end > painter.device().width():
+        # Beside the line numbers, there is only the start of the title.
+        painter.restore()
+        return
     right = whole.right() - _GAP
     if heading.action:
         begin = right - TextMetrics(ui_font(12)).horizontalAdvance(heading.action)
