@@ -126,6 +126,8 @@ class DifferencePage(QWidget):
 
     Args:
         set_busy: Called with whether a difference is being fetched.
+        around: The view that it is a page of. While another page of it is visible, the difference
+            is fetched nevertheless: the view shows its sentence and its functions.
     """
 
     arrived = Signal()  # Another difference has arrived, and is about to be shown.
@@ -137,9 +139,9 @@ class DifferencePage(QWidget):
         queries: Queries,
         pins: Pins,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        around: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._queries = queries
         self._pins = pins
@@ -155,7 +157,9 @@ class DifferencePage(QWidget):
         self._preparing.timeout.connect(self._prepare_one)
         self.diff = DiffView(_("Difference"), changed_words)
         column_of(self, (self.diff, 1))
-        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
+        self._watch = queries.watch(
+            around or self, self._query, self._take, self._take_problem, set_busy
+        )
         document.on(("selection", "snapshot"), self._follow_selection)
         document.on(("code_form",), self._show_functions)
 
