@@ -210,3 +210,7 @@ def test_a_fused_function_is_looked_into_and_compared(
     assert fused in marked
     others = [node for node in page.record.nodes if node not in marked]
     assert any("matmul" in node.before and "relu" not in node.after for node in others)
+    # The sentence of the step follows it, though no text is visible.
+    window.features.stepping.go(moment_of(window, "LegalizeOps"))
+    qtbot.waitUntil(lambda: view.sentence.text().startswith("LegalizeOps "), timeout=PATIENCE)
+    assert [chip.name for chip in view.chips.chips()] == ["main"]
