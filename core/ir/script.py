@@ -131,7 +131,7 @@ def constant_cards(
     """Return the cards of the constants in the lines of bindings, and their names by printed form.
 
     A constant has a card for either. One without a name, such as those that passes compute, is
-    ``const[3]: 64×3 float32``.
+    ``const[3]: 64×3``, with its dtype unless that is float32.
     """
     cards: list[Card] = []
     names: dict[str, str] = {}
@@ -158,7 +158,8 @@ def constant_cards(
 
 def _constant_text(printed: str, tensor: Any) -> str:
     number = printed[printed.rindex("[") :]
-    return f"const{number}: {shape_text(tensor.shape)} {tensor.dtype}"
+    dtype = "" if str(tensor.dtype) == "float32" else f" {tensor.dtype}"
+    return f"const{number}: {shape_text(tensor.shape)}{dtype}"
 
 
 def allocated_lines(
