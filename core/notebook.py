@@ -39,10 +39,10 @@ from lowerscope.core.model.graph import (
 from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import (
     BisectQuery,
+    CoachQuery,
     GraphQuery,
     NodeErrorsQuery,
     RunQuery,
-    ScheduleQuery,
     SnapshotQuery,
     WhyFunctionQuery,
     WhyFusedQuery,
@@ -233,7 +233,7 @@ class Exploration:
 
         Raises `LowerscopeError` if there is no such function.
         """
-        query = ScheduleQuery(self.recipe, function.removeprefix("tir:"), None)
+        query = CoachQuery(self.recipe, function.removeprefix("tir:"), None)
         return _pipeline().answer(query).advice
 
     # Display in a notebook

@@ -730,7 +730,7 @@ class Stages:
     def check_runs_here(self, what: str) -> None:
         """Reject actions of this machine alone where the recipe is for another one.
 
-        `what`: in words: ``a set of inputs is run``.
+        `what`: the action, as a noun phrase: ``the generation of tokens``.
 
         Raises `LowerscopeError` if the target is for another machine, or the recipe has a remote
         one.
@@ -739,7 +739,7 @@ class Stages:
         if remote is not None:
             raise LowerscopeError(
                 _(
-                    "{what} is available on this machine only, and the recipe has {title}",
+                    "{what} is possible on this machine only, and the recipe runs on {title}",
                     what=what,
                     title=remote.title,
                 ),

@@ -12,6 +12,8 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from lowerscope.core.files.samples import SAMPLES, title_of
+
 PROJECT = Path(__file__).parent.parent
 
 KEYWORDS = {"_": None, "_n": (1, 2), "reason": None, "reason_n": (1, 2)}
@@ -25,6 +27,8 @@ def texts() -> Catalog:
             PROJECT / folder, keywords=KEYWORDS, comment_tags=("Translators:",)
         ):
             found.add(text, None, [(f"{folder}/{name}", line)], auto_comments=comments)
+    for sample in SAMPLES:
+        found.add(title_of(sample), None, [(f"resources/samples/{sample}.py", 1)])
     return found
 
 

@@ -39,11 +39,6 @@ NEVER_ENDS = "while True: ctypes.CDLL(None).usleep(100_000)"
 RAISES = "raise ValueError('not this one')"
 ASKS_FOR_MUCH = "np.ones(1 << 40, dtype='uint8')"
 
-# Each stays within its own limit, and together they do not.
-STARTS_HOGS = """code = "import time; held = bytearray(b'x') * 500_000_000; time.sleep(60)"
-    for _ in range(4): subprocess.Popen([sys.executable, "-c", code])
-    time.sleep(60)"""
-
 
 def files(folder: Path, body: str) -> str:
     """Write a file, of rules and of functions, that replaces ReLU; return its path."""

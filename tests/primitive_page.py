@@ -20,6 +20,7 @@ from tests.core.schedule.examples import EXAMPLES, Example
 from tests.core.schedule.functions import Steps, function_text
 
 _HEADING = re.compile(r"^### (\w+)\n", re.MULTILINE)
+_SHOWN = re.compile(r"```tvmscript\n.*?```|`sch\.[^`]*`", re.DOTALL)
 _EXAMPLE = re.compile(r"\nBefore:\n.*", re.DOTALL)
 
 
@@ -46,6 +47,24 @@ def _sections(text: str, names: Collection[str]) -> Iterator[str]:
         yield body + shown + ("\n## " + group if mark else "" if end == len(text) else "\n")
 
 
+def with_examples(translated: str, english: str) -> str:
+    """Return a translated page with the examples of the English one."""
+    examples = dict(_by_name(english))
+    for name, section in _by_name(translated):
+        shown = iter(_SHOWN.findall(examples[name]))
+        translated = translated.replace(
+            section, _SHOWN.sub(lambda _old, new=shown: next(new), section)
+        )
+    return translated
+
+
+def _by_name(text: str) -> Iterator[tuple[str, str]]:
+    found = list(_HEADING.finditer(text))
+    ends = (*(each.start() for each in found[1:]), len(text))
+    for heading, end in zip(found, ends, strict=True):
+        yield heading[1], text[heading.start() : end]
+
+
 def _shown(name: str, example: Example) -> str:
     steps = Steps(example.function, tvm.target.Target(example.target))
     for earlier in example.earlier:
@@ -66,9 +85,12 @@ def _shown(name: str, example: Example) -> str:
 
 
 def main() -> None:
-    """Write the page."""
+    """Write the page, and the examples of its translations."""
     folder = Path(__file__).parents[1] / "resources" / "help"
-    (folder / PAGE).write_text(written(sys.argv[1:]), encoding="utf-8")
+    english = written(sys.argv[1:])
+    (folder / PAGE).write_text(english, encoding="utf-8")
+    for each in folder.glob(f"*_*/{PAGE}"):
+        each.write_text(with_examples(each.read_text("utf-8"), english), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QSettings
+from PySide6.QtTest import QTest
 
 from lowerscope.app.shell.start import make_window
 from lowerscope.app.shell.window import MainWindow
@@ -50,7 +51,9 @@ def walk(bench: Bench, look: Look) -> Iterator[str]:
     for loop, factor in (("i", 32), ("j", 32), ("k", 4)):
         bench.select(loop)
         bench.choose("split")
-        bench.type_factors(None, factor)
+        inner = bench.view.form.editors["factors"].factors.fields[1]  # type: ignore[attr-defined]
+        inner.selectAll()
+        QTest.keyClicks(inner, str(factor))
         if loop == "i":
             look("split")
         bench.press_apply()

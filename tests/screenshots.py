@@ -9,18 +9,16 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 from PIL import Image
-from PySide6.QtCore import QEventLoop, QSettings, Qt, QTimer
+from PySide6.QtCore import QEventLoop, QSettings, QTimer
 from PySide6.QtGui import QImage
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.kit import theme
-from lowerscope.app.panes.inputs.input_panel import DrawingPad
 from lowerscope.app.shell.start import make_window
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
@@ -49,7 +47,6 @@ def main() -> None:
         wait(application, SETTLE)
         take_modes(application, window, folder)
         theme.set_scheme("light")
-        take_inputs(application, window, folder)
         take_compare(application, window, folder)
         take_variants(application, window, folder)
         take_schedule(application, window, folder)
@@ -93,41 +90,6 @@ def save_small(application: QApplication, window: MainWindow, file: Path) -> Non
         picture.bytesPerLine(),
     )
     shown.quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
-
-
-def take_inputs(application: QApplication, window: MainWindow, folder: Path) -> None:
-    """Draw trousers by mouse, and save a picture of what both sides see in them."""
-    document = window.document
-    recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
-    document.open(recipe)
-    window.show_panes()
-    wait_until(application, lambda: document.recipe == recipe)
-    window.show_page("inputs")
-    wait(application, SETTLE)
-    panel = window.panes.inputs.one
-    panel.clear.click()
-    for column in (10, 12, 16, 18):
-        _stroke(panel.pad, ((column, 4), (column, 25)))
-    _stroke(panel.pad, ((10, 5), (18, 5)))
-    _stroke(panel.pad, ((10, 8), (18, 8)))
-
-    def seen() -> bool:
-        inputs = window.features.inputs
-        return not (inputs.waits or document.running) and document.run_record is not None
-
-    wait(application, SETTLE)
-    wait_until(application, seen)
-    save_small(application, window, folder / "input-drawn.png")
-    window.show_page("compare")
-
-
-def _stroke(pad: DrawingPad, places: Sequence[tuple[float, float]]) -> None:
-    first, *others = [pad.place_of(*each).toPoint() for each in places]
-    left = Qt.MouseButton.LeftButton
-    QTest.mousePress(pad, left, pos=first)
-    for each in others:
-        QTest.mouseMove(pad, each)
-    QTest.mouseRelease(pad, left, pos=others[-1])
 
 
 def take_compare(application: QApplication, window: MainWindow, folder: Path) -> None:

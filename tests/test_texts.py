@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 
 import pytest
 from babel.messages.catalog import Message
 
-from lowerscope.app.kit.glossary import UNLIKE, terms
+from lowerscope.app.kit.glossary import PAGE, UNLIKE, file_of, terms
 from lowerscope.core.model.texts import LANGUAGES
 from tests.catalogue import catalogues, read, texts
 from tests.test_architecture import files_of
@@ -100,6 +101,32 @@ def test_labels_are_the_terms_of_the_glossary(path: Path) -> None:
                 wrong.append(f"{label}: {text}")
     assert wrong == []
     assert seen > 40
+
+
+@pytest.mark.parametrize("path", catalogues(), ids=lambda path: path.parent.parent.name)
+def test_the_glossary_lists_labels_as_the_window_has_them(path: Path) -> None:
+    labels = {
+        bare(message.id): bare(message.string)
+        for message in read(path)
+        if isinstance(message.id, str) and isinstance(message.string, str)
+    }
+    for code in ("en", path.parent.parent.name):
+        listed = list(listed_labels(file_of(PAGE, code).read_text("utf-8")))
+        assert len(listed) > 20
+        assert [(each, labels.get(each)) for each, _translated in listed] == listed
+
+
+def listed_labels(page: str) -> Iterator[tuple[str, str]]:
+    """Yield the labels of the glossary's table with their translations."""
+    table = re.split("^## ", page, flags=re.MULTILINE)[-2]
+    for row in re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:]:
+        cells = [re.split(", | / |，", re.sub(r" \(.+?\)|（.+?）", "", each)) for each in row]
+        yield from zip(*(map(bare, each) for each in cells), strict=True)
+
+
+def bare(label: str) -> str:
+    """Return a label without its access key and the dots of a dialog."""
+    return re.sub(r"\(&.\)|&", "", label).removesuffix("…")
 
 
 def test_texts_name_their_fields(template: dict[object, Message]) -> None:

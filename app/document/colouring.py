@@ -21,7 +21,6 @@ class Colouring(QObject):
         self._nodes: dict[str, tuple[int, FxNode]] = {}
 
     def toggle(self) -> None:
-        """Toggle the colouring."""
         self.on = not self.on
         self.changed.emit()
 

@@ -556,7 +556,6 @@ class Document(QObject):
             self.set(problems=(problem,), rejected=None)
 
     def clear_problems(self) -> None:
-        """Clear the problems."""
         self.set(problems=(), rejected=None)
 
     def say(

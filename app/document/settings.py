@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from PySide6.QtCore import QByteArray, QSettings
 
@@ -16,12 +18,82 @@ SCALES = ("100", "125", "150", "175", "200")
 """Scales in per cent of the default sizes."""
 
 
+T = TypeVar("T")
+
+
+class Setting(Generic[T]):
+    """An attribute of `Settings`, stored at once.
+
+    Args:
+        key: Its name in the file.
+        read: Returns the value of a text, which is empty the first time, and may be anything.
+    """
+
+    def __init__(self, key: str, read: Callable[[str], T]) -> None:
+        self._key = key
+        self._read = read
+
+    def __get__(self, settings: Settings, owner: type[Settings]) -> T:
+        return self._read(str(settings.store.value(self._key, "")))
+
+    def __set__(self, settings: Settings, value: T) -> None:
+        settings.store.setValue(self._key, str(value))
+        # Flush now, in case the window crashes.
+        settings.store.sync()
+
+
+def _is_on(text: str) -> bool:
+    return text.lower() in ("", "true")
+
+
+def _one_of(choices: Collection[str], usual: str) -> Callable[[str], str]:
+    return lambda text: text if text in choices else usual
+
+
+def _pixels(text: str) -> float:
+    try:
+        return float(text) if 0 <= float(text) <= CODE_MOST else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _number(text: str, usual: int) -> int:
+    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else usual
+
+
+def _limit(text: str) -> int:
+    # Imported here, as below, to keep the window's start fast.
+    from lowerscope.core.model.machines import LEAST
+
+    limit = _number(text, 0)
+    return limit if limit >= LEAST else 0
+
+
+def _keep(text: str) -> int:
+    from lowerscope.core.model.run_records import KEEP
+
+    return _number(text, KEEP)
+
+
 class Settings:
     """Typed access to the settings file of this user."""
 
+    last_session = Setting("last-session", str)  # File of the last session; empty the first time.
+    language = Setting("language", _one_of(LANGUAGES, ""))  # Empty for that of the system.
+    # Whether the user confirms a code file before it runs for the first time.
+    asks_first = Setting("ask-first", _is_on)
+    sandbox = Setting("sandbox", _is_on)  # Whether code runs in a sandbox where there is one.
+    watching = Setting("watching", _is_on)  # Whether open files are reloaded when they are saved.
+    scheme = Setting("scheme", _one_of(("system", "light", "dark"), "system"))
+    code_pixels = Setting("code-pixels", _pixels)  # Font size of code; 0 for the default.
+    # Scale of the window in per cent, from the next start on; 0 to follow the system.
+    scale = Setting("scale", lambda text: int(text) if text in SCALES else 0)
+    memory_limit = Setting("memory-limit", _limit)  # Of a worker, in bytes; 0 for the default.
+    keep = Setting("keep", _keep)  # Size of the cache of a run's values, in bytes.
+
     def __init__(self) -> None:
         # An ini file on every system: it can be read, moved and repaired.
-        self._store = QSettings(
+        self.store = QSettings(
             QSettings.Format.IniFormat, QSettings.Scope.UserScope, "lowerscope", "lowerscope"
         )
 
@@ -37,62 +109,27 @@ class Settings:
         """Add a source with its recipe, as JSON, at the head of the recent ones."""
         others = [each for each in self._recent() if each[0] != source]
         entries = [(source, recipe), *others][:RECENT_MOST]
-        self._store.setValue("recent", [part for entry in entries for part in entry])
+        self.store.setValue("recent", [part for entry in entries for part in entry])
 
     def _recent(self) -> list[tuple[str, str]]:
-        value = self._store.value("recent", [])
+        value = self.store.value("recent", [])
         parts = [str(each) for each in value] if isinstance(value, list) else []
         return list(zip(parts[::2], parts[1::2], strict=False))
 
-    def last_session(self) -> str:
-        """Return the file of the last session; empty the first time."""
-        return str(self._store.value("last-session", ""))
-
-    def set_last_session(self, path: str) -> None:
-        """Store the file of the open session."""
-        self._store.setValue("last-session", path)
-        # Flush now, in case the window crashes.
-        self._store.sync()
-
-    def language(self) -> str:
-        """Return the code of the window's language; empty for that of the system."""
-        code = str(self._store.value("language", ""))
-        return code if code in LANGUAGES else ""
-
-    def set_language(self, code: str) -> None:
-        """Store the window's language."""
-        self._store.setValue("language", code)
-
-    def asks_first(self) -> bool:
-        """Return whether the user confirms a code file before it runs for the first time."""
-        return str(self._store.value("ask-first", "true")) == "true"
-
-    def set_asks_first(self, on: bool) -> None:
-        """Store whether the user confirms a code file before it runs for the first time."""
-        self._store.setValue("ask-first", "true" if on else "false")
-
     def trusted(self) -> dict[str, str]:
         """Return the trusted files, each with the hash of its content."""
-        value = self._store.value("trusted", [])
+        value = self.store.value("trusted", [])
         parts = [str(each) for each in value] if isinstance(value, list) else []
         return dict(zip(parts[::2], parts[1::2], strict=False))
 
     def set_trusted(self, hashes: dict[str, str]) -> None:
         """Store trusted files; the oldest of very many are dropped."""
         entries = list(hashes.items())[-TRUSTED_MOST:]
-        self._store.setValue("trusted", [part for entry in entries for part in entry])
-
-    def sandbox(self) -> bool:
-        """Return whether code runs in a sandbox where the system has one."""
-        return str(self._store.value("sandbox", "true")) == "true"
-
-    def set_sandbox(self, on: bool) -> None:
-        """Store whether code runs in a sandbox where the system has one."""
-        self._store.setValue("sandbox", "true" if on else "false")
+        self.store.setValue("trusted", [part for entry in entries for part in entry])
 
     def reached(self) -> tuple[str, ...]:
         """Return the trackers for which the worker may reach the network from its sandbox."""
-        value = self._store.value("reached", [])
+        value = self.store.value("reached", [])
         if isinstance(value, str):  # a list of one is read as a string
             return (value,)
         return tuple(str(each) for each in value) if isinstance(value, list) else ()
@@ -100,44 +137,15 @@ class Settings:
     def add_reached(self, tracker: str) -> None:
         """Store that the worker may reach the network for a tracker."""
         others = [each for each in self.reached() if each != tracker]
-        self._store.setValue("reached", [*others, tracker][-RECENT_MOST:])
-
-    def watching(self) -> bool:
-        """Return whether open files are reloaded when they are saved."""
-        return str(self._store.value("watching", "true")) == "true"
-
-    def set_watching(self, on: bool) -> None:
-        """Store whether open files are reloaded when they are saved."""
-        self._store.setValue("watching", "true" if on else "false")
+        self.store.setValue("reached", [*others, tracker][-RECENT_MOST:])
 
     def folder(self) -> Path:
         """Return the folder of the settings file."""
-        return Path(self._store.fileName()).parent
-
-    def scheme(self) -> str:
-        """Return ``"system"``, ``"light"`` or ``"dark"``."""
-        value = str(self._store.value("scheme", "system"))
-        return value if value in ("system", "light", "dark") else "system"
-
-    def set_scheme(self, scheme: str) -> None:
-        """Store the colour scheme."""
-        self._store.setValue("scheme", scheme)
-
-    def code_pixels(self) -> float:
-        """Return the font size of code in logical pixels; 0 for the default."""
-        value = str(self._store.value("code-pixels", "0"))
-        try:
-            return float(value) if 0 <= float(value) <= CODE_MOST else 0.0
-        except ValueError:
-            return 0.0
-
-    def set_code_pixels(self, pixels: float) -> None:
-        """Store the font size of code."""
-        self._store.setValue("code-pixels", str(pixels))
+        return Path(self.store.fileName()).parent
 
     def code_form(self, usual: dict[str, bool]) -> dict[str, bool]:
         """Return the switches of the form of code, by name."""
-        value = self._store.value("code-form", None)
+        value = self.store.value("code-form", None)
         if not isinstance(value, str):
             return usual
         on = value.split()
@@ -145,39 +153,7 @@ class Settings:
 
     def set_code_form(self, form: dict[str, bool]) -> None:
         """Store the switches of the form of code."""
-        self._store.setValue("code-form", " ".join(name for name, on in form.items() if on))
-
-    def scale(self) -> int:
-        """Return the scale of the window in per cent; 0 to follow the system."""
-        value = str(self._store.value("scale", "0"))
-        return int(value) if value in SCALES else 0
-
-    def set_scale(self, scale: int) -> None:
-        """Store the scale of the window in per cent, applied at the next start."""
-        self._store.setValue("scale", str(scale))
-
-    def memory_limit(self) -> int:
-        """Return a worker's memory limit in bytes; 0 for the default."""
-        # Imported here to keep the window's start fast.
-        from lowerscope.core.model.machines import LEAST
-
-        limit = self._number("memory-limit", 0)
-        return limit if limit >= LEAST else 0
-
-    def set_memory_limit(self, limit: int) -> None:
-        """Store a worker's memory limit, in bytes."""
-        self._store.setValue("memory-limit", str(limit))
-
-    def keep(self) -> int:
-        """Return the size of the cache of a run's values, in bytes."""
-        # Imported here to keep the window's start fast.
-        from lowerscope.core.model.run_records import KEEP
-
-        return self._number("keep", KEEP)
-
-    def set_keep(self, keep: int) -> None:
-        """Store the size of the cache of a run's values, in bytes."""
-        self._store.setValue("keep", str(keep))
+        self.store.setValue("code-form", " ".join(name for name, on in form.items() if on))
 
     def geometry(self) -> QByteArray:
         """Return the window's geometry; empty the first time."""
@@ -185,20 +161,15 @@ class Settings:
 
     def layout(self) -> str:
         """Return the layout of the panes, as JSON; empty the first time."""
-        return str(self._store.value("panes", ""))
+        return str(self.store.value("panes", ""))
 
     def save(self, geometry: QByteArray, layout: str) -> None:
         """Store geometry and layout; if the panes were not shown, the previous layout stays."""
-        self._store.setValue("geometry", geometry)
+        self.store.setValue("geometry", geometry)
         if layout:
-            self._store.setValue("panes", layout)
-        self._store.sync()
-
-    def _number(self, key: str, usual: int) -> int:
-        """Return a number; the default if it is missing or invalid."""
-        value = str(self._store.value(key, ""))
-        return int(value) if value.isdecimal() and len(value) < _MOST_DIGITS else usual
+            self.store.setValue("panes", layout)
+        self.store.sync()
 
     def _bytes(self, key: str) -> QByteArray:
-        value = self._store.value(key)
+        value = self.store.value(key)
         return value if isinstance(value, QByteArray) else QByteArray()

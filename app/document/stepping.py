@@ -496,7 +496,6 @@ class Stepping(QObject):
     # Visible steps
 
     def set_filter(self, chosen: StepFilter) -> None:
-        """Set the filter."""
         if chosen != self._filter:
             self._filter = chosen
             self.list_changed.emit()

@@ -258,7 +258,6 @@ class ChildProcess(QObject):
         return RunningCall() if self._calls is None else running_call.read(self._calls)
 
     def start(self) -> None:
-        """Start the process."""
         if self._calls is not None:
             os.set_inheritable(self._calls, True)
         self._process.start()

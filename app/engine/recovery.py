@@ -92,7 +92,7 @@ class Recovering(QObject):
             what = _("It is being restarted; everything that was open stays open.")
         else:
             what = _("It is being restarted and the session restored.")
-        return f"{ending}. {what}"
+        return _("{first}. {second}", first=str(ending), second=what)
 
     def _say_restarted(self) -> None:
         """Bring notifications of crashes up to date that are still shown."""
@@ -101,7 +101,9 @@ class Recovering(QObject):
                 notice, ending = self._said.pop(client.role)
                 if self._document.state.notice is notice:
                     what = _("It has been restarted; everything that was open stays open.")
-                    self._document.notify(f"{ending}. {what}", notice.role)
+                    self._document.notify(
+                        _("{first}. {second}", first=str(ending), second=what), notice.role
+                    )
 
     def remedy(self, recipe: Recipe) -> Recipe | None:
         """Return the recipe to continue with after the engine crashed while deriving this one.

@@ -13,7 +13,7 @@ from lowerscope.core.files.in_memory import handed_descriptors
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Role
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
 from lowerscope.core.sandbox.folder import own_folder
@@ -38,7 +38,7 @@ class Sandboxing(QObject):
         super().__init__(parent)
         self._settings = settings
         self._program = bubblewrap.program()
-        self._is_wanted = settings.sandbox()
+        self._is_wanted = settings.sandbox
         # Why there is none, and whether the user has let code run without one in this session.
         self._reason = ""
         self._goes_without = False
@@ -79,9 +79,9 @@ class Sandboxing(QObject):
                 return anything
             case "missing":
                 missing = _("There is no sandbox: install bubblewrap (bwrap).")
-                return f"{missing} {anything}"
+                return sentences(missing, anything)
             case "refused":
-                return f"{self.reason} {anything}"
+                return sentences(self.reason, anything)
             case "held":
                 return _("{reason} No code runs until you decide.", reason=self.reason)
 
@@ -105,7 +105,7 @@ class Sandboxing(QObject):
 
     def set_wanted(self, on: bool) -> None:
         """Enable or disable the sandbox from now on, and store that."""
-        self._settings.set_sandbox(on)
+        self._settings.sandbox = on
         self._is_wanted = on
         self.try_again()
 

@@ -98,10 +98,6 @@ class HoverCard(QFrame):
         if self.isVisible() and not self._hide_timer.isActive():
             self._hide_timer.start()
 
-    def is_leaving(self) -> bool:
-        """Return whether it will be hidden after a delay."""
-        return self._hide_timer.isActive()
-
     def dismiss(self) -> bool:
         """Hide at once; return False if no card was visible."""
         self._show_timer.stop()

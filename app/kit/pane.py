@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.focus_ring import came_by_keyboard
-from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.texts import _
@@ -164,7 +164,6 @@ class PaneTabs(QWidget):
         return key in self._tabs
 
     def tab(self, key: str) -> PaneTab:
-        """Return the tab of this key."""
         return self._tabs[key]
 
     def set_current(self, key: str) -> None:
@@ -528,7 +527,7 @@ class _HeaderButtons(QWidget):
         window = IconButton("float", _("Open in a new window, or put back"), size=size, focus=click)
         maximise.clicked.connect(header.maximise_wanted)
         window.clicked.connect(header.window_wanted)
-        row_of(self, maximise, window, margins=(8, 0, 6, 0))
+        row_of(self, STRETCH, maximise, window, margins=(8, 0, 6, 0))
         self.hide()
 
     def appear(self) -> None:
@@ -539,7 +538,10 @@ class _HeaderButtons(QWidget):
     def place(self) -> None:
         width, header = self.sizeHint().width(), self._header
         shown = [each.x() for each in header.corners if not each.isHidden()]
-        self.setGeometry(min(shown, default=header.width()) - width, 0, width, HEADER_HEIGHT - 1)
+        right = min(shown, default=header.width())
+        # All of the context: a part of it would be a riddle.
+        left = min(right - width, header.context.x())
+        self.setGeometry(left, 0, right - left, HEADER_HEIGHT - 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))
@@ -607,7 +609,6 @@ class Pane(QWidget):
         return next((key for key, page in self._pages.items() if page is shown), "")
 
     def page(self, key: str) -> QWidget:
-        """Return the page of this key."""
         return self._pages[key]
 
     def pages(self) -> list[str]:
@@ -697,7 +698,6 @@ ROLES = {
     "Pane": _ROLE.Grouping,
     "SegmentedSwitch": _ROLE.ComboBox,
     "GraphCanvas": _ROLE.Canvas,
-    "DrawingPad": _ROLE.Canvas,
     "FunctionChips": _ROLE.List,
     "HeatMap": _ROLE.Table,
     "Chart": _ROLE.Chart,

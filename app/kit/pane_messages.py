@@ -130,7 +130,6 @@ class Banner(QWidget):
         self._elide()
 
     def message(self) -> str:
-        """Return the message, or ``""``."""
         return self._whole
 
     def dismiss(self) -> None:

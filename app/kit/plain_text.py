@@ -106,6 +106,11 @@ def breakable(text: str) -> str:
     return _LONG_NAME.sub(lambda name: _SEPARATOR.sub("\\g<0>\u200b", name[0]), text)
 
 
+def unbroken(text: str) -> str:
+    """Return a formula that a label wraps at its spaces only, not within ``1e-05`` or ``|x|``."""
+    return " ".join("\u2060".join(each) for each in text.split(" "))
+
+
 _LONG_NAME = re.compile(r"\S{20,}")
 _SEPARATOR = re.compile(r"[._,:/(]+(?=\w)")
 

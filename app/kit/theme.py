@@ -448,12 +448,10 @@ class ThemeNotifier(QObject):
 
 @cache
 def notifier() -> ThemeNotifier:
-    """Return the only notifier."""
     return ThemeNotifier()
 
 
 def current() -> Theme:
-    """Return the current theme."""
     return notifier().theme
 
 

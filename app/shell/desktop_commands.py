@@ -186,10 +186,10 @@ class LanguageCommands(QObject):
         )
 
     def _is_chosen(self, code: str) -> bool:
-        return (self._settings.language() or language()) == code
+        return (self._settings.language or language()) == code
 
     def _choose(self, code: str) -> None:
-        self._settings.set_language(code)
+        self._settings.language = code
         if code == language():
             return
         question = Question(

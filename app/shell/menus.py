@@ -64,7 +64,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         return document.wanted is not None and getattr(document.wanted, field) == value
 
     def has_scheme(scheme: str) -> bool:
-        return window.settings.scheme() == scheme
+        return window.settings.scheme == scheme
 
     def change(**fields: object) -> Callable[[], None]:
         return partial(document.change_fields, **fields)
@@ -317,7 +317,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     _("nothing has been changed"): ("undo",),
     _("nothing to redo"): ("redo",),
     _("there is no such step"): ("next-step", "previous-step", "first-step", "last-step", "play"),
-    _("select a step first (Step mode)"): ("pin-step", "export-step", "copy-link"),
+    _("select a step first (Step mode)"): ("pin-step", "export-step"),
     _("no difference is shown; select a step first (Step mode)"): (
         "next-change",
         "previous-change",
@@ -675,8 +675,8 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         None,
         Button("translation", "arrows", _("Translation")),
         Button("node-map", "table", _("Node map")),
-        Button("open-rule", "rule", _("Rule")),
-        Button("extensions", "list", _("Rules")),
+        Button("open-rule", "rule", _("Open rule")),
+        Button("extensions", "list", _("Rule files")),
     ),
     "step": (),
     "schedule": (
@@ -691,7 +691,7 @@ BUTTONS: dict[str, tuple[Button | None, ...]] = {
         Button("measure-again", "measure", _("Measure")),
         Button("run-variants", "play", _("Variants")),
         Button("compare-values", "values", _("Values")),
-        Button("next-difference", "next", _("Next")),
+        Button("next-difference", "next", _("Next difference")),
     ),
 }
 """Frequent commands of each mode that have no button in its panes; ``None`` is a gap."""
@@ -813,16 +813,20 @@ class ModeBar(QToolBar):
         """Show the words if there is room for all of them."""
         beside = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
         only = Qt.ToolButtonStyle.ToolButtonIconOnly
-        for words in (True, False):
-            for each in BUTTONS[self._mode] if self._mode else ():
-                if each is not None:
-                    button = self.widgetForAction(self._commands.action(each.command))
-                    assert isinstance(button, QToolButton)
-                    # A square of a colour alone would be a riddle.
-                    shown = each.word and (words or each.icon in STRATEGIES)
-                    button.setToolButtonStyle(beside if shown else only)
+        shown = [each for each in BUTTONS[self._mode] if each] if self._mode else []
+        # A square of a colour alone would be a riddle: a strategy keeps its letters for longer.
+        for kept in (shown, [each for each in shown if each.icon in STRATEGIES], ()):
+            for each in shown:
+                button = self.widgetForAction(self._commands.action(each.command))
+                assert isinstance(button, QToolButton)
+                button.setToolButtonStyle(beside if each.word and each in kept else only)
+            if (layout := self.layout()) is not None:
+                # Its sizes are those from before, until it is told.
+                layout.invalidate()
             if self.sizeHint().width() <= room:
                 break
+        # At once: where Qt finds it too narrow in between, its button for the rest stays.
+        self.setFixedWidth(max(0, min(self.sizeHint().width(), room)))
 
     def _draw(self) -> None:
         for each in BUTTONS[self._mode] if self._mode else ():

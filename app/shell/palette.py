@@ -72,7 +72,7 @@ class PaletteEntry:
     where: str  # Location or description.
     act: Callable[[], object]  # Goes to the entry, or runs it.
     keys: str = ""  # Keyboard shortcut.
-    enabled: bool = True  # Whether it can be run now.
+    enabled: Callable[[], bool] = lambda: True  # Whether it can be run now.
     searched: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -177,7 +177,7 @@ class PaletteEntries:
                 where=" → ".join(places[command.id]),
                 act=action.trigger,
                 keys=keys_of(command),
-                enabled=action.isEnabled(),
+                enabled=action.isEnabled,
             )
 
     def _files(self) -> Iterator[PaletteEntry]:
@@ -331,11 +331,14 @@ class Palette(Finder):
             QTreeWidgetItem([each.title, _shortened(each.where), each.keys]) for each in self._shown
         ]
         for item, entry in zip(items, self._shown, strict=True):
-            item.setDisabled(not entry.enabled)
+            enabled, colours = entry.enabled(), theme.current()
+            item.setDisabled(not enabled)
             item.setToolTip(0, entry.title)
             item.setToolTip(1, entry.where)
-            for column in (1, 2):
-                item.setForeground(column, QColor(theme.current().quiet))
+            for column in range(3):
+                if column or not enabled:
+                    shade = colours.quiet if enabled else colours.faint
+                    item.setForeground(column, QColor(shade))
         self.rows.addTopLevelItems(items)
         first = next((item for item in items if not item.isDisabled()), None)
         if first is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.help_key import set_page
@@ -39,6 +39,7 @@ from lowerscope.app.shell.features import Features
 from lowerscope.app.shell.modes import BY_KEY, MODES, MOST, NARROW, ModeArea
 from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.explanation_records import BisectRecord
+from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.texts import _
 
@@ -152,6 +153,7 @@ class Panes(QWidget):
         self._busy = self._opened_for_problems = False
         self._drawer_height = DRAWER_HEIGHT
         self._before_schedule = "explore"
+        self._step_before: Moment | None = None  # The step before the mode of schedules.
         self.set_mode("explore")
         features.stepping.list_changed.connect(self._follow_section)
         features.document.on(("selection", "snapshot"), self._show_details)
@@ -171,6 +173,7 @@ class Panes(QWidget):
         self.drawer.setMinimumHeight(LEAST_DRAWER)
         self.drawer.setProperty("ground", "panel")
         self.drawer.setProperty("edge", "top")
+        self.drawer.setContentsMargins(0, 1, 0, 0)
         self.drawer.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.drawer.header.is_movable = False
         close = IconButton("close", _("Close (Ctrl+J)"))
@@ -231,6 +234,8 @@ class Panes(QWidget):
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.node_wanted.connect(self._show_node)
+        self.tokens.node_wanted.connect(self._show_node)
+        self.summary.wrong_step.node_wanted.connect(self._show_node)
         self.summary.first_difference.translation_wanted.connect(self._show_translation)
         self.summary.wrong_step.step_wanted.connect(self._show_wrong_step)
         self.call.tensor_wanted.connect(self._show_tensor_of_call)
@@ -255,7 +260,14 @@ class Panes(QWidget):
             self._before_schedule = self.mode
         self.area.set_mode(key)
         if (stepping.section == "schedule") != (key == "schedule"):
-            stepping.set_section("schedule" if key == "schedule" else "passes")
+            before, self._step_before = self._step_before, None
+            if key == "schedule":
+                self._step_before = stepping.moment
+                stepping.set_section("schedule")
+            elif before is not None:
+                stepping.go(before)
+            else:
+                stepping.set_section("passes")
         self._show_changes()
         self.mode_changed.emit()
         self.arranged.emit()
@@ -354,7 +366,6 @@ class Panes(QWidget):
         self.drawer.setGeometry(0, self.height() - height, self.width(), height)
 
     def close_drawer(self) -> None:
-        """Close the drawer."""
         self._opened_for_problems = False
         if not self.drawer.isHidden():
             self.drawer.hide()
@@ -441,7 +452,9 @@ class Panes(QWidget):
             # The input pane reports it.
             return
         if self._document.problems or any(note.code for note in self._document.notes):
-            self._float_drawer()
+            # A dialog that has led to it shows it beside its field.
+            if QApplication.activeModalWidget() is None:
+                self._float_drawer()
         elif self._opened_for_problems:
             self.close_drawer()
 

@@ -59,7 +59,6 @@ class PaneCommands(QObject):
         self._in_modes: dict[str, str] = {}  # Pane of each mode that last had the focus.
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         sides = (
             ("model", _("&Outline"), "O"),
             ("details", _("&Inspector"), "I"),
@@ -264,7 +263,6 @@ class Pointing(QObject):
         self._window = window
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         return (
             Command("columns", _("Colu&mns of the table…"), self._open_columns),
             Command("tip", _("Show the card or tool ti&p"), self._tell, "Shift+F1"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
@@ -42,24 +42,14 @@ class PreferenceStore:
         self.commands = commands
 
     def current(self) -> Preferences:
-        """Return the stored preferences."""
-        settings = self.settings
-        return Preferences(
-            scheme=settings.scheme(),
-            code_pixels=settings.code_pixels(),
-            scale=settings.scale(),
-            asks_first=settings.asks_first(),
-            watching=settings.watching(),
-            sandbox=settings.sandbox(),
-            memory_limit=settings.memory_limit(),
-            keep=settings.keep(),
-        )
+        names = (each.name for each in fields(Preferences))
+        return Preferences(**{name: getattr(self.settings, name) for name in names})
 
     def start(self) -> None:
         """Apply to a new window the preferences that concern its worker."""
-        limit = self.settings.memory_limit() or usual_limit()
+        limit = self.settings.memory_limit or usual_limit()
         self.features.processes.worker.memory_limit = limit
-        self.features.runs.keep = self.settings.keep()
+        self.features.runs.keep = self.settings.keep
 
     def change(self, wanted: Preferences) -> None:
         """Store preferences, and apply those that changed."""
@@ -68,24 +58,24 @@ class PreferenceStore:
         if wanted.scheme != before.scheme:
             self.commands.action(wanted.scheme).trigger()
         if wanted.code_pixels != before.code_pixels:
-            settings.set_code_pixels(wanted.code_pixels)
+            settings.code_pixels = wanted.code_pixels
             theme.set_code_pixels(wanted.code_pixels or CODE_PIXELS)
         if wanted.watching != before.watching:
             self.commands.action("watch").trigger()
         if wanted.sandbox != before.sandbox:
             self.sandbox.set_wanted(wanted.sandbox)
-        settings.set_scale(wanted.scale)
-        settings.set_asks_first(wanted.asks_first)
+        settings.scale = wanted.scale
+        settings.asks_first = wanted.asks_first
         said = []
         if wanted.keep != before.keep:
-            settings.set_keep(wanted.keep)
+            settings.keep = wanted.keep
             features.runs.keep = wanted.keep
             words = _(
                 "From the next run on, {keep} of values are kept", keep=bytes_text(wanted.keep)
             )
             said.append(words)
         if wanted.memory_limit != before.memory_limit:
-            settings.set_memory_limit(wanted.memory_limit)
+            settings.memory_limit = wanted.memory_limit
             limit = wanted.memory_limit or usual_limit()
             features.processes.worker.memory_limit = limit
             features.processes.worker.restart()

@@ -89,7 +89,6 @@ class SandboxCommands(QObject):
         self._document.on(("recipe", "pending"), self._look_at_recipe)
 
     def command(self) -> Command:
-        """Return the command."""
         text = _("Run code in &a sandbox")
         sandboxing = self.sandboxing
         return Command(

@@ -202,7 +202,7 @@ class SettingsDialog(Dialog):
         self.known.setText(self._said_known(0))
 
     def _edit_measuring(self) -> None:
-        from lowerscope.app.panes.run.run_dialogs import edit_measuring
+        from lowerscope.app.panes.run.commands import edit_measuring
 
         features = self._store.features
         edit_measuring(features.document, features.runs, self)

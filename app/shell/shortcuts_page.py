@@ -125,15 +125,6 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
                 (_("Longer or shorter time range; all"), "+  ·  -  ·  0"),
             ),
         ),
-        (
-            _("Drawing an input"),
-            (
-                (_("Move the pen; draw a line"), "Up … Right  ·  Shift+Up … Right"),
-                (_("Draw a dot"), "Space"),
-                (_("Pen or eraser"), "E"),
-                (_("Clear"), "Del"),
-            ),
-        ),
     )
 
 

@@ -21,7 +21,7 @@ def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
     from lowerscope.app.document.settings import Settings
 
-    if VARIABLE not in os.environ and (chosen := Settings().language()):
+    if VARIABLE not in os.environ and (chosen := Settings().language):
         set_language(chosen)
     # Slow imports are made where they are needed: the window comes first.
     recipe, session = None, ""
@@ -84,16 +84,16 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
     from lowerscope.app.shell.window import MainWindow
 
     settings = Settings()
-    if settings.scale() and "QT_SCALE_FACTOR" not in os.environ:
+    if settings.scale and "QT_SCALE_FACTOR" not in os.environ:
         # Qt reads only this variable, when the application is created.
-        os.environ["QT_SCALE_FACTOR"] = str(settings.scale() / 100)
+        os.environ["QT_SCALE_FACTOR"] = str(settings.scale / 100)
     application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
     _translate_qt(application)
     CycleCollector(application)
-    if settings.code_pixels():
-        theme.set_code_pixels(settings.code_pixels())
-    theme.start(application, settings.scheme())
+    if settings.code_pixels:
+        theme.set_code_pixels(settings.code_pixels)
+    theme.start(application, settings.scheme)
     window = MainWindow(welcome=recipe is None and not session)
     window.show()
     return application, window

@@ -22,11 +22,10 @@ from lowerscope.app.kit.buttons import push_button, run_icon, strategy_icon
 from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.typefaces import TextMetrics
-from lowerscope.app.panes.common.prediction import verdict_state
+from lowerscope.app.panes.common.run_figures import claims_of, how_of, short_claim, verdict_state
 from lowerscope.app.panes.relax.commands import ImporterField
-from lowerscope.app.panes.run.run_dialogs import edit_measuring
+from lowerscope.app.panes.run.commands import edit_measuring
 from lowerscope.app.panes.run.runs import Faults, Runs
-from lowerscope.app.panes.run.time_text import claims_of, how_of, short_claim
 from lowerscope.app.shell.modes import MODES
 from lowerscope.core.files.pipelines_and_schedules import pipeline_title
 from lowerscope.core.files.sources import source_label

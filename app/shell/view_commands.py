@@ -108,7 +108,7 @@ class Graphs(QObject):
             return checked
 
         def why_not(colouring: NodeColouring) -> str:
-            from lowerscope.app.panes.common.node_figures import why_no_figures
+            from lowerscope.app.panes.common.run_figures import why_no_figures
 
             return why_no_figures(self._document.run_record, colouring)
 
@@ -216,7 +216,6 @@ class CodeCommands(QObject):
         application.focusChanged.connect(self._follow)
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         colouring = self._colouring
         return (
             Command("find-in-text", _("&Find in the text…"), self._find, "Ctrl+F"),

@@ -223,7 +223,7 @@ class WelcomePage(QScrollArea):
         self._last.clicked.connect(self._choose_last)
         self._last.hide()
         row.addWidget(self._last)
-        hint = _("Drop a .py, .pt2 or .lowerscope file here")
+        hint = _("Drop a .py, .pt2, .onnx or .lowerscope file here")
         drop = self._label(hint, "quiet")
         drop.setProperty("drop", True)
         row.addWidget(drop, 1)

@@ -332,11 +332,6 @@ class MainWindow(QMainWindow):
         panes.arranged.connect(self._show_drawer)
         self._show_mode()
 
-    @property
-    def made_panes(self) -> Panes | None:
-        """The panes, if they have been created."""
-        return self._panes
-
     def _panes_so_far(self) -> Panes | None:
         return self._panes
 
@@ -414,7 +409,7 @@ class MainWindow(QMainWindow):
     def set_scheme(self, scheme: str) -> None:
         """Set the colour scheme: the system's, light or dark."""
         theme.set_scheme(scheme)
-        self.settings.set_scheme(scheme)
+        self.settings.scheme = scheme
 
     def reset_layout(self) -> None:
         """Reset all panes to their default places."""

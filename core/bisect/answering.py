@@ -25,7 +25,7 @@ from lowerscope.core.bisect.program import files_of, shows_difference
 from lowerscope.core.bisect.shrinking import Shrinking, Small, is_optimised_wrongly
 from lowerscope.core.model.explanation_records import BisectOutcome, BisectRecord, WrittenFile
 from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import BisectQuery, answers
 from lowerscope.core.model.recipe import Recipe
@@ -57,7 +57,7 @@ def bisect(query: BisectQuery, pipeline: Pipeline, job: Progress) -> BisectRecor
     recipe = query.recipe
     parts = Unreported(job)
     stages = pipeline.stages(recipe, parts)
-    stages.check_runs_here(_("its modules are run"))
+    stages.check_runs_here(_("bisecting"))
     prober, last, again = last_probe(stages, recipe, job)
     side = "torch" if stages.loaded.model is not None else "NumPy"
     if again is None:
@@ -75,7 +75,7 @@ def bisect(query: BisectQuery, pipeline: Pipeline, job: Progress) -> BisectRecor
     try:
         item = search.find()
     except Unclear as unclear:
-        names = ", ".join(each.title for each in unclear.items)
+        names = listed([each.title for each in unclear.items])
         text = _(
             "One of these steps is the first that differs, and the modules between them cannot be "
             "built or run: {names}.",
@@ -234,7 +234,8 @@ class _Answer:
         """Return the files of the first form that shows the difference, and a sentence on them."""
         if not forms:
             return (), _(
-                "No part of the model shows it with random values, so there is no reproduction."
+                "No part of the model shows the difference with random values, so there is no "
+                "reproduction."
             )
         self._job.report(_("Running the reproduction"))
         try:
@@ -244,14 +245,16 @@ class _Answer:
                     nodes = len(each.model.calls)
                     count = _count_nodes(self._stages)
                     return files, _n(
-                        "{count} of {all} nodes reproduces it.",
-                        "{count} of {all} nodes reproduce it.",
+                        "{count} of {all} nodes reproduces the difference.",
+                        "{count} of {all} nodes reproduce the difference.",
                         nodes,
                         all=count,
                     )
         except LowerscopeError as error:
-            return (), _("There is no program that shows it: {what}.", what=error.problem.what)
-        return (), _("A program without Lowerscope does not show it.")
+            return (), _(
+                "The difference cannot be written as a program: {what}.", what=error.problem.what
+            )
+        return (), _("A program without Lowerscope does not show the difference.")
 
 
 def _count_nodes(stages: Stages) -> int:

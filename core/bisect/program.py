@@ -69,7 +69,7 @@ def files_of(small: Small, item: Item, node: str, *, optimised: bool) -> tuple[W
         optimised: Whether LLVM's optimisation is the cause.
     """
     cause = "LLVM's optimisation" if optimised else item.name or f"the translation of {node}"
-    title = f"{cause[0].upper()}{cause[1:]} makes a model compute something else than torch."
+    title = f"{cause[0].upper()}{cause[1:]} makes the outputs of a model differ from torch's."
     stages, arrays = small.stages, dict[str, Array]()
     facts = list(_facts(small))
     definitions, built, froms, module = _lowering(small, arrays)
@@ -263,8 +263,9 @@ def _facts(small: Small) -> Iterator[str]:
         f"target {small.recipe.target}"
     )
     verdict = small.probe.verdict
-    far = "" if verdict.max_abs is None else f"; the largest difference is {verdict.max_abs:.2g}"
-    found = f"Expected: torch's outputs. Found: others{far}."
+    found = "Expected: the outputs of torch. Found: other outputs."
+    if verdict.max_abs is not None:
+        found = f"{found[:-1]}; the largest difference is {verdict.max_abs:.2g}."
     for text in (versions, found):
         yield from textwrap.wrap(text, 96)
 

@@ -318,7 +318,6 @@ def imports_of(model: SmallModel) -> str:
 
 
 def runs_in_torch(model: SmallModel) -> bool:
-    """Return whether torch runs a model."""
     names: dict[str, Any] = {}
     state = torch.get_rng_state()
     with contextlib.suppress(Exception), torch.inference_mode():

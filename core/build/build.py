@@ -65,7 +65,7 @@ def build(
         raise LowerscopeError(
             _("TVM could not compile the module: {last_line}", last_line=last_line(error)),
             where="build",
-            todo=_("Try the other lowering or the target llvm; the log has TVM's whole message"),
+            todo=_("Try another lowering or the target llvm; the log has TVM's whole message"),
             details=str(error),
         ) from error
     return BuiltModel(executable, (time.perf_counter() - start) * 1000)
@@ -259,7 +259,7 @@ class RecordedBuild:
             raise LowerscopeError(
                 _("there is no step {number}", number=number),
                 where="build",
-                todo=_("Choose one from 0 to {count}", count=len(self.runs)),
+                todo=_("Choose a step from 0 to {count}", count=len(self.runs)),
             )
         return self.module if number == 0 else self._joined(self._wholes[number - 1][1])
 

@@ -153,7 +153,7 @@ def _from_flags(text: str) -> dict[str, Any]:
         if not word.startswith("-") or not equals or name not in _FLAGS:
             known = ", ".join(f"-{each}=…" for each in sorted(_FLAGS))
             raise LowerscopeError(
-                _("{word!r} is no option of a target", word=word),
+                _("{word!r} is not an option of a target", word=word),
                 where="--target",
                 todo=_("Available: {known}", known=known),
             )
@@ -273,7 +273,7 @@ FEATURES = {
     "dotprod": _("dot product"),
     "fullfp16": "FP16",
     "bf16": "BF16",
-    "i8mm": "int8 matrices",
+    "i8mm": _("int8 matrices"),
     "sve": "SVE",
     "sve2": "SVE2",
     "sme": "SME",
@@ -289,7 +289,7 @@ CATALOGUE = {
     '{"kind": "llvm", "mcpu": "sapphirerapids"}': _("x86 servers with VNNI, BF16 and AMX"),
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}': _("Raspberry Pi 4"),
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}': _("Raspberry Pi 5"),
-    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-n1"}': "ARM servers",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-n1"}': _("ARM servers"),
     '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-v1"}': (
         _("ARM servers with SVE")
     ),

@@ -22,7 +22,7 @@ from lowerscope.core.model.artifacts import announced, parse_wanted
 from lowerscope.core.model.explanation_records import PROGRAM, REPORT
 from lowerscope.core.model.machines import usual_limit
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.folder import SandboxFolder, SandboxOutput, only, own_folder
 
@@ -38,16 +38,16 @@ _PARENT_DEATH_SIGNAL = 1
 """Of Linux's ``prctl``."""
 
 WITHOUT = _("leave {option} out", option=OPTION)
+"""Way to run the code all the same."""
 
 
 def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--sandbox``."""
     parser.add_argument(
         OPTION,
         action="store_true",
         help=_(
-            "run in a sandbox: without network, and code can write only temporary files; files "
-            "that the command writes are copied out at its end"
+            "run in a sandbox: no network, and code can write temporary files only; the files of "
+            "the command are copied out at its end"
         ),
     )
 
@@ -84,7 +84,10 @@ def run_enclosed(
 def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
     program = bubblewrap.program()
     if program is None:
-        raise _refused(_("bwrap is missing"), _("Install bubblewrap (bwrap)"))
+        raise _refused(
+            _("bwrap is missing"),
+            _("Install bubblewrap (bwrap), or leave {option} out", option=OPTION),
+        )
     network: bubblewrap.Network = "open" if getattr(options, "tracker", "") else "none"
     folder = own_folder()
     output = _output(options, folder)
@@ -107,10 +110,9 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
     if tried.returncode:
         reason = tried.stderr.strip().splitlines()
         raise _refused(
-            _(
-                "the system cannot create one ({reason})",
-                reason=reason[-1] if reason else _("no reason given"),
-            )
+            _("the system cannot create one: {reason}", reason=reason[-1])
+            if reason
+            else _("the system cannot create one")
         )
     # The command in the sandbox handles an interrupt itself, and reports the outcome.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -121,12 +123,13 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
         output.copy_out(lambda _unused: getattr(options, "force", True))
         others = output.others()
         for name in others[:_MOST_NAMES]:
-            console.say(_("note: not taken from the sandbox: {name}", name=name))
+            console.say(_("note: {name} was not copied out of the sandbox", name=name))
         if len(others) > _MOST_NAMES:
             console.say(
-                _(
-                    "note: not taken from the sandbox: {count:,} more files",
-                    count=len(others) - _MOST_NAMES,
+                _n(
+                    "note: {count:,} more file was not copied out of the sandbox",
+                    "note: {count:,} more files were not copied out of the sandbox",
+                    len(others) - _MOST_NAMES,
                 )
             )
     return code if code >= 0 else 128 - code
@@ -162,7 +165,8 @@ def _output(options: argparse.Namespace, folder: SandboxFolder) -> SandboxOutput
 
 
 def _refused(reason: str, todo: str = "") -> LowerscopeError:
-    way = f"{todo}, or {WITHOUT}" if todo else WITHOUT[0].upper() + WITHOUT[1:]
     return LowerscopeError(
-        _("there is no sandbox: {reason}", reason=reason), where=OPTION, todo=way
+        _("the sandbox is not available: {reason}", reason=reason),
+        where=OPTION,
+        todo=todo or WITHOUT,
     )

@@ -81,10 +81,15 @@ def add_export_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope export``."""
     parser.formatter_class = RawHelpFormatter
     width = max(len(each.name) for each in EXPORTS)
-    parser.epilog = (
-        _("what can be exported:")
-        + "\n"
-        + "\n".join(f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS)
+    parser.epilog = "\n".join(
+        (
+            _("artifacts:"),
+            *(
+                f"  {each.name:<{width}}  "
+                + _("{title}: {files}", title=each.title, files=each.files)
+                for each in EXPORTS
+            ),
+        )
     )
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="DIR", help=_("folder to write to"))
@@ -92,8 +97,8 @@ def add_export_options(parser: OneLineParser) -> None:
         "--what",
         "LIST",
         _(
-            "items to write, as listed below, or {all}; step:2, patch:2, function:NAME and "
-            "schedule:NAME select one of them (default {default}); repeatable",
+            "artifacts to write, as listed below, or {all}; step:2, patch:2, function:NAME and "
+            "schedule:NAME select a single one (default {default}); repeatable",
             all=ALL,
             default=",".join(DEFAULT),
         ),
@@ -108,12 +113,12 @@ def add_export_options(parser: OneLineParser) -> None:
         "--level",
         choices=("fit", "all", "none"),
         default="fit",
-        help=_("modules expanded in graphs: those that fit a pane (default), all, none"),
+        help=_("modules to expand in graphs: those that fit a pane (default), all or none"),
     )
     parser.text(
         "--part",
         "NAME",
-        _("of graphs: the inside of a module, or a node with its linked nodes"),
+        _("a part of the graphs: the inside of a module, or a node with its neighbours"),
     )
     parser.flag("--force", _("overwrite existing files"))
     add_recipe_options(parser)
@@ -170,9 +175,9 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     options = parse(arguments)
     if getattr(options, "source", None) is None:
         raise LowerscopeError(
-            _("{command} takes no source", command=options.command),
+            _("the command {command} opens no source", command=options.command),
             where=" ".join(arguments),
-            todo=_("Try another"),
+            todo=_("Choose one of {listed}", listed=_(", ").join(_OPENING)),
         )
     return _recipe_from(options)
 
@@ -282,7 +287,7 @@ def _finish_user_code(over: threading.Timer) -> None:
 def _recipe(options: argparse.Namespace) -> Recipe:
     if options.source is None:
         raise LowerscopeError(
-            _("no source is given"),
+            _("the source is missing"),
             where=options.command,
             todo=_("Give {source_help}", source_help=SOURCE_HELP),
         )
@@ -307,25 +312,33 @@ def _recipe_from(options: argparse.Namespace) -> Recipe:
 
 def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog="lowerscope", description=_("See and steer how a model becomes code.")
+        prog="lowerscope", description=_("See and steer how a PyTorch model becomes machine code.")
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     for name, text, add_options in (
         ("samples", _("list the bundled samples"), lambda _parser: None),
-        ("targets", _("list targets, and the effect of each"), _add_targets_options),
-        ("show", _("print a stage"), add_show_options),
+        (
+            "targets",
+            _("list the targets, with the vectors and registers of each"),
+            _add_targets_options,
+        ),
+        ("show", _("print a stage of the lowering, or a tensor"), add_show_options),
         ("run", _("compile, run, and compare with torch"), add_run_options),
-        ("compare", _("run variants of a source, and compare them"), add_compare_options),
+        ("compare", _("run variants of a source and compare them"), add_compare_options),
         ("export", _("export the artifacts of a source as files"), add_export_options),
-        ("rule", _("write a lowering rule for a node as a starting point"), _add_rule_options),
+        ("rule", _("write a lowering rule for a node, as a starting point"), _add_rule_options),
         ("passes", _("list the passes, or print the module after one"), add_passes_options),
-        ("schedule", _("apply a schedule to a function and show it"), add_schedule_options),
-        ("tune", _("search schedules by measuring"), add_tune_options),
+        (
+            "schedule",
+            _("apply a schedule to a function and print the result"),
+            add_schedule_options,
+        ),
+        ("tune", _("search for fast schedules by measuring candidates"), add_tune_options),
         ("why", _("explain a fusion, a pass or a schedule"), add_why_options),
-        ("bisect", _("name the step that makes a model differ from torch"), add_bisect_options),
+        ("bisect", _("find the step that makes a model differ from torch"), add_bisect_options),
         (
             "cache",
-            _("show the size of the caches of tuning and measuring; clear them"),
+            _("print the size of the caches of tuning and measuring, or clear them"),
             _add_cache_options,
         ),
         ("course", _("write the example files of the course page"), _add_course_options),
@@ -338,13 +351,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_rule_options(parser: OneLineParser) -> None:
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.text("--node", "NAME", _("as named by show --stage fx"), required=True)
-    parser.text("--output", "FILE.py", _("a new file, or one to add the rule to"), required=True)
+    parser.text("--node", "NAME", _("name of the node, as in show --stage fx"), required=True)
+    parser.text(
+        "--output",
+        "FILE.py",
+        _("a new file, or an existing one that the rule is added to"),
+        required=True,
+    )
     add_recipe_options(parser)
 
 
 def _add_cache_options(parser: OneLineParser) -> None:
-    parser.flag("--clear", _("remove everything in it"))
+    parser.flag("--clear", _("clear the caches"))
 
 
 def _add_course_options(parser: OneLineParser) -> None:
@@ -407,7 +425,7 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
 def _course(options: argparse.Namespace) -> tuple[int, str]:
     paths = write_course(Path(options.output), force=options.force)
     own = HELP / language() / "course.md"
-    page = _("Its page: {help}", help=own if own.is_file() else HELP / "course.md")
+    page = _("The course page: {path}", path=own if own.is_file() else HELP / "course.md")
     return MATCH, "\n".join((*map(str, paths), page))
 
 
@@ -427,9 +445,9 @@ def _add_targets_options(parser: OneLineParser) -> None:
         "targets",
         nargs="*",
         metavar="TARGET",
-        help=_("a target as for --target; without one, the choices are listed"),
+        help=_("a target as for --target (default: those that the window offers)"),
     )
-    parser.number("--threads", _("of TVM (default: all)"))
+    parser.number("--threads", _("number of threads of TVM (default: all)"))
     add_remote_options(parser)
     parser.flag("--json", _("print records as JSON"))
 
@@ -444,7 +462,8 @@ def _targets(options: argparse.Namespace) -> tuple[int, str]:
         from lowerscope.core.remote.running import remote_state
 
         state = remote_state(remote, Silent())
-        lines = [*map(key_text, state.keys), f"{remote.key}: {machine_text(state)}"]
+        own = _("{key}: {machine}", key=remote.key, machine=machine_text(state))
+        lines = [*map(key_text, state.keys), own]
         return MATCH, to_json(state) if options.json else "\n".join(lines)
     records = target_records(options.targets, options.threads)
     return MATCH, to_json(records) if options.json else _targets_table(records)
@@ -456,11 +475,11 @@ def _targets_table(records: Sequence[TargetRecord]) -> str:
     told = [lines[0]]
     for record, line in zip(records, lines[1:], strict=True):
         about = (
-            _("does not run here: {hindrance}", hindrance=record.hindrance)
+            _("does not run on this machine: {hindrance}", hindrance=record.hindrance)
             if record.hindrance
-            else _("runs here")
+            else _("runs on this machine")
         )
-        told += [line, "    " + "; ".join(each for each in (record.title, about) if each)]
+        told += [line, "    " + _("; ").join(filter(None, (record.title, about)))]
     return "\n".join(told)
 
 
@@ -468,7 +487,7 @@ def _target_row(record: TargetRecord) -> tuple[str, ...]:
     return (
         record.text,
         f"{record.architecture} {record.cpu}",
-        f"{record.vector_bits} bits",
+        _("{count} bits", count=record.vector_bits),
         str(record.lanes),
         str(record.registers),
         str(record.threads),
@@ -486,17 +505,20 @@ def _cache(options: argparse.Namespace) -> tuple[int, str]:
             raise LowerscopeError(
                 _("the cache cannot be cleared: {strerror}", strerror=error.strerror or error),
                 where=str(cache_folder()),
+                todo=_("Check the permissions of the folder"),
             ) from error
         if cleared.freed:
-            lines.append(f"removed {bytes_text(cleared.freed)}")
+            lines.append(_("removed {size}", size=bytes_text(cleared.freed)))
         if cleared.in_use:
             lines.append(
                 _(
-                    "kept {in_use}, which a running tuning adds to",
-                    in_use=bytes_text(cleared.in_use),
+                    "kept {size} that a running tuning adds to",
+                    size=bytes_text(cleared.in_use),
                 )
             )
-    lines.append(f"{bytes_text(cache_size())} of {bytes_text(LIMIT)}")
+    lines.append(
+        _("{size} of at most {limit}", size=bytes_text(cache_size()), limit=bytes_text(LIMIT))
+    )
     return MATCH, "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -44,27 +44,46 @@ from lowerscope.core.model.recipe import (
 )
 from lowerscope.core.model.run_records import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.model.schedule import with_unique_names
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
 # --- Help on the command line, in the language of the process ---
 
 
+_TEXTS = {
+    "usage: ": _("usage: "),
+    "positional arguments": _("positional arguments"),
+    "options": _("options"),
+    "show this help message and exit": _("show this help and exit"),
+    "argument %(argument_name)s: %(message)s": _("argument %(argument_name)s: %(message)s"),
+    "unrecognized arguments: %s": _("unrecognized arguments: %s"),
+    "the following arguments are required: %s": _("missing arguments: %s"),
+    "expected one argument": _("expected one argument"),
+    "expected at least one argument": _("expected at least one argument"),
+    "invalid %(type)s value: %(value)r": _("invalid %(type)s value: %(value)r"),
+    "invalid choice: %(value)r (choose from %(choices)s)": _(
+        "invalid choice: %(value)r (choose from %(choices)s)"
+    ),
+    "ambiguous option: %(option)s could match %(matches)s": _(
+        "ambiguous option: %(option)s could match %(matches)s"
+    ),
+    "ignored explicit argument %r": _("the option takes no value: %r"),
+}
+"""Texts of argparse."""
+
+
+def _counted(singular: str, plural: str, count: int) -> str:
+    if singular == "expected %s argument":
+        return _n("expected %s argument", "expected %s arguments", count)
+    return singular if count == 1 else plural
+
+
+# As `gettext` would, if argparse's texts had a catalogue of their own.
+vars(argparse).update(_=lambda text: _TEXTS.get(text, text), ngettext=_counted)
+
+
 class HelpFormatter(argparse.HelpFormatter):
     """The standard formatter, which measures in columns: a Chinese character has two."""
-
-    def add_usage(
-        self,
-        usage: str | None,
-        actions: Iterable[argparse.Action],
-        groups: Iterable[argparse._MutuallyExclusiveGroup],
-        prefix: str | None = None,
-    ) -> None:
-        super().add_usage(usage, actions, groups, _("usage: ") if prefix is None else prefix)
-
-    def start_section(self, heading: str | None) -> None:
-        own = {"positional arguments": _("positional arguments"), "options": _("options")}
-        super().start_section(own.get(heading or "", heading))
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return wrapped(text, width)
@@ -94,7 +113,7 @@ def wrapped(text: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2 or SESSION.lowerscope")
+SOURCE_HELP = _("sample:NAME, FILE.py[:ENTRY], FILE.pt2, FILE.onnx, FILE.pt or SESSION.lowerscope")
 
 SEVERAL = {
     "lowering": "high-level",
@@ -132,11 +151,8 @@ class _AddExtension(argparse.Action):
 class OneLineParser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
-    def __init__(self, *, add_help: bool = True, **more: Any) -> None:
-        super().__init__(add_help=False, **{"formatter_class": HelpFormatter} | more)
-        if add_help:
-            own = _("show this help and exit")
-            self.add_argument("-h", "--help", action="help", default=argparse.SUPPRESS, help=own)
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**{"formatter_class": HelpFormatter} | more)
 
     def error(self, message: str) -> NoReturn:
         raise LowerscopeError(message, todo=_("See {prog} --help", prog=self.prog))
@@ -171,24 +187,28 @@ def add_recipe_options(
         pass_help: Help of ``--pass``, where it does not add a pass.
     """
     parser.set_defaults(by_rule=False)
-    again = _("; repeatable: each is a variant") if several else ""
 
     def one(name: str, text: str, dest: str, **more: Any) -> None:
         kept: dict[str, Any] = {"action": "append"} if several else {"default": SEVERAL[dest]}
-        parser.add_argument(name, dest=dest, help=f"{text}{again}", **kept, **more)
+        if several:
+            text = _("{option}; repeatable: each is a variant", option=text)
+        parser.add_argument(name, dest=dest, help=text, **kept, **more)
 
-    parser.text("--args", "JSON", _("the entry's keyword arguments"), default="{}")
-    parser.flag("--decode", _("the decode step of a language model: next_inputs of the file"))
+    parser.text("--args", "JSON", _("keyword arguments of the entry"), default="{}")
+    parser.flag(
+        "--decode",
+        _("open the decode step of a language model, with the inputs of next_inputs in the file"),
+    )
     parser.many(
         "--input",
         "NAME=1,784:float32",
-        _("an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable"),
+        _("shape and dtype of an input, or NAME=FILE.npy (.npz, .pt, an image); repeatable"),
     )
     parser.many(
         "--dim",
         "NAME=1..64",
         _(
-            "the range of sizes of a name in an input's shape, as in --input x=batch,784 "
+            "range of a dimension that the shape of an input names, as in --input x=batch,784 "
             "(default 1..1024); repeatable"
         ),
     )
@@ -196,43 +216,63 @@ def add_recipe_options(
         "--sizes",
         "NAME=1,7,64",
         _(
-            "the sizes of that dimension to run at, run by run (default: the traced one, and "
+            "sizes of a dimension to run at, one after the other (default: the traced size and "
             "the ends of the range); repeatable"
         ),
     )
-    parser.number("--seed", _("of weights and inputs (default 0)"))
-    parser.text("--params", "FILE", _("parameters: .npz, .pkl, .pt or .pth"))
-    parser.flag("--trust", _("open a .pt2 that can run code"))
+    parser.number("--seed", _("seed of the weights and inputs (default 0)"))
+    parser.text("--params", "FILE", _("file of parameters: .npz, .pkl, .pt or .pth"))
+    parser.flag("--trust", _("open a .pt2 file although it can run code"))
     parser.add_argument(
         "--tracer",
         choices=TRACERS,
         default="auto",
-        help=_(
-            "torch.fx, torch.export, or auto: fx, and export for models that fx cannot trace "
-            "(default)"
-        ),
+        help=_("torch.fx, torch.export, or auto (default): export for models that fx cannot trace"),
     )
     one(
         "--importer",
         _(
-            "the importer of the graph: lowerscope (default), or TVM's own from_fx or "
-            "from_exported_program"
+            "importer of the graph: lowerscope (default), or TVM's from_fx (tvm-fx) or "
+            "from_exported_program (tvm-export)"
         ),
         "translator",
         choices=TRANSLATORS,
     )
-    one("--lowering", _("default: high-level"), "lowering", choices=STRATEGIES)
+    one(
+        "--lowering",
+        _("strategy of all nodes (default: high-level)"),
+        "lowering",
+        choices=STRATEGIES,
+    )
     parser.many(
         "--override",
         "PATTERN=STRATEGY",
-        _("another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable"),
+        _("strategy of a node, a module (layer1.*) or an operator (conv2d); repeatable"),
     )
     for kind, what in (
-        ("rules", _("your own lowering rules: @rule of lowerscope.core.rules")),
-        ("library", _("functions registered by tvm.register_global_func")),
-        ("passes", _("your own passes: @tvm.transform.module_pass")),
+        (
+            "rules",
+            _(
+                "a file with your own lowering rules (@rule of lowerscope.core.rules); repeatable, "
+                "the last file takes precedence"
+            ),
+        ),
+        (
+            "library",
+            _(
+                "a file with functions registered by tvm.register_global_func; "
+                "repeatable, the last file takes precedence"
+            ),
+        ),
+        (
+            "passes",
+            _(
+                "a file with your own passes (@tvm.transform.module_pass); repeatable, the "
+                "last file takes precedence"
+            ),
+        ),
     ):
-        alone = _("without a file: schedule by rules. ") if scheduling and kind == "rules" else ""
+        alone = scheduling and kind == "rules"
         parser.add_argument(
             f"--{kind}",
             action=_AddExtension,
@@ -240,24 +280,20 @@ def add_recipe_options(
             default=(),
             metavar="FILE.py",
             nargs="?" if alone else None,
-            help=_(
-                "{alone}a file with {what}; repeatable, a later one takes precedence",
-                alone=alone,
-                what=what,
-            ),
+            help=_("{option}; without a file: schedule by rules", option=what) if alone else what,
         )
     parser.flag(
-        "--params-as-inputs", _("keep parameters as arguments of main, not as constants in it")
+        "--params-as-inputs", _("make the parameters arguments of main instead of constants")
     )
     parser.flag(
         "--bind-params",
-        _("the same, and bind them by relax.transform.BindParams as the first step"),
+        _("the same, with relax.transform.BindParams as the first step"),
     )
     one(
         "--pipeline",
         _(
-            "the passes: {value}, or a saved .json file (default legalise)",
-            value=", ".join(each.name for each in PRESETS),
+            "passes to apply: {names}, or a saved .json file (default legalise)",
+            names=", ".join(each.name for each in PRESETS),
         ),
         "pipeline",
         metavar="NAME",
@@ -267,8 +303,8 @@ def add_recipe_options(
         "NAME[:OPTION=VALUE,…]",
         pass_help
         or _(
-            "a pass after those of the pipeline, as `lowerscope passes --catalogue` names it; "
-            "repeatable"
+            "pass to apply after those of the pipeline; `lowerscope passes --catalogue` lists "
+            "them; repeatable"
         ),
         dest="steps",
     )
@@ -276,12 +312,18 @@ def add_recipe_options(
         "--schedule",
         f"FILE.json|{RULES}|{TUNED}",
         _(
-            "saved schedules, applied to the model after its passes, or at the step "
-            "ApplySchedules; or {rules}, for those written by rules; or {tuned}, for those "
-            "found by lowerscope tune; repeatable{more}",
+            "schedules to apply after the passes, or at the step ApplySchedules: a saved file, "
+            "{rules} (written by rules) or {tuned} (found by lowerscope tune); repeatable: each is "
+            "a variant, and none is one without schedules",
             rules=RULES,
             tuned=TUNED,
-            more=_(": each is a variant, and none is one without schedules") if several else "",
+        )
+        if several
+        else _(
+            "schedules to apply after the passes, or at the step ApplySchedules: a saved file, "
+            "{rules} (written by rules) or {tuned} (found by lowerscope tune); repeatable",
+            rules=RULES,
+            tuned=TUNED,
         ),
         dest="schedules",
     )
@@ -290,19 +332,19 @@ def add_recipe_options(
         "--tolerance",
         "DTYPE=RTOL,ATOL",
         _(
-            "outputs match if |tvm - torch| <= ATOL + RTOL * |torch|, each dtype separately "
+            "tolerance of a dtype: outputs match if |tvm - torch| <= ATOL + RTOL * |torch| "
             "(default {values}); repeatable",
             values="; ".join(tolerance_texts(Tolerances()).values()),
         ),
         dest="tolerances",
     )
-    parser.number("--threads", _("of TVM and of torch (default: all)"))
+    parser.number("--threads", _("number of threads of TVM and of torch (default: all)"))
     add_remote_options(parser)
     parser.number(
         "--repeats",
         _(
-            "timed calls of each side, in turn (default: as many as fit a second, from {least} "
-            "to {repeats})",
+            "timed calls of each side (default: as many as fit a second, from {least} to "
+            "{repeats})",
             least=LEAST,
             repeats=REPEATS,
         ),
@@ -318,9 +360,8 @@ def add_recipe_options(
     parser.flag(
         "--torch-compile",
         _(
-            "time torch.compile of the model as well: it takes seconds to minutes to compile, "
-            "and a "
-            "C++ compiler"
+            "time torch.compile of the model as well; it compiles for seconds to minutes, and "
+            "needs a C++ compiler"
         ),
     )
 
@@ -330,13 +371,13 @@ def add_remote_options(parser: OneLineParser) -> None:
     parser.text(
         "--tracker",
         "HOST:PORT",
-        _("run on another machine: the address of TVM's RPC tracker; choose its --target"),
+        _("run on another machine: address of its TVM RPC tracker; give its --target as well"),
     )
-    parser.text("--key", "KEY", _("with --tracker: the key of its servers"))
+    parser.text("--key", "KEY", _("with --tracker: key of the servers"))
     parser.text(
         "--remote-timeout",
         "SECONDS",
-        _("time limit of one answer of the other machine (default {timeout:g})", timeout=TIMEOUT),
+        _("time limit of one answer of the other machine (default {limit:g})", limit=TIMEOUT),
         type=float,
         default=TIMEOUT,
     )
@@ -421,9 +462,9 @@ def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
     given = [name for name, value in unchanged.items() if getattr(options, name) != value]
     if given:
         raise LowerscopeError(
-            _("a session has its own choices, and takes no options that change them"),
+            _("a session has its own choices, and no option can change them"),
             where=f"{options.source}: --{given[0].replace('_', '-')}",
-            todo=_("Leave the options out, or change the session in the window"),
+            todo=_("Leave the option out, or change the session in the window"),
         )
     return with_trust(load_session(path, Hashes()).recipe, trust=options.trust)
 
@@ -438,8 +479,8 @@ def check_threads(count: int) -> None:
             _("{count} is not a valid number of threads", count=count),
             where="--threads",
             todo=_(
-                "Give 0 for all of the machine's, or a number from 1 to {most_threads}",
-                most_threads=MOST_THREADS,
+                "Give a number from 1 to {most}, or 0 for all threads of the machine",
+                most=MOST_THREADS,
             ),
         )
 
@@ -454,7 +495,7 @@ def parse_override(text: str) -> Override:
     if not pattern.strip() or strategy is None:
         raise LowerscopeError(
             _(
-                "it is not PATTERN=STRATEGY with one of the strategies {strategies}",
+                "this is not PATTERN=STRATEGY; the strategies are {strategies}",
                 strategies=", ".join(STRATEGIES),
             ),
             where=f"--override {text}",

@@ -38,6 +38,7 @@ from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.explanation_records import PROGRAM, REPORT
 from lowerscope.core.model.formatting import (
     NONE,
+    bytes_text,
     compiled_text,
     duration_text,
     durations_text,
@@ -48,9 +49,12 @@ from lowerscope.core.model.formatting import (
     ratio_text,
     shape_text,
     share_of_text,
+    status_words,
     unreliable_text,
+    verdict_words,
 )
 from lowerscope.core.model.generation_records import GenerationRecord, fault_text, generation_text
+from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Silent
@@ -62,8 +66,8 @@ from lowerscope.core.model.queries import (
     RunQuery,
 )
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
-from lowerscope.core.model.texts import _, capitalized
+from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, NodeStatus, RunRecord
+from lowerscope.core.model.texts import _, _n, capitalized
 from lowerscope.core.sandbox.memory_limit import limit_memory
 from lowerscope.core.sandbox.running_call import CallWriter
 
@@ -78,23 +82,23 @@ def add_run_options(parser: OneLineParser) -> None:
     parser.flag(
         "--per-node",
         _(
-            "a table of the FX nodes: error in the run, error alone on torch's inputs, and "
-            "times of both sides; with --json as nodes"
+            "add a table of the FX nodes: error in the run, error alone on torch's inputs, and "
+            "times of both sides; with --json, the field nodes"
         ),
     )
     parser.text(
         "--inputs-set",
         "PATH",
         _(
-            "run each sample of a folder of pictures or .npy files, or of an .npz with samples "
-            "first (and labels as y, for the accuracy), and tell how well both sides agree"
+            "run a set of inputs and print how many agree: a folder of pictures or .npy files, "
+            "or an .npz with samples in the first dimension (and labels y, for the accuracy)"
         ),
     )
     parser.number(
         "--tokens",
         _(
-            "generate that many tokens by prefill and decode steps, and compare each with torch's: "
-            "for a file with next_inputs"
+            "generate N tokens by prefill and decode steps and compare each with torch's; the "
+            "file has to define next_inputs"
         ),
         metavar="N",
     )
@@ -103,7 +107,7 @@ def add_run_options(parser: OneLineParser) -> None:
         "--memory-limit",
         type=_limit,
         metavar="3GB",
-        help=_("memory limit of the run; a call that needs more fails"),
+        help=_("memory limit of the run"),
     )
     # Descriptor from which `supervised` reads the current call.
     parser.add_argument("--calls", type=int, default=None, help=argparse.SUPPRESS)
@@ -115,15 +119,13 @@ def add_nonfinite_option(parser: OneLineParser) -> None:
     """Add ``--allow-nonfinite``."""
     parser.flag(
         "--allow-nonfinite",
-        _("exit with 0 if a verdict is inconclusive: no value is finite on both sides"),
+        _("exit with 0 if the verdict is inconclusive, since no value is finite on both sides"),
     )
 
 
 def add_report_option(parser: OneLineParser) -> None:
     """Add ``--html``."""
-    parser.text(
-        "--html", "FILE", _("write a report as well: one file that opens without a network")
-    )
+    parser.text("--html", "FILE", _("write a report as well: one HTML file that needs no network"))
 
 
 def _limit(text: str) -> int:
@@ -148,7 +150,8 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     if recipe.remote is None:
         slow = estimate_text(pipeline.answer(RunEstimateQuery(recipe), progress), recipe.measuring)
         if slow:
-            say(_("{slow} Faster: --pipeline optimise-cpu", slow=slow))
+            say(slow)
+            say(_("Faster: --pipeline optimise-cpu"))
     record = pipeline.answer(RunQuery(recipe), progress)
     code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
     (name,) = variant_names((recipe,))
@@ -177,54 +180,60 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     name = record.first_difference.removeprefix("fx:")
     node, line = stages.lowered.nodes[name], stages.traced.lines.get(name)
     place = "" if line is None else f"{PurePath(line.file).name}:{line.line}"
-    about = "; ".join(each for each in (node.rule, place) if each)
-    far = _("largest error {max_abs_error} absolute", max_abs_error=error_text(found.max_abs_error))
     made = record.first_made
-    from_above = _("  alone, on torch's inputs, it matches: the error is inherited")
     lines = [
         _(
-            "First difference: {name} ({about}): {reason}, {far}",
+            "First difference: {name} ({about}): {reason}",
             name=name,
-            about=about,
+            about="; ".join(filter(None, (node.rule, place))),
             reason=found.reason,
-            far=far,
         ),
-        *(
-            [_("{from_above} that could not be compared", from_above=from_above)]
-            if found.own_matches
-            else []
-        ),
-        _("  passes on it: {passes}", passes=", ".join(made.passes) or "none"),
-        *(_("  schedule of {each}", each=each) for each in made.schedules),
+        _("  largest error: {error} absolute", error=error_text(found.max_abs_error)),
     ]
+    if found.own_matches:
+        lines.append(
+            _(
+                "  on torch's inputs, the node matches: the error is inherited from a node that "
+                "could not be compared"
+            )
+        )
+    if made.passes:
+        lines.append(_("  passes on it: {passes}", passes=", ".join(made.passes)))
+    lines += (_("  schedule of {function}", function=each) for each in made.schedules)
     return "\n".join(lines)
 
 
 _NODE_HEADINGS = (
-    *(_("node"), _("how"), _("abs error"), _("alone")),
+    *(_("node"), _("strategy"), _("abs error"), _("alone")),
     *("TVM", "torch", _("status")),
 )
 
 
 def _node_row(node: NodeReport) -> tuple[str, ...]:
-    status = f"{node.status}: {node.reason}" if node.reason else node.status
+    remarks = [_status(node.status, node.reason)]
     if node.own_status != node.status:
-        more = f": {node.own_reason}" if node.own_reason else ""
-        status += f"; alone {node.own_status}{more}"
+        remarks.append(_("alone: {status}", status=_status(node.own_status, node.own_reason)))
     if node.own_with:
-        status += _(
-            "; run with {value}",
-            value=", ".join(each.removeprefix("fx:") for each in node.own_with),
+        remarks.append(
+            _(
+                "run together with {nodes}",
+                nodes=listed([each.removeprefix("fx:") for each in node.own_with]),
+            )
         )
     return (
         node.fx.removeprefix("fx:"),
-        node.strategy,
+        STRATEGY_NAMES.get(node.strategy, node.strategy),
         error_text(node.max_abs_error),
         error_text(node.own_abs_error),
         duration_text(node.tvm_ms),
         duration_text(node.torch_ms),
-        status,
+        _("; ").join(remarks),
     )
+
+
+def _status(status: NodeStatus, reason: str) -> str:
+    words = status_words(status)[0]
+    return _("{status}: {reason}", status=words, reason=reason) if reason else words
 
 
 _WORST = 5
@@ -235,7 +244,7 @@ def _run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
     """Run a set of inputs: agreement with the reference over all samples."""
     if options.per_node:
         raise LowerscopeError(
-            _("the nodes are compared on one input"),
+            _("nodes are compared on a single input"),
             where="--per-node",
             todo=_("Leave --inputs-set out, or give one of its samples with --input"),
         )
@@ -249,61 +258,56 @@ def _run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
 
 
 def _set_lines(record: AgreementRecord) -> Iterator[str]:
-    yield (
-        _(
-            "{ran} of {count} samples of {path}",
+    side = record.reference
+    if record.ran < record.count:
+        yield _(
+            "{ran} of {count} samples of {path} ran",
             ran=record.ran,
             count=record.count,
             path=record.path,
         )
-        if record.ran < record.count
-        else _("{ran} samples of {path}", ran=record.ran, path=record.path)
-    )
-    side = record.reference
+    else:
+        yield _n(
+            "{count} sample of {path}", "{count} samples of {path}", record.ran, path=record.path
+        )
     if record.compared:
-        yield (
-            _(
-                "  within the tolerance of {side}: {matching}; largest error {max_abs_error} "
-                "absolute, {max_rel_error} relative",
-                side=side,
-                matching=share_of_text(record.matching, record.compared),
-                max_abs_error=error_text(record.max_abs_error),
-                max_rel_error=error_text(record.max_rel_error),
-            )
+        yield _(
+            "  within the tolerance of {side}: {share}",
+            side=side,
+            share=share_of_text(record.matching, record.compared),
+        )
+        yield _(
+            "  largest error: {absolute} absolute, {relative} relative",
+            absolute=error_text(record.max_abs_error),
+            relative=error_text(record.max_rel_error),
         )
     if record.rounding:
         yield _(
-            "  beyond it by rounding only: {share}",
+            "  of these, beyond it by rounding only: {share}",
             share=share_of_text(record.rounding, record.matching),
         )
     if record.not_finite:
-        yield (
-            _(
-                "  within the tolerance, apart from values that are not finite: {not_finite}",
-                not_finite=share_of_text(record.not_finite, record.matching),
-            )
+        yield _(
+            "  of these, with values that are not finite: {share}",
+            share=share_of_text(record.not_finite, record.matching),
         )
     if record.inconclusive:
-        yield (
-            _(
-                "  inconclusive, without a finite value on both sides: {inconclusive}",
-                inconclusive=share_of_text(record.inconclusive, record.ran),
-            )
+        yield _(
+            "  inconclusive, since no value is finite on both sides: {share}",
+            share=share_of_text(record.inconclusive, record.ran),
         )
     if record.classed:
         yield _(
-            "  the same class as {side}: {same_class}",
+            "  same class as {side}: {share}",
             side=side,
-            same_class=share_of_text(record.same_class, record.classed),
+            share=share_of_text(record.same_class, record.classed),
         )
     if record.labelled:
-        yield (
-            _(
-                "  as labelled: TVM {tvm_correct}, {side} {torch_correct}",
-                tvm_correct=share_of_text(record.tvm_correct, record.labelled),
-                side=side,
-                torch_correct=share_of_text(record.torch_correct, record.labelled),
-            )
+        yield _(
+            "  class as labelled: TVM {tvm}, {side} {theirs}",
+            tvm=share_of_text(record.tvm_correct, record.labelled),
+            side=side,
+            theirs=share_of_text(record.torch_correct, record.labelled),
         )
     worst = [
         each
@@ -311,19 +315,22 @@ def _set_lines(record: AgreementRecord) -> Iterator[str]:
         if each.max_abs_error is not None or each.verdict == "inconclusive"
     ][:_WORST]
     if worst:
-        width = max(len(each.title) for each in worst)
-        yield _("Worst:")
-        yield from (f"  {each.title:<{width}}  {_sample_text(each, side)}" for each in worst)
+        yield _("Samples with the largest errors:")
+        yield from (
+            f"  {line}"
+            for line in table_lines([_sample(each, side) for each in worst], range(1, 2))
+        )
 
 
-def _sample_text(sample: SampleRun, reference: str) -> str:
-    parts = [error_text(sample.max_abs_error), sample.verdict]
-    if sample.tvm:
-        same = sample.tvm == sample.torch
-        parts.append(sample.tvm if same else f"TVM {sample.tvm}, {reference} {sample.torch}")
-    if sample.label:
-        parts.append(_("labelled {label}", label=sample.label))
-    return "  ".join(parts)
+def _sample(sample: SampleRun, reference: str) -> tuple[str, ...]:
+    same = sample.tvm == sample.torch
+    return (
+        sample.title,
+        error_text(sample.max_abs_error),
+        verdict_words(sample.verdict)[0],
+        sample.tvm if same else f"TVM {sample.tvm}, {reference} {sample.torch}",
+        _("labelled {label}", label=sample.label) if sample.label else "",
+    )
 
 
 def _generate(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
@@ -341,27 +348,28 @@ def _generate(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -
 
 def _generation_lines(record: GenerationRecord) -> Iterator[str]:
     yield generation_text(record)
-    fault = record.fault
-    if fault is not None:
-        yield fault_text(fault)
+    if record.fault is not None:
+        yield fault_text(record.fault)
     yield _("  tokens: {tokens}", tokens=" ".join(each.text for each in record.tokens))
     for side in ("TVM", "torch"):
         yield _(
-            "  {side}: prefill {prefill}, decode {decode} a token",
+            "  {side}: prefill {prefill}, decode {decode} per token",
             side=side,
             prefill=duration_text(record.prefill_ms(side)),
             decode=duration_text(record.decode_ms(side)),
         )
     total = sum(each.bytes for each in record.cache)
-    yield _("  cache: {total:,} bytes after the last token", total=total)
-    for each in record.cache:
-        yield f"    {each.name}: {shape_text(each.shape)} {each.dtype}, {each.bytes:,} bytes"
-    names = [f"{each.name} = {each.low}..{each.high}" for each in record.decode.dimensions]
+    yield _("  cache after the last token: {size}", size=bytes_text(total))
+    rows = [
+        (each.name, f"{shape_text(each.shape)} {each.dtype}", bytes_text(each.bytes))
+        for each in record.cache
+    ]
+    yield from (f"    {line}" for line in table_lines(rows, range(2, 3)))
     yield _(
-        "Built in {build_ms}, one executable with prefill and decode{dimensions}",
-        build_ms=duration_text(record.build_ms),
-        dimensions=f", {', '.join(names)}" if names else "",
+        "Built in {time}: one executable for prefill and decode",
+        time=duration_text(record.build_ms),
     )
+    yield from (f"  {each.name} = {each.low}..{each.high}" for each in record.decode.dimensions)
 
 
 class _Told(Silent):
@@ -473,7 +481,7 @@ def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
                 _("there are no schedules called {name}", name=name),
                 where=f"--schedule {name}",
                 todo=_(
-                    "Give a FILE.json saved in Schedule, {rules}, {tuned}, or {unscheduled}",
+                    "Give a saved FILE.json, {rules}, {tuned} or {unscheduled}",
                     rules=RULES,
                     tuned=TUNED,
                     unscheduled=UNSCHEDULED,
@@ -523,6 +531,9 @@ _HEADINGS = (
 )
 
 
+_FAILED = _("✕ failed")
+
+
 def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     """Return a line for each variant, figures right-aligned, and notes on them."""
     records = [each.record for each in variants if each.record is not None]
@@ -531,37 +542,43 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     lines = table_lines([headings, *map(_row, variants)], range(2, len(_HEADINGS)))
     if best:
         names = listed([each.name for each in best])
-        lines.append(
-            _("Fastest: {names} (within measurement noise)", names=names)
-            if len(best) > 1
-            else _("Fastest: {names}", names=names)
-        )
+        if len(best) == 1:
+            lines.append(_("Fastest: {names}", names=names))
+        elif any(each.record and unreliable_text(each.record.times) for each in best):
+            lines.append(_("Fastest: {names} (the times are unreliable)", names=names))
+        else:
+            lines.append(_("Fastest: {names} (within measurement noise)", names=names))
     if records and records[0].times is not None:
         method, compiled = method_text(records[0].times), compiled_text(records[0].times)
         lines.append(capitalized(method))
         lines += [compiled] if compiled else []
     for each in variants:
         said = "" if each.record is None else unreliable_text(each.record.times)
-        lines += [f"{each.name}: {said}"] if said else []
+        lines += [_("{name}: {reason}", name=each.name, reason=said)] if said else []
     for each in variants:
         if each.problem is not None:
-            lines.append(f"{each.name}: {each.problem.line()}")
+            lines.append(_("{name}: {reason}", name=each.name, reason=each.problem.line()))
         elif each.record is not None and each.record.reason:
-            first = each.record.first_difference.removeprefix("fx:")
-            where = _("; first difference: {node}", node=first) if first else ""
-            lines.append(f"{each.name}: {each.record.reason}{where}")
+            lines.append(_("{name}: {reason}", name=each.name, reason=each.record.reason))
+            if first := each.record.first_difference.removeprefix("fx:"):
+                lines.append(_("  first difference: {node}", node=first))
     return lines
 
 
 def _row(variant: Variant) -> tuple[str, ...]:
     record = variant.record
     if record is None:
-        return (variant.name, "failed", *(NONE for _other in _HEADINGS[2:]))
+        return (variant.name, _FAILED, *(NONE for _other in _HEADINGS[2:]))
     times = our_times(record)
     ratio, told = ratio_of(record)
     return (
         variant.name,
-        ", ".join(filter(None, (record.verdict, not_finite_text(record.not_finite_count)))),
+        _(", ").join(
+            filter(
+                None,
+                (verdict_words(record.verdict)[0], not_finite_text(record.not_finite_count)),
+            )
+        ),
         error_text(record.max_abs_error),
         duration_text(record.tvm_ms),
         NONE if times is None else durations_text(times.low, times.high),
@@ -586,8 +603,8 @@ def add_bisect_options(parser: OneLineParser) -> None:
         "--output",
         "DIR",
         _(
-            "folder for the reproduction: {program}, {report}, and the files that they need "
-            "(default: the current one)",
+            "folder for the reproduction: {program}, {report} and the files that they need "
+            "(default: the current folder)",
             program=PROGRAM,
             report=REPORT,
         ),
@@ -622,6 +639,10 @@ def bisect(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         }
         return code, to_json(fields)
     lines = [record.text]
-    lines += [f"  {each.after}: {each.verdict}" for each in record.probed]
+    probed = [
+        (f"  {each.after}", _FAILED if each.verdict == "failed" else verdict_words(each.verdict)[0])
+        for each in record.probed
+    ]
+    lines += table_lines(probed, range(0))
     lines += [str(folder / each.name) for each in record.files]
     return code, "\n".join(lines)

@@ -20,15 +20,15 @@ from lowerscope.core.cli.run import add_nonfinite_option
 from lowerscope.core.files.console import DIFFER, ERROR, MATCH, say, table_lines
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.encoding import to_json
-from lowerscope.core.model.formatting import bytes_text, duration_text, error_text
-from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.queries import ByRuleQuery, CheckQuery, ScheduleQuery
+from lowerscope.core.model.formatting import NONE, bytes_text, cure_text, duration_text, error_text
+from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.queries import ByRuleQuery, CheckQuery, CoachQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import Primitive, Schedule, fits
 from lowerscope.core.model.schedule_records import (
-    BufferNode,
     ByRule,
     Checked,
+    Coaching,
     LoopNode,
     ScheduleRecord,
     ScheduleStep,
@@ -61,6 +61,7 @@ class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Output of ``--json``; ``check`` is present if one was requested."""
 
     schedule: ScheduleRecord
+    coach: Coaching
     check: Checked | None = None
 
 
@@ -70,14 +71,14 @@ def add_schedule_options(parser: OneLineParser) -> None:
     parser.text(
         "--function",
         "NAME",
-        _("a TensorIR function; with --rules or --apply tuned, leave it out for the whole model"),
+        _("TensorIR function (default, with --rules or --apply: all of them)"),
     )
     parser.text(
         "--apply",
         f"FILE.json|{RULES}|{TUNED}",
         _(
-            "a saved schedule; or {rules}, as --rules, for the one written by a rule; or "
-            "{tuned}, for the one found by lowerscope tune",
+            "schedule to apply: a saved file, {rules} (written by a rule, as with --rules) or "
+            "{tuned} (found by lowerscope tune)",
             rules=RULES,
             tuned=TUNED,
         ),
@@ -86,9 +87,8 @@ def add_schedule_options(parser: OneLineParser) -> None:
     parser.flag(
         "--check",
         _(
-            "run it and the unscheduled one on the same values; exit with 1 if they differ, or "
-            "have no "
-            "finite value"
+            "compare the results with those of the unscheduled function; exit with 1 if they "
+            "differ or are not finite"
         ),
     )
     add_nonfinite_option(parser)
@@ -115,21 +115,21 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
         left_out = tuned.rule != TUNED
         if tuned.reason:
             # The JSON output has no field for the missing history.
-            note = f"{options.function}: {tuned.reason}"
-            say(f"note: {note}")
+            say(_("note: {function}: {reason}", function=options.function, reason=tuned.reason))
         recipe = _scheduled(recipe, options.function, tuned.primitives)
     elif options.apply:
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
     record = pipeline.answer(ScheduleQuery(recipe, options.function, None))
     left_out = left_out or any(step.status == "failed" for step in record.steps)
+    coaching = pipeline.answer(CoachQuery(recipe, options.function, None))
     code = ERROR if left_out else MATCH
     checked = None
     if options.check:
         checked = pipeline.answer(CheckQuery(recipe, options.function, None, _SECONDS))
         code = max(code, _code(checked, options))
     if options.json:
-        return code, to_json(ScheduleAnswer(schedule=record, check=checked))
-    parts = [record.script.text] if options.show else list(_described(record))
+        return code, to_json(ScheduleAnswer(schedule=record, coach=coaching, check=checked))
+    parts = [record.script.text] if options.show else list(_described(record, coaching))
     if checked is not None:
         parts.append(_verdict(checked))
     return code, "\n\n".join(parts)
@@ -145,7 +145,7 @@ def _check_together(options: argparse.Namespace) -> None:
     if options.by_rule and options.apply not in ("", RULES):
         raise LowerscopeError(
             _("two schedules are given"),
-            where=f"--rules and --apply {options.apply}",
+            where=f"--rules --apply {options.apply}",
             todo=_("Leave one of them out"),
         )
     of_all = options.by_rule or options.apply in (RULES, TUNED)
@@ -154,8 +154,8 @@ def _check_together(options: argparse.Namespace) -> None:
             _("the function is missing"),
             where="schedule",
             todo=_(
-                "Give --function NAME; without it, --rules lists the schedules that rules "
-                "write for all functions, and --apply {tuned} those found by tuning",
+                "Give --function NAME; or --rules or --apply {tuned} for the schedules of all "
+                "functions",
                 tuned=TUNED,
             ),
         )
@@ -195,12 +195,12 @@ def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
 
 def _table(found: Sequence[RuledFunction]) -> Iterator[str]:
     """Yield a line for each function, figures right-aligned, and a total."""
-    rows = [("function", "rule", "steps", "time", "")]
+    rows = [(_("function"), _("rule"), _("steps"), _("time"), "")]
     for each in found:
         time, remark = duration_text(each.milliseconds), _remark(each)
-        rows.append((each.function, each.rule or "–", str(each.steps or "–"), time, remark))
+        rows.append((each.function, each.rule or NONE, str(each.steps or NONE), time, remark))
     steps, total = (sum(each.steps for each in found), sum(each.milliseconds for each in found))
-    rows.append(("", "", str(steps), duration_text(total), _("in all")))
+    rows.append((_("total"), "", str(steps), duration_text(total), ""))
     yield from table_lines(rows, range(2, 4))
 
 
@@ -221,7 +221,7 @@ def _by_tuning(pipeline: Pipeline, recipe: Recipe, function: str) -> ByRule:
         ruled = pipeline.answer(ByRuleQuery(recipe, function))
         note = not_tuned(function, ruled.primitives)
         return msgspec.structs.replace(ruled, reason=note.text)
-    reason = "" if found else _("nothing that was tried is faster than the unscheduled function")
+    reason = "" if found else _("no measured candidate is faster than the unscheduled function")
     return ByRule(rule=TUNED, primitives=found, reason=reason)
 
 
@@ -263,23 +263,46 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
     return msgspec.structs.replace(recipe, schedules=loaded)
 
 
-def _described(record: ScheduleRecord) -> Iterator[str]:
+def _described(record: ScheduleRecord, coaching: Coaching) -> Iterator[str]:
     """Yield the printed parts of a schedule."""
-    head = f"{record.function}  structure {record.structure}"
+    head = _(
+        "{function}  structure {structure}", function=record.function, structure=record.structure
+    )
     if record.twins:
-        head += f", as {', '.join(record.twins)}"
+        head = _("{function}, the same as {others}", function=head, others=listed(record.twins))
     yield head
     yield "\n".join(_loop_line(node) for node in record.tree)
-    yield "\n".join(_buffer_lines(record.buffers))
+    rows = [
+        (
+            each.name,
+            _ROLES[each.role],
+            f"{each.shape} {each.dtype}",
+            each.scope,
+            "" if each.size is None else bytes_text(each.size),
+        )
+        for each in record.buffers
+    ]
+    yield "\n".join(table_lines(rows, range(4, 5)))
     if record.steps:
         steps = enumerate(record.steps, start=1)
         yield "\n".join(line for number, step in steps for line in _step_lines(number, step))
         yield record.code.rstrip("\n")
-    if record.advice:
-        yield "\n".join(
-            _("⚠ {block}: {text}\n     {cure}", block=each.block, text=each.text, cure=each.cure)
-            for each in record.advice
+    lines = [
+        _(
+            "⚠ {block}: {text}\n     {cure}",
+            block=each.block,
+            text=each.text,
+            cure=cure_text(each.cure, each.predicted_ms),
         )
+        for each in coaching.advice
+    ]
+    if coaching.predicted_ms is not None:
+        lines.insert(0, _("predicted: {time}", time=duration_text(coaching.predicted_ms)))
+    if lines:
+        yield "\n".join(lines)
+
+
+_ROLES = {"input": _("input"), "output": _("output"), "intermediate": _("intermediate")}
 
 
 def _loop_line(node: LoopNode) -> str:
@@ -294,44 +317,37 @@ def _loop_line(node: LoopNode) -> str:
     return "  ".join(words)
 
 
-def _buffer_lines(buffers: tuple[BufferNode, ...]) -> Iterator[str]:
-    width = max((len(each.name) for each in buffers), default=0)
-    for each in buffers:
-        size = "" if each.size is None else f", {bytes_text(each.size)}"
-        yield f"{each.name:<{width}}  {each.role}: {each.shape} {each.dtype}, {each.scope}{size}"
-
-
 def _step_lines(number: int, step: ScheduleStep) -> Iterator[str]:
-    marks = {"done": "✓", "failed": "✕", "off": "–"}
-    off = " (off)" if step.status == "off" else ""
-    yield f"{marks[step.status]} {number}  {step.title}{off}"
+    mark = {"done": "✓", "failed": "✕", "off": "–"}[step.status]
+    title = _("{step} (off)", step=step.title) if step.status == "off" else step.title
+    yield f"{mark} {number:>2}  {title}"
     if step.error is not None:
-        yield f"     {step.error.message}"
+        yield f"      {step.error.message}"
     elif step.comment:
-        yield f"     {step.comment}"
+        yield f"      {step.comment}"
 
 
 def _verdict(checked: Checked) -> str:
+    """Return the outcome of a check, with the inputs' sizes if they were chosen for it."""
+    reason, at = checked.reason, checked.at
     if checked.verdict == "inconclusive":
-        return _("Inconclusive: {reason}", reason=checked.reason)
+        return _("Inconclusive: {reason}", reason=reason)
     if checked.verdict == "unknown":
-        return _("Not checked for the same result: {reason}", reason=checked.reason)
+        return _("Not checked: {reason}", reason=reason)
+    if checked.verdict == "same":
+        text = _("Same result as the unscheduled function")
+        if at:
+            text = _("Same result as the unscheduled function at {sizes}", sizes=at)
+    elif at:
+        text = _("Differs from the unscheduled function at {sizes}", sizes=at)
+    else:
+        text = _("Differs from the unscheduled function")
     error = ""
     if checked.max_abs_error is not None and checked.tolerance is not None:
-        error, allowed = error_text(checked.max_abs_error), error_text(checked.tolerance)
-        error = _(": largest error {error} (tolerance {allowed})", error=error, allowed=allowed)
-    at = f" at {checked.at}" if checked.at else ""
-    if checked.verdict == "same":
-        more = f"; {checked.reason}" if checked.reason else ""
-        return _(
-            "Same result as the unscheduled function{at}{error}{more}",
-            at=at,
-            error=error,
-            more=more,
+        error = _(
+            "largest error {error} (tolerance {tolerance})",
+            error=error_text(checked.max_abs_error),
+            tolerance=error_text(checked.tolerance),
         )
-    return _(
-        "Differs from the unscheduled function{at}: {reason}{error}",
-        at=at,
-        reason=checked.reason,
-        error=error,
-    )
+    details = _("; ").join(filter(None, (reason, error)))
+    return _("{verdict}: {details}", verdict=text, details=details) if details else text

@@ -34,15 +34,9 @@ from lowerscope.core.model.texts import _, _n, capitalized
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline
 
-WHOLE = {
-    "fx": "FX graph",
-    "translation": _("node map"),
-    "code": _("code of the FX graph"),
-    "library": _("list of library functions"),
-    "parameters": _("list of parameters"),
-    "builder": _("builder program"),
-}
-"""Stages that are shown as a whole, with their descriptions."""
+
+WHOLE = ("fx", "translation", "code", "library", "parameters", "builder")
+"""Stages that are shown as a whole."""
 
 STAGES = (
     *("fx", "translation", "code", "relax", "builder", "tensorir", "numpy", "te", "bytecode"),
@@ -53,20 +47,22 @@ STAGES = (
 def add_show_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope show``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.add_argument("--stage", choices=STAGES, help=_("the stage to print"))
-    parser.text("--function", "NAME", _("only this function"))
+    parser.add_argument("--stage", choices=STAGES, help=_("stage to print"))
+    parser.text("--function", "NAME", _("function to print (default: all)"))
     parser.text(
         "--node",
         "NAME",
-        _("with the stage translation: the translation of this node, with its rules' source"),
+        _("with --stage translation: the translation of a node, with the source of its rules"),
     )
-    parser.flag("--show-meta", _("with the values of constants; for the stages relax and tensorir"))
+    parser.flag(
+        "--show-meta", _("with --stage relax or tensorir: print the values of constants as well")
+    )
     parser.text(
         "--constant",
         "NAME",
-        _("range, histogram and first values of a parameter, a constant or an input"),
+        _("print range, histogram and first values of a parameter, a constant or an input"),
     )
-    parser.text("--save", "FILE.npy", _("with --constant: write its values as well"))
+    parser.text("--save", "FILE.npy", _("with --constant: save the values as well"))
     parser.flag("--json", _("print records as JSON"))
     add_recipe_options(parser)
 
@@ -87,7 +83,7 @@ def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
         return MATCH, text
     if options.stage in WHOLE and options.function:
         raise LowerscopeError(
-            _("{whole} is shown as a whole", whole=WHOLE[options.stage]),
+            _("the stage {stage} is shown as a whole", stage=options.stage),
             where="--function",
             todo=_(
                 "Leave the option out, or show the stage relax, tensorir, numpy, te, "
@@ -109,30 +105,41 @@ def _check_shown(options: argparse.Namespace) -> None:
     """Reject conflicting options of ``show``."""
     if bool(options.constant) == bool(options.stage):
         raise LowerscopeError(
-            _("there is nothing to show") if not options.stage else _("two things are to be shown"),
+            _("a stage and a tensor cannot be shown together")
+            if options.stage
+            else _("the stage is missing"),
             where="show",
             todo=_(
                 "Give --stage with one of {stages}, or --constant NAME", stages=", ".join(STAGES)
             ),
         )
     scripts = options.stage in ("relax", "tensorir")
-    for option, given, fits in (
-        ("--show-meta", options.show_meta, scripts and not options.function),
-        ("--save", options.save, bool(options.constant)),
-        ("--node", options.node, options.stage == "translation"),
+    for option, given, fits, need in (
+        (
+            "--show-meta",
+            options.show_meta,
+            scripts and not options.function,
+            _("It needs --stage relax or --stage tensorir, without --function"),
+        ),
+        ("--save", options.save, bool(options.constant), _("It needs --constant NAME")),
+        (
+            "--node",
+            options.node,
+            options.stage == "translation",
+            _("It needs --stage translation"),
+        ),
     ):
         if given and not fits:
             raise LowerscopeError(
-                _("it has no effect here"),
+                _("the option has no effect here"),
                 where=option,
-                todo=_(
-                    "--show-meta goes with the whole of a stage relax or tensorir, --save with "
-                    "--constant NAME, --node with the stage translation"
-                ),
+                todo=need,
             )
     if options.save and Path(options.save).suffix != ".npy":
         raise LowerscopeError(
-            _("the values are written as a .npy file"), where=f"--save {options.save}"
+            _("values are saved in NumPy's format"),
+            where=f"--save {options.save}",
+            todo=_("Give a file that ends in .npy"),
         )
 
 
@@ -143,25 +150,23 @@ _NAMES = 4
 def add_passes_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope passes``."""
     parser.add_argument("source", nargs="?", help=SOURCE_HELP)
-    parser.flag("--catalogue", _("list the available passes, for any source"))
+    parser.flag("--catalogue", _("list the available passes; needs no source"))
     parser.flag(
         "--would-change",
-        _("list the available passes that would change something after those of the pipeline"),
+        _("list the available passes that would change the module after the pipeline"),
     )
     parser.text(
         "--step",
         "N",
-        _("print the module after step N, or N.M inside of it; 0 is before the first"),
+        _("print the module after step N, or after the nested pass N.M; 0: before the first step"),
         default=None,
     )
-    parser.text("--function", "NAME", _("with --step: only this function"))
+    parser.text("--function", "NAME", _("with --step: print only this function"))
     parser.flag(
         "--diff",
-        _("with --step: print the changes of the step, function by function, as diff -u does"),
+        _("with --step: print the changes of the step, as diff -u does"),
     )
-    parser.flag(
-        "--build", _("the passes of TVM's own build, after those of the pipeline: it compiles")
-    )
+    parser.flag("--build", _("list the passes of TVM's own build instead; it compiles the model"))
     parser.flag("--nested", _("list nested passes as well"))
     parser.flag("--json", _("print records as JSON"))
     add_recipe_options(parser)
@@ -179,11 +184,11 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     """
     if options.function and options.step is None:
         raise LowerscopeError(
-            _("it has no effect here"), where="--function", todo=_("It needs --step N")
+            _("the option has no effect here"), where="--function", todo=_("It needs --step N")
         )
     if options.diff and options.step in (None, "0"):
         raise LowerscopeError(
-            _("it has no effect here"), where="--diff", todo=_("It needs --step N, from 1")
+            _("the option has no effect here"), where="--diff", todo=_("It needs --step N, from 1")
         )
     if options.catalogue:
         types = pipeline.answer(CatalogueQuery(recipe))
@@ -284,7 +289,7 @@ def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
         raise LowerscopeError(
             _("there is no step {label}", label=label),
             where="--step",
-            todo=_("Choose one from 0 to {last}", last=last),
+            todo=_("Choose a step from 0 to {last}", last=last),
         )
     return Moment(section="passes", index=number)
 
@@ -312,7 +317,13 @@ def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
         for function in each.left_out
     )
     if inside:
-        lines.append(_("and {inside} nested passes, which --nested lists", inside=inside))
+        lines.append(
+            _n(
+                "{count} nested pass is not listed; --nested lists it",
+                "{count} nested passes are not listed; --nested lists them",
+                inside,
+            )
+        )
     return "\n".join(lines)
 
 
@@ -320,20 +331,16 @@ def _outcome(record: PassRecord) -> str:
     if record.status == "failed":
         return _("failed: {error}", error=record.error)
     if record.status != "done":
-        return record.status
-    time = f"{duration_text(record.milliseconds):>9}"
+        return _("off") if record.status == "off" else _("skipped")
+    time = f"{duration_text(record.milliseconds):>9}  "
     count = len(record.changed)
     if not count:
-        return _("{time}  no change", time=time)
-    named = ", ".join(record.changed[:_NAMES])
-    more = ", …" if count > _NAMES else ""
-    return _n(
-        "{time}  {count} function changed: {named}{more}",
-        "{time}  {count} functions changed: {named}{more}",
+        return time + _("no change")
+    return time + _n(
+        "{count} function changed: {names}",
+        "{count} functions changed: {names}",
         count,
-        time=time,
-        named=named,
-        more=more,
+        names=", ".join((*record.changed[:_NAMES], "…")[: count + (count > _NAMES)]),
     )
 
 
@@ -342,15 +349,15 @@ def _catalogued(record: PassType) -> Iterator[str]:
     if record.hindrance:
         yield _("    cannot be a step: {hindrance}", hindrance=record.hindrance)
     for option in record.options:
-        default = (
-            _("required")
-            if option.required
-            else _("default {value}", value=msgspec.json.encode(option.default).decode())
-        )
-        choices = (
-            _(", one of {choices}", choices=", ".join(option.choices)) if option.choices else ""
-        )
-        yield f"    {option.name}: {option.kind}, {default}{choices}"
+        facts: list[str] = [option.kind]
+        if option.choices:
+            facts.append(_("one of {choices}", choices=", ".join(option.choices)))
+        if option.required:
+            facts.append(_("required"))
+        else:
+            default = msgspec.json.encode(option.default).decode()
+            facts.append(_("default {value}", value=default))
+        yield f"    {option.name}: {', '.join(facts)}"
 
 
 # --- The command ``lowerscope why``: explanations of fusion, of a pass, and of a schedule ---
@@ -363,18 +370,18 @@ def add_why_options(parser: OneLineParser) -> None:
         "--nodes",
         nargs=2,
         metavar=("A", "B"),
-        help=_("two FX nodes, Relax bindings or functions: explain why they are fused, or not"),
+        help=_("explain why two FX nodes, Relax bindings or functions are fused, or why not"),
     )
     parser.text(
         "--function",
         "NAME",
-        _("TensorIR function: explain which rule scheduled it and why so, or why none did"),
+        _("explain which rule scheduled a TensorIR function, or why none did"),
     )
     parser.flag("--json", _("print the answer as JSON"))
     add_recipe_options(
         parser,
         pass_help=_(
-            "pass: explain what it changed, or why it changed nothing; one that is not in the "
+            "explain what a pass changed, or why it changed nothing; a pass that is not in the "
             "pipeline is tried at its end"
         ),
     )
@@ -394,7 +401,7 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     if not options.nodes:
         if not options.steps:
             raise LowerscopeError(
-                _("no question is given"),
+                _("the question is missing"),
                 where="why",
                 todo=_("Give --nodes A B, --pass NAME or --function NAME"),
             )
@@ -406,12 +413,14 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     answer = pipeline.answer(WhyFusedQuery(recipe, *options.nodes))
     if options.json:
         return MATCH, to_json(answer)
-    head = _("Fused") if answer.fused else _("Not fused ({cause})", cause=answer.cause)
-    return MATCH, f"{head}: {answer.text}."
+    if answer.fused:
+        return MATCH, _("{sentence}.", sentence=answer.text)
+    return MATCH, _("Not fused: {reason}.", reason=answer.text)
 
 
 def _lines(text: str, steps: Sequence[str], change: Change | None) -> str:
-    lines = [f"{text}.", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
+    numbered = (f"  {number}. {step}" for number, step in enumerate(steps, start=1))
+    lines = [_("{sentence}.", sentence=text), *numbered]
     if change is not None:
         lines.append(_("To change that: {change}.", change=change.text))
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, cast
 
+from lowerscope.core.files.console import table_lines
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.ir.script import function_text, module_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
@@ -19,6 +20,7 @@ from lowerscope.core.model.formatting import (
     share_text,
     times_text,
     tolerance_text,
+    verdict_words,
 )
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
@@ -26,7 +28,7 @@ from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQ
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.model.snapshot import View
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n, capitalized
 from lowerscope.core.schedule.whole_model import SCHEDULE_NOTE
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.snapshot_records import fx_nodes_of, notes_of
@@ -139,33 +141,53 @@ def _loops(pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_
 def describe_run(record: RunRecord) -> str:
     """Return a summary of a run in a few lines."""
     lines = [_verdict_line(record)]
+    if record.max_abs_error is not None:
+        lines.append(
+            _(
+                "  largest error: {absolute} absolute, {relative} relative; tolerance: {tolerance}",
+                absolute=error_text(record.max_abs_error),
+                relative=error_text(record.max_rel_error),
+                tolerance=tolerance_text(record.atol, record.rtol, record.reference),
+            )
+        )
     if record.ran_on:
         lines.append(
-            _("Ran on {ran_on}; torch here. {not_there}", ran_on=record.ran_on, not_there=NOT_THERE)
+            _(
+                "TVM ran on {machine}, torch on this machine. {not_there}",
+                machine=record.ran_on,
+                not_there=NOT_THERE,
+            )
         )
+    several = len(record.outputs) > 1
     for output in record.outputs:
-        judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
-        if output.not_finite and len(record.outputs) > 1:
-            judged += f" ({output.not_finite})"
-        lines.append(f"  {output.name}: {shape_text(output.shape)} {output.dtype}{judged}")
-    lines += [f"  {_size_line(each, record.reference)}" for each in record.sizes]
+        columns = [f"  {output.name}: {shape_text(output.shape)} {output.dtype}"]
+        if several and output.verdict:
+            columns += [verdict_words(output.verdict)[0], output.not_finite]
+        lines.append("  ".join(filter(None, columns)))
+    if record.sizes:
+        heading = (_("sizes"), _("verdict"), _("error"), "TVM", record.reference, "")
+        rows = [heading, *(_size_row(each) for each in record.sizes)]
+        lines += [f"  {line}" for line in table_lines(rows, range(2, 5))]
     if record.times is not None:
-        lines += [times_text(record.times), claims_text(record.times)]
+        lines += [times_text(record.times), capitalized(claims_text(record.times))]
     lines.append(
-        _(
-            "Built in {build_ms}, {functions} TensorIR functions",
-            build_ms=duration_text(record.build_ms),
-            functions=record.functions,
+        _n(
+            "Built in {time}, with {count} TensorIR function",
+            "Built in {time}, with {count} TensorIR functions",
+            record.functions,
+            time=duration_text(record.build_ms),
         )
     )
     memory = record.memory
     if memory.storages:
         lines.append(
-            _(
-                "Memory: at most {peak} at once in {count} storages, {tensors} without "
-                "sharing; constants {constants}",
+            _n(
+                "Memory: {peak} at most, in {count} storage ({tensors} without sharing); "
+                "constants: {constants}",
+                "Memory: {peak} at most, in {count} storages ({tensors} without sharing); "
+                "constants: {constants}",
+                len(memory.storages),
                 peak=bytes_text(memory.peak),
-                count=len(memory.storages),
                 tensors=bytes_text(memory.tensors),
                 constants=bytes_text(memory.constants),
             )
@@ -179,9 +201,10 @@ def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
     names = [f"TVM {prediction.tvm}"]
     if prediction.torch:
         names.append(f"{reference} {prediction.torch}")
-    text = _("Prediction: {names}", names=", ".join(names))
-    by = prediction.scores == "softmax" and prediction.top
-    yield _("{text} (by softmax)", text=text) if by else text
+    if prediction.scores == "softmax" and prediction.top:
+        yield _("Prediction, by softmax: {names}", names=", ".join(names))
+    else:
+        yield _("Prediction: {names}", names=", ".join(names))
     sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
     for side, title in sides:
         best = [
@@ -191,61 +214,43 @@ def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
             yield f"  {title:<5}  {', '.join(best)}"
 
 
-def _size_line(record: SizeRecord, reference: str) -> str:
-    times = f"TVM {duration_text(record.tvm_ms)}"
-    if record.torch_ms is not None:
-        times += f", {reference} {duration_text(record.torch_ms)}"
-    verdict = "ran" if record.verdict == "no-reference" else record.verdict
-    error = ""
-    if record.max_abs_error is not None:
-        error = _(", largest error {max_abs_error}", max_abs_error=error_text(record.max_abs_error))
-    reason = f" ({record.reason})" if record.reason and record.verdict != "no-reference" else ""
-    return f"{sizes_text(record.sizes)}: {verdict}{error}{reason}; {times}"
+def _size_row(record: SizeRecord) -> tuple[str, ...]:
+    return (
+        sizes_text(record.sizes),
+        verdict_words(record.verdict)[0],
+        error_text(record.max_abs_error),
+        duration_text(record.tvm_ms),
+        duration_text(record.torch_ms),
+        "" if record.verdict == "no-reference" else record.reason,
+    )
 
 
 def _verdict_line(record: RunRecord) -> str:
+    side, reason = record.reference, record.reason
+    others_match = record.max_abs_error is not None
     if record.verdict == "no-reference":
-        return _("Ran; nothing to compare with: {reason}", reason=record.reason)
-    if record.verdict == "not-comparable" and record.max_abs_error is None:
-        return _("Not comparable: {reason}", reason=record.reason)
-    if record.verdict == "inconclusive" and record.max_abs_error is None:
-        return _("Inconclusive: {reason}", reason=record.reason)
-    errors = _(
-        "largest error {max_abs_error} absolute, {max_rel_error} relative (tolerance {atol})",
-        max_abs_error=error_text(record.max_abs_error),
-        max_rel_error=error_text(record.max_rel_error),
-        atol=tolerance_text(record.atol, record.rtol, record.reference),
-    )
-    if record.verdict == "match":
-        errors = "; ".join(filter(None, (errors, record.reason)))
-        if len(record.sizes) > 1:
+        return _("Ran, without a reference to compare with: {reason}", reason=reason)
+    if record.verdict == "not-comparable":
+        if others_match:
             return _(
-                "Matches {reference} at {count} sizes: {errors}",
-                reference=record.reference,
-                count=len(record.sizes),
-                errors=errors,
+                "Not comparable: {reason}; the other outputs match {side}", reason=reason, side=side
             )
-        return _("Matches {reference}: {errors}", reference=record.reference, errors=errors)
+        return _("Not comparable: {reason}", reason=reason)
+    if record.verdict == "inconclusive":
+        if others_match:
+            return _(
+                "Inconclusive: {reason}; the other outputs match {side}", reason=reason, side=side
+            )
+        return _("Inconclusive: {reason}", reason=reason)
     if record.verdict == "rounding":
-        return _(
-            "Differs from {reference} by rounding: {reason}; {errors}",
-            reference=record.reference,
-            reason=record.reason,
-            errors=errors,
+        return _("Differs from {side} by rounding: {reason}", reason=reason, side=side)
+    if record.verdict == "differ":
+        return _("Differs from {side}: {reason}", reason=reason, side=side)
+    if len(record.sizes) > 1:
+        count = len(record.sizes)
+        return _n(
+            "Matches {side} at {count} size", "Matches {side} at {count} sizes", count, side=side
         )
-    if record.verdict in ("not-comparable", "inconclusive"):
-        inconclusive = record.verdict == "inconclusive"
-        word = _("Inconclusive") if inconclusive else _("Not comparable")
-        return _(
-            "{word}: {reason}; the other outputs match {reference}: {errors}",
-            word=word,
-            reason=record.reason,
-            reference=record.reference,
-            errors=errors,
-        )
-    return _(
-        "Differs from {reference}: {reason}; {errors}",
-        reference=record.reference,
-        reason=record.reason,
-        errors=errors,
-    )
+    if reason:
+        return _("Matches {side}: {reason}", reason=reason, side=side)
+    return _("Matches {side}", side=side)

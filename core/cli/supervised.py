@@ -131,7 +131,7 @@ class _Supervised:
             os.waitpid(self._child, 0)
         if outcome.finished and (self._file is None or outcome.code != console.ERROR):
             return int(outcome.code)
-        console.say(f"stopped {place}".rstrip())
+        console.say(_("stopped {place}", place=place) if place else _("stopped"))
         return console.ERROR
 
     def _place(self) -> str:
@@ -148,24 +148,34 @@ class _Supervised:
         elif os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             name = signal.Signals(number).name
-            doing = (
-                _("the run")
-                if self._file is not None
-                else _("the command {argument}", argument=self._arguments[0])
-            )
-            ended = _("crashed with") if number in _CRASHES else _("was ended by")
-            what = f"{doing} {ended} {name} {self._place()}".rstrip()
+            crashed, command = number in _CRASHES, self._arguments[0]
+            if self._file is None:
+                what = (
+                    _("the command {command} crashed with {signal}", command=command, signal=name)
+                    if crashed
+                    else _(
+                        "the command {command} was ended by {signal}", command=command, signal=name
+                    )
+                )
+            elif crashed:
+                what = _("the run crashed with {signal}", signal=name)
+            else:
+                what = _("the run was ended by {signal}", signal=name)
+            if place := self._place():
+                what = _("{event} {place}", event=what, place=place)
             todo = _ADVICE.get(name, _("Look for faulty native code or a faulty kernel"))
         elif self._outcome.silent:
             what = _("the code interrupts its own process")
         else:
-            where = self._outcome.left_at.decode(errors="replace") or where
-            by = _("by os._exit") if self._outcome.left_at else _("before the command is done")
-            what = _(
-                "the code ends its process {by}, with exit code {wexitstatus}",
-                by=by,
-                wexitstatus=os.WEXITSTATUS(status),
-            )
+            code, left_at = os.WEXITSTATUS(status), self._outcome.left_at.decode(errors="replace")
+            where = left_at or where
+            if left_at:
+                what = _("the code ends its process by os._exit, with exit code {code}", code=code)
+            else:
+                what = _(
+                    "the code ends its process before the command is done, with exit code {code}",
+                    code=code,
+                )
         console.say(LowerscopeError(what, where=where, todo=todo).problem.line())
 
 

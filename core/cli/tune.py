@@ -19,7 +19,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import TuneQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def add_tune_options(parser: OneLineParser) -> None:
     parser.number(
         "--trials",
         _(
-            "number of measured candidates, of all functions together, including earlier ones "
-            "(default {trials}); 0 for the results in the database",
+            "number of candidates to measure for all functions together, including earlier ones "
+            "(default {trials}); 0 prints the results in the database",
             trials=trials,
         ),
         trials,
@@ -94,11 +94,11 @@ def add_tune_options(parser: OneLineParser) -> None:
     parser.many(
         "--function",
         "NAME",
-        _("a TensorIR function (default: all, by their share of the time); repeatable"),
+        _("TensorIR function to tune (default: all, by their share of the time); repeatable"),
         dest="functions",
     )
-    parser.number("--slowest", _("only the slowest ones"), metavar="N")
-    parser.flag("--fresh", _("measure candidates again that are in the database"))
+    parser.number("--slowest", _("tune only the N slowest functions"), metavar="N")
+    parser.flag("--fresh", _("measure the candidates in the database again"))
     parser.flag("--json", _("print the record as JSON"))
     add_recipe_options(parser)
 
@@ -159,23 +159,17 @@ class _Told(Silent):
 
 
 def _found(each: TunedFunction, state: TuneState) -> str:
-    against = [
-        f"{name} {seconds_text(seconds)}"
-        for name, seconds in (("rules", each.by_rules), ("torch", each.torch))
-        if seconds is not None
-    ]
-    parts = [f"{each.name}: {seconds_text(each.best)}", *against]
+    parts = [_("{function}: {time}", function=each.name, time=seconds_text(each.best))]
+    if each.by_rules is not None:
+        parts.append(_("rules {time}", time=seconds_text(each.by_rules)))
+    if each.torch is not None:
+        parts.append(_("torch {time}", time=seconds_text(each.torch)))
     if state.trials_total:
-        parts.append(
-            _(
-                "{trials_done} of {trials_total} trials",
-                trials_done=state.trials_done,
-                trials_total=state.trials_total,
-            )
-        )
+        done, total = state.trials_done, state.trials_total
+        parts.append(_("{done} of {total} trials", done=done, total=total))
     if state.seconds_left is not None:
         parts.append(_("{time} left", time=seconds_text(round(state.seconds_left))))
-    return ", ".join(parts)
+    return _(", ").join(parts)
 
 
 def _table(functions: Sequence[TunedFunction]) -> list[str]:
@@ -184,7 +178,7 @@ def _table(functions: Sequence[TunedFunction]) -> list[str]:
 
 def _row(each: TunedFunction) -> tuple[str, ...]:
     words = [_("from the database")] if each.from_database else []
-    words += [each.state] if each.state in ("stopped", "failed") else []
+    words += [_STATES[each.state]] if each.state in _STATES else []
     words += [_("{count} failed", count=each.failed)] if each.failed else []
     words += [each.note] if each.note else []
     words += [_("unreliable times")] if each.disturbed else []
@@ -196,27 +190,34 @@ def _row(each: TunedFunction) -> tuple[str, ...]:
         seconds_text(each.best),
         seconds_text(each.torch),
         str(each.trials),
-        "; ".join(words),
+        _("; ").join(words),
     )
+
+
+_STATES = {"stopped": _("stopped"), "failed": _("failed")}
 
 
 def _end(tuned: Tuned) -> Iterator[str]:
     yield ""
     measured = [each for each in tuned.state.functions if each.best is not None]
     if measured:
-        yield _("One run of these: {sums}", sums=", ".join(_sums(measured)))
+        yield _("All calls of one run: {sums}", sums=_(", ").join(_sums(measured)))
     if any(each.disturbed for each in measured):
-        yield f"{UNRELIABLE[0].upper()}{UNRELIABLE[1:]}, with --fresh"
+        yield capitalized(UNRELIABLE)
+        yield _("Measure again with --fresh")
+    if not measured:
+        yield _("No function of this model has been tuned")
+        return
     if tuned.database:
-        yield _("Kept in {database}", database=tuned.database)
-    yield _("Use it with --schedule tuned, for example: lowerscope run SOURCE --schedule tuned …")
+        yield _("Results are stored in {database}", database=tuned.database)
+    yield _("To use them: lowerscope run SOURCE --schedule tuned")
 
 
 def _sums(functions: Sequence[TunedFunction]) -> Iterator[str]:
     for name, field in (
-        ("unscheduled", "unscheduled"),
-        ("rules", "by_rules"),
-        ("tuned", "best"),
+        (_("unscheduled"), "unscheduled"),
+        (_("rules"), "by_rules"),
+        (_("tuned"), "best"),
         ("torch", "torch"),
     ):
         known = [getattr(each, field) for each in functions]

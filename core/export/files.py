@@ -52,7 +52,6 @@ class File:
 
 
 def text_file(name: str, text: str) -> File:
-    """Return a text file."""
     return File(name, lambda path: path.write_text(text, encoding="utf-8"))
 
 
@@ -323,7 +322,7 @@ def _steps(stages: Stages, which: str, *, first: bool) -> Iterator[tuple[int, st
             raise LowerscopeError(
                 _("there is no step {which}", which=which),
                 where=f"step:{which}",
-                todo=_("There are {outer}", outer=", ".join(outer))
+                todo=_("Choose one of {listed}", listed=_(", ").join(outer))
                 if outer
                 else _("The pipeline has no steps"),
             )
@@ -370,7 +369,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
             if which
             else _("no function has a schedule"),
             where=f"schedule:{which}" if which else "schedule",
-            todo=_("These have one: {there}", there=there)
+            todo=_("Choose one of {listed}", listed=there)
             if there
             else _("Schedule a function, or give --schedule"),
         )

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
+import msgspec
+
 from lowerscope.core.export.files import (
     File,
     arrays_file,
@@ -119,12 +121,12 @@ def export(
     complete = True
     titles = {each.name: each.title for each in EXPORTS}
     for number, each in enumerate(wanted):
-        told.report(f"Exporting: {titles[each.name]}", number / len(wanted))
+        told.report(_("Exporting: {title}", title=titles[each.name]), number / len(wanted))
         try:
             files |= {file.name: file for file in _MAKERS[each.name](given, each.which)}
         except LowerscopeError as error:
             if each.asked or not _is_absent(each.name, given):
-                left_out.append(f"{each.name}: {error.problem.what}. {error.problem.todo}".rstrip())
+                left_out.append(msgspec.structs.replace(error.problem, where=each.name).line())
             complete = complete and not each.asked
     if not force:
         check_absent(folder, [*files, *painted], replacing)
@@ -151,8 +153,8 @@ def _not_compared(
     names = [name for name in names if name in files]
     if names:
         yield _(
-            "{names}: its results were not compared, since nothing was run: `lowerscope run` "
-            "and --what report compare them",
+            "{names}: the results were not compared, since nothing was run; `lowerscope run` and "
+            "--what report compare them",
             names=_("{one} and {other}", one=names[0], other=names[1]) if names[1:] else names[0],
         )
 
@@ -272,7 +274,7 @@ def picture_files(
             continue
         if painter is None:
             raise LowerscopeError(
-                _("nothing here can draw a {kind}", kind=kind),
+                _("graphs cannot be drawn as {kind} here", kind=kind),
                 where=name,
                 todo=_("Use the command lowerscope, or --picture dot"),
             )
@@ -297,11 +299,11 @@ def _part(
     names = [each.rpartition(":")[2].rpartition("/")[2] for each in ids]
     near = difflib.get_close_matches(part, names, n=1)
     raise LowerscopeError(
-        _("the {which} graph has no module and no node {part}", which=which, part=part),
+        _("the {which} graph has no module or node {part}", which=which, part=part),
         where=f"--part {part}",
         todo=_("Did you mean {near}?", near=near[0])
         if near
-        else _("Export the whole graph, which names them"),
+        else _("Export the whole graph to see the names"),
     )
 
 
@@ -313,7 +315,7 @@ def check_kinds(kinds: Sequence[str]) -> None:
     wrong = next((each for each in kinds if each not in PICTURES), None)
     if wrong is not None:
         raise LowerscopeError(
-            _("{wrong} is not a format of pictures", wrong=wrong or "nothing"),
+            _("there is no picture format {wrong!r}", wrong=wrong),
             where="--picture",
-            todo=_("Choose some of {pictures}", pictures=", ".join(PICTURES)),
+            todo=_("Choose from {pictures}", pictures=", ".join(PICTURES)),
         )

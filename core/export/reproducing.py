@@ -49,7 +49,13 @@ from lowerscope.core.files.python_text import (
     quoted_lines,
 )
 from lowerscope.core.files.report import source_name, template
-from lowerscope.core.files.sources import PREFIX, is_in_memory, neighbours, not_in_a_file
+from lowerscope.core.files.sources import (
+    PREFIX,
+    is_in_memory,
+    neighbours,
+    not_in_a_file,
+    source_kind,
+)
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
@@ -66,6 +72,7 @@ from lowerscope.core.passes.own_passes import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.sources.array_files import is_archive
+from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
 from lowerscope.core.sources.pytree import Length, Place, members
@@ -115,7 +122,7 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     """
     if is_in_memory(recipe):
         raise not_in_a_file(recipe.source.spec)
-    stages.check_runs_here(_("the program runs the model"))
+    stages.check_runs_here(_("a program that runs the model"))
     stages.transformed.check()
     registering_files(stages)
     arrays: dict[str, Array] = {}
@@ -149,6 +156,14 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     return Reproduction(head + body, arrays, module, tuple(files))
 
 
+_LOADING = {
+    "exported": "torch.export.load(SOURCE)",
+    "scripted": 'torch.jit.load(SOURCE, map_location="cpu").eval()',
+    "onnx": 'onnxruntime.InferenceSession(SOURCE, providers=["CPUExecutionProvider"])',
+}
+"""Expressions that open a file that holds a whole model, by its kind."""
+
+
 def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -158,10 +173,11 @@ def _source(
 ) -> tuple[dict[str, Any], list[Path]]:
     """Return the values for opening the model and making its inputs, and the files it needs."""
     path, sample, files, params = loaded.path, "", list[Path](), None
-    if loaded.exported is None and recipe.source.spec.startswith(PREFIX):
+    kind = source_kind(path)
+    if recipe.source.spec.startswith(PREFIX):
         sample = quoted_lines(path.read_text(encoding="utf-8"))
         files = [each for each in loaded.files if each != path and each.parent == path.parent]
-    if recipe.source.params and loaded.model is not None and loaded.exported is None:
+    if recipe.source.params and loaded.model is not None and kind == "python":
         file = user_path(recipe.source.params).absolute()
         params = {
             "path": file,
@@ -174,7 +190,8 @@ def _source(
     values = {
         "loaded": loaded,
         "path": path,
-        "exported": loaded.exported is not None,
+        "kind": kind,
+        "loading": _LOADING,
         "has_module": loaded.module is not None,
         "sample": sample,
         "params": params,
@@ -239,7 +256,7 @@ _INFINITE = (math.inf, -math.inf)
 def _without_form(value: Any) -> LowerscopeError:
     return LowerscopeError(
         _(
-            "an input is a {name}, which cannot be written into a program",
+            "an input is of type {name}, which cannot be written as code",
             name=type(value).__name__,
         ),
         where=PROGRAM,
@@ -299,7 +316,7 @@ def _lowering(stages: Stages, arrays: dict[str, Array]) -> tuple[dict[str, Any],
 def tensors_by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
     """Return the names of the model's tensors by content."""
     model = stages.loaded.model
-    if model is None:
+    if model is None or isinstance(model, OnnxModel):
         return {}
     found: dict[tuple[str, tuple[int, ...], str], str] = {}
     for name, tensor in {**dict(model.named_parameters()), **dict(model.named_buffers())}.items():
@@ -330,17 +347,19 @@ def _parameters(stages: Stages, arrays: dict[str, Array]) -> list[str]:
 def _comparison(stages: Stages) -> dict[str, Any]:
     """Return the reference of the outputs, the compiled modules, and the functions for them."""
     side = "the module before its steps"
-    if stages.loaded.model is not None:
-        side = "torch"
+    has_model = stages.loaded.model is not None
+    if has_model:
+        side = str(getattr(stages.loaded.model, "side", "torch"))
     elif stages.loaded.reference is not None:
         side = "NumPy"
     compiled, embedded = text_to_compile("module", stages.completed)
     before = ""
-    if side not in ("torch", "NumPy"):
+    if not has_model and side != "NumPy":
         before, more = text_to_compile("lower(model)", stages.module)
         embedded |= more
     return {
         "side": side,
+        "has_model": has_model,
         "compiled": compiled,
         "compiled_before": before,
         "embedded": embedded,
@@ -536,7 +555,7 @@ def compiled_files(stages: Stages) -> Iterator[File]:
     Raises a `LowerscopeError` if there is no C compiler to link with; or a function that the model
     calls is registered by a file that cannot be copied.
     """
-    stages.check_runs_here(_("a library is linked"))
+    stages.check_runs_here(_("an export of the library"))
     _check_compiler()
     lowered = stages.lowered
     library = {} if lowered is None else lowered.library
@@ -587,9 +606,10 @@ _OWN_DTYPES = frozenset("?bBhHiIlLqQefd")
 def _check_compiler() -> None:
     compiler = cc.get_cc()
     if compiler is None or shutil.which(compiler) is None:
-        named = f": {compiler} is not there" if compiler else ""
         raise LowerscopeError(
-            _("linking a library needs a C compiler, and there is none{named}", named=named),
+            _("linking a library needs a C compiler, and {compiler} is missing", compiler=compiler)
+            if compiler
+            else _("linking a library needs a C compiler, and there is none"),
             where="library",
             todo=_(
                 "Install gcc or clang (Debian and Ubuntu: apt-get install g++), or name one in "
@@ -610,8 +630,8 @@ def registering_files(stages: Stages) -> list[Path]:
         if both and extension.kind == "rules":
             raise LowerscopeError(
                 _(
-                    "{sorted} is registered by a file of rules, which needs Lowerscope",
-                    sorted=", ".join(sorted(both)),
+                    "{functions} is registered by a file of rules, which needs Lowerscope",
+                    functions=", ".join(sorted(both)),
                 ),
                 where=str(loaded.path),
                 todo=_("Register the function in a file of its own, and give that with --library"),
@@ -640,7 +660,7 @@ def library_entries(library: Mapping[str, LibraryFunction], own: str = "") -> li
         except NotWritten as reason:
             raise LowerscopeError(
                 _(
-                    "the library function {name} cannot be written down: {reason}",
+                    "the library function {name} cannot be written as code: {reason}",
                     name=name,
                     reason=reason,
                 ),
@@ -721,11 +741,17 @@ def module_text(module: nn.Module) -> str:
     text = _constructed(module)
     if text:
         return text
+    if isinstance(module, OnnxNode):
+        raise NotWritten(_("it calls {kind} of onnxruntime", kind=module.kind))
     try:
         data = base64.b85encode(pickle.dumps(module)).decode()
     except Exception as error:  # a module may hold anything, and pickle raises anything
         raise NotWritten(
-            _("it calls {name}, {error}", name=type(module).__name__, error=error)
+            _(
+                "it calls {name}, which cannot be pickled: {error}",
+                name=type(module).__name__,
+                error=error,
+            )
         ) from None
     return f"pickle.loads(base64.b85decode({data!r}))"
 
@@ -822,4 +848,4 @@ def expression_text(value: Any) -> str:
         names = [*kind.__module__.split("."), *kind.__qualname__.split("."), value.name]
         if all(map(is_identifier, names)):
             return ".".join(names)
-    raise NotWritten(_("an argument is a {name}", name=type(value).__name__))
+    raise NotWritten(_("an argument is of type {name}", name=type(value).__name__))

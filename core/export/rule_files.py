@@ -235,16 +235,19 @@ def _find(traced: Traced, name: str) -> fx.Node:
         if each.op.startswith("call") and gives_tensors(traced.values[each.name])
     ]
     if node is None:
-        what = f"there is no node {name}"
+        what = _("there is no node {name}", name=name)
     elif not node.op.startswith("call"):
-        what = f"{node.name} is no call, so it has no rule"
+        what = _("{name} is not a call, so it has no rule", name=node.name)
     elif node.name not in calls:
-        what = f"{node.name} makes no tensor, so it has no rule"
+        what = _("{name} returns no tensor, so it has no rule", name=node.name)
     elif node.target in (operator.getitem, getattr) and _of_tuple(node, traced):
-        what = f"{node.name} only takes a member of a tuple, so it has no rule"
+        what = _("{name} only takes a member of a tuple, so it has no rule", name=node.name)
     elif foreign := [each for each in node.all_input_nodes if _is_foreign(each, traced)]:
-        kind = traced.values[foreign[0].name].dtype
-        what = f"{node.name} takes {kind}, which TVM does not have, so it has no rule"
+        what = _(
+            "{name} takes {dtype}, which TVM does not have, so it has no rule",
+            name=node.name,
+            dtype=traced.values[foreign[0].name].dtype,
+        )
     else:
         return node
     shown = ", ".join(calls[:12])
@@ -303,8 +306,8 @@ def _key(node: fx.Node, module: nn.Module | None) -> tuple[str, str]:
             return expression, f"import {expression.rpartition('.')[0]}"
     raise LowerscopeError(
         _(
-            "{getattr} has no name that a rule file could import",
-            getattr=getattr(target, "__qualname__", target),
+            "{target} has no name that a rule file could import",
+            target=getattr(target, "__qualname__", target),
         ),
         where=node.name,
         todo=_("Move it to a module that can be imported"),

@@ -50,7 +50,7 @@ def check_approved(path: Path, content: bytes, folder: Path) -> None:
     beside = (each for each in neighbours(path, folder) if each.suffix.lower() == ".py")
     unseen = [each for each in beside if not _is_approved(each, _content(each), table)]
     error = LowerscopeError(
-        _("this file was not shown and allowed before running, or has changed since"),
+        _("the file was not approved before it ran, or has changed since"),
         where=str(path),
         todo=_("Open the model again, and check the file when the window shows it"),
         code=CODE,

@@ -135,7 +135,6 @@ def _tuned() -> Iterator[Path]:
 
 
 def _entries() -> Iterator[_Entry]:
-    """Yield all entries."""
     for folder in (cache_folder(), *_tuned()):
         yield from _entry(*(folder / name for name in TRACES))
         for file in folder.glob("*.json"):

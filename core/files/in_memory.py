@@ -91,7 +91,11 @@ def pack(model: object, inputs: object, title: str) -> Parcel:
     except Exception as error:
         # A model may hold anything, and raise any type.
         raise LowerscopeError(
-            _("it cannot be passed on: {name}: {error}", name=type(error).__name__, error=error),
+            _(
+                "the model cannot be passed to the window: {name}: {error}",
+                name=type(error).__name__,
+                error=error,
+            ),
             where=title,
             todo=_("Write it as a Python file, and open that"),
         ) from None

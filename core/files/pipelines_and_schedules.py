@@ -108,12 +108,12 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
     """
     path = user_path(file).absolute()
     todo = _("Choose a saved schedule")
-    with reading(path, _("it holds no schedules"), todo) as content:
+    with reading(path, _("the file contains no schedules"), todo) as content:
         version = msgspec.json.decode(content, type=_Versioned).version
         if version != VERSION:
             raise LowerscopeError(
                 _(
-                    "it is of version {version}, and this Lowerscope reads version {version2}",
+                    "the file has version {version}, and this Lowerscope reads version {version2}",
                     version=version,
                     version2=VERSION,
                 ),
@@ -126,7 +126,7 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
         # The window and its children exchange no numbers of more than 64 bits.
         msgspec.msgpack.encode(schedules)
     if not schedules:
-        raise LowerscopeError(_("there is no schedule in it"), where=str(path), todo=todo)
+        raise LowerscopeError(_("the file contains no schedules"), where=str(path), todo=todo)
     _check_ids(schedules, path)
     return schedules
 
@@ -251,7 +251,7 @@ def find_pipeline(text: str) -> Preset:
         _("there is no pipeline {text}", text=text),
         where="--pipeline",
         todo=_(
-            "Choose {value}, or a .json file that was saved",
+            "Choose {value} or a saved .json file",
             value=", ".join(each.name for each in PRESETS),
         ),
     )
@@ -273,7 +273,7 @@ def load_preset(file: str) -> Preset:
     """
     path = user_path(file).absolute()
     todo = _("Choose a saved pipeline")
-    with reading(path, _("it is not a saved pipeline"), todo) as content:
+    with reading(path, _("the file is not a saved pipeline"), todo) as content:
         preset = msgspec.json.decode(content, type=Preset)
         # Messages between the window and its children cannot contain integers of more than 64 bits.
         msgspec.msgpack.encode(preset)
@@ -300,7 +300,9 @@ def parse_step(text: str) -> Step:
             )
         options[option.strip()] = _value(value.strip())
     if not name.strip():
-        raise LowerscopeError(_("it names no pass"), where=f"--pass {text}", todo=_EXAMPLE)
+        raise LowerscopeError(
+            _("the name of the pass is missing"), where=f"--pass {text}", todo=_EXAMPLE
+        )
     return Step(name=name.strip(), options=options)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lowerscope.core.model.texts import _
 from lowerscope.resources import SAMPLES as FOLDER
 
 SAMPLES = (
@@ -31,9 +32,11 @@ class Sample(NamedTuple):
 
 def samples() -> tuple[Sample, ...]:
     """Return every sample with the first line of its file, which is the first of its docstring."""
-    return tuple(Sample(name, _title(name)) for name in SAMPLES)
+    # `tests.catalogue` extracts these texts from the files.
+    return tuple(Sample(name, _(title_of(name))) for name in SAMPLES)
 
 
-def _title(name: str) -> str:
+def title_of(name: str) -> str:
+    """Return the description of a sample, in English."""
     with (FOLDER / f"{name}.py").open(encoding="utf-8") as file:
         return file.readline().strip().removeprefix('"""').removesuffix('"""').strip()

@@ -124,7 +124,7 @@ def load_session(path: Path, hashes: Hashes | None = None) -> Session:
     """
     try:
         if path.stat().st_size > _MOST:
-            raise _refused(path, _("it is too large for one"))
+            raise _refused(path, _("it is too large"))
         content = read_plain(path)
         if msgspec.json.decode(content, type=_Versioned).version > VERSION:
             raise _newer(path)
@@ -188,7 +188,7 @@ def _newer(path: Path) -> LowerscopeError:
 
 def _refused(path: Path, reason: str) -> LowerscopeError:
     return LowerscopeError(
-        _("it holds no session: {reason}", reason=reason),
+        _("the file contains no session: {reason}", reason=reason),
         where=str(path),
         todo=_("Choose a {suffix} file that Lowerscope has saved", suffix=SUFFIX),
     )

@@ -1,4 +1,4 @@
-"""Syntax of a source on the command line: ``sample:NAME``, ``FILE.py[:ENTRY]``, ``FILE.pt2``.
+"""Syntax of a source on the command line: ``sample:NAME``, ``FILE.py[:ENTRY]``, or another file.
 
 A model in the memory of a Python process (`core.files.in_memory`) has a name too. The files that a
 source and its recipe depend on are found without running any of them. Databases of TVM's tuning
@@ -13,6 +13,7 @@ import difflib
 import keyword
 import os
 import re
+import zipfile
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePath
 from typing import Literal
@@ -41,7 +42,7 @@ def sample_path(name: str) -> Path:
     return FOLDER / f"{name}.py"
 
 
-Kind = Literal["python", "exported"]
+Kind = Literal["python", "exported", "onnx", "scripted"]
 
 MEMORY = "memory:"
 """Prefix of the name of a model in memory."""
@@ -60,7 +61,8 @@ def parse_spec(text: str) -> tuple[str, str]:
     text = text.strip()
     if not text:
         raise LowerscopeError(
-            _("no source is given"), todo=_("Give sample:NAME, FILE.py[:ENTRY] or FILE.pt2")
+            _("no source is given"),
+            todo=_("Give sample:NAME, FILE.py[:ENTRY], FILE.pt2 or FILE.onnx"),
         )
     if text.startswith(MEMORY):
         return text, ""
@@ -73,7 +75,7 @@ def parse_spec(text: str) -> tuple[str, str]:
     drive_only = len(path) == 1 and path.isalpha() and entry[:1] in ("/", "\\")
     if not colon or not path or drive_only:
         return text, ""
-    if "/" in entry or "\\" in entry or entry.lower().endswith((".py", ".pt2")):
+    if "/" in entry or "\\" in entry or entry.lower().endswith(MODELS):
         # The colon belongs to a path that does not exist; opening it reports so.
         return text, ""
     return path, _checked_entry(entry, text)
@@ -149,16 +151,30 @@ def source_kind(path: Path) -> Kind:
             return "python"
         case ".pt2":
             return "exported"
+        case ".onnx":
+            return "onnx"
+        case suffix if suffix in SCRIPTED and is_scripted(path):
+            return "scripted"
         case _:
             raise unknown_kind(path)
 
 
-MODELS = (".py", ".pt2")
+def is_scripted(path: Path) -> bool:
+    """Return whether a file is an archive of ``torch.jit.save``, and not weights alone."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith("/constants.pkl") for name in archive.namelist())
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False
+
+
+MODELS = (".py", ".pt2", ".onnx")
+SCRIPTED = (".pt", ".pth", ".ts")
+"""Suffixes of files of ``torch.jit.save``; those of weights have the same."""
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".npz")
 """Suffixes of files that hold parameters of a model, but no model."""
 
 _OTHERS = {
-    ".onnx": _("an ONNX model"),
     ".tflite": _("a TensorFlow Lite model"),
     ".pb": "a TensorFlow model",
     ".h5": _("a Keras model"),
@@ -185,17 +201,20 @@ def folder_source(path: Path) -> LowerscopeError:
             "of this folder"
         )
     else:
-        todo = _("Open a Python file with a model, or a .pt2")
+        todo = _("Open a Python file with a model, a .pt2 or an .onnx")
     return LowerscopeError(_("this is a folder, not a file"), where=str(path), todo=todo)
 
 
 def unknown_kind(path: Path) -> LowerscopeError:
     """Return the error for a file that is neither Python nor an exported program."""
     suffix = path.suffix.lower()
-    what = _("{suffix} is neither .py nor .pt2", suffix=suffix or _("a file without a suffix"))
-    todo = _("Open a Python file with a model, or a program saved by torch.export.save")
+    what = _(
+        "{suffix} is neither .py nor .pt2 nor .onnx",
+        suffix=suffix or _("a file without a suffix"),
+    )
+    todo = _("Open a Python file with a model, a program of torch.export.save, or an ONNX model")
     if suffix in WEIGHTS:
-        what = _("a {suffix} file holds weights, and cannot be opened as a model", suffix=suffix)
+        what = _("this {suffix} file holds weights, and cannot be opened as a model", suffix=suffix)
         todo = _(
             "Open the model's Python file with --params {name}, or in the window with Load "
             "parameters",
@@ -203,7 +222,7 @@ def unknown_kind(path: Path) -> LowerscopeError:
         )
     elif suffix in _OTHERS:
         what = _("{others} cannot be opened", others=_OTHERS[suffix])
-        todo = _("Open the PyTorch model, as a Python file or as .pt2 from torch.export.save")
+        todo = _("Open the PyTorch model, or convert this one to ONNX")
     elif suffix == ".ipynb":
         what = _("a notebook cannot be opened")
         todo = _("Call explore(model, inputs) in it: from lowerscope.core import explore")
@@ -276,7 +295,7 @@ LARGEST = 2**63 - 1
 FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
 
 _SAMPLE = re.compile(r"(.+)#(\d*)", re.DOTALL)
-_NAMED = re.compile(r"([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
+_NAMED = re.compile(r"([^\W\d]\w*(?:\.\w+)*)\s*=\s*(.*)", re.DOTALL)
 _LAYOUT = re.compile(
     # A lone name is a file, unless a dimension of that name is declared.
     r"(?P<shape>\(\s*\)|\(?\s*(?![^\W\d]\w*\s*$)(?:[-+]?\d+|[^\W\d]\w*)\s*"
@@ -293,7 +312,8 @@ def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
             that name.
     """
     named = _NAMED.fullmatch(text.strip())
-    name, value = (named[1], named[2]) if named else ("", text.strip())
+    # The path to a tensor within an input may be written as Python writes it.
+    name, value = (named[1].replace(".", "_"), named[2]) if named else ("", text.strip())
     if value.strip() in dimensions and not os.path.exists(user_path(value)):
         value = f"{value},"
     layout = _LAYOUT.fullmatch(value)
@@ -377,7 +397,7 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
         return _("there is no dtype called {dtype!r}", dtype=spec.dtype), _(
             "The dtypes are {dtypes}", dtypes=", ".join(DTYPES)
         )
-    given = bool(spec.file) or spec.drawing is not None
+    given = bool(spec.file)
     if spec.shape is None and not given:
         return _("the shape is missing"), f"Write {FORMS}"
     if spec.shape is not None:

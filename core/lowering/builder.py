@@ -15,6 +15,7 @@ from lowerscope.core.lowering.types import Listening, TeCall
 from lowerscope.core.lowering.values import (
     HALF,
     Dimensions,
+    EncodedTensor,
     Value,
     dtype_name,
     dtype_of,
@@ -393,17 +394,33 @@ def size_tensor(b: NodeBuilder, size: Value) -> Value:
     return b.emit(op.squeeze(one, [0]))
 
 
+def as_tensor(b: NodeBuilder, value: Value) -> Value:
+    """Return a shape or a size, as which TVM's importer of ONNX has some tensors, as a tensor."""
+    if is_size(value):
+        return size_tensor(b, value)
+    if isinstance(value, ir.Expr) and isinstance(value.ty, relax.ShapeType):
+        return b.emit(op.shape_to_tensor(value))
+    return value
+
+
 _BELOW_32_BITS = ("int8", "uint8", "int16", "uint16")
 
 
 def common_dtype(*values: Value) -> str:
-    """Return the dtype to which torch promotes tensors and numbers."""
+    """Return the dtype to which torch promotes tensors and numbers.
+
+    Raises `KeyError` if TVM has no such dtype.
+    """
+    return dtype_name(torch_common_dtype(*values))
+
+
+def torch_common_dtype(*values: Value) -> torch.dtype:
+    """Return torch's dtype to which it promotes tensors, complex ones included, and numbers."""
     stand_ins = [_stand_in(value) for value in values]
     result = stand_ins[0]
     for each in stand_ins[1:]:
         result = _stand_in_of(torch.result_type(result, each), result, each)
-    dtype = result.dtype if isinstance(result, torch.Tensor) else torch.result_type(result, result)
-    return dtype_name(dtype)
+    return result.dtype if isinstance(result, torch.Tensor) else torch.result_type(result, result)
 
 
 def to_common_dtype(b: NodeBuilder, *values: Value) -> tuple[Value, ...]:
@@ -436,6 +453,9 @@ def _stand_in(value: Value) -> Any:
     """Return a small tensor or number that torch promotes like `value`."""
     if is_size(value):
         return 2  # as any integer
+    if isinstance(value, EncodedTensor):
+        shape = (1,) if rank_of(value.value) > 1 else ()
+        return torch.empty(shape, dtype=getattr(torch, value.dtype), device="meta")
     if not is_tensor(value):
         return value
     shape = (1,) if rank_of(value) else ()

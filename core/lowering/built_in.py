@@ -16,10 +16,11 @@ from tvm import ir, relax
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
-from lowerscope.core.lowering.builder import NodeBuilder, functions_of
+from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, functions_of
+from lowerscope.core.lowering.complex_numbers import refuse_encoded, rule_for
 from lowerscope.core.lowering.decomposition import NUMBERS_ONLY, Parts, as_traced, check_members
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
-from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
+from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
 from lowerscope.core.lowering.torch_operators import is_random, operator_name
 from lowerscope.core.lowering.types import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.user_rules import UserRule
@@ -32,10 +33,11 @@ from lowerscope.core.lowering.values import (
     is_tensor,
     leaves,
 )
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
+from lowerscope.core.sources.onnx_models import OnnxNode
 
 
 def attribute(root: Any, path: str) -> Any:
@@ -130,8 +132,9 @@ def compute(
 class Notes:
     """Collector of notes; nodes with the same reason share one."""
 
-    def __init__(self, lines: Mapping[str, SourceLine]) -> None:
+    def __init__(self, lines: Mapping[str, SourceLine], engine: str = "torch") -> None:
         self._lines = lines
+        self._engine = engine
         self._in_torch: dict[str, list[fx.Node]] = {}
         self._random: set[str] = set()
         self._without_rule: dict[tuple[str, str], list[str]] = {}
@@ -178,17 +181,17 @@ class Notes:
         return tuple(notes)
 
     def _note(self, cause: str, nodes: list[fx.Node]) -> Note:
-        names = ", ".join(node.name for node in nodes)
-        kind = "node" if len(nodes) == 1 else "nodes"
-        random = _("; its values cannot be compared") if cause in self._random else ""
         line = next((self._lines[node.name] for node in nodes if node.name in self._lines), None)
         return Note(
-            text=_(
-                "{cause}; runs in torch{random} ({kind} {names})",
-                cause=cause,
-                random=random,
-                kind=kind,
-                names=names,
+            text=_n(
+                "{cause}; runs in {engine} (node {names})",
+                "{cause}; runs in {engine} (nodes {names})",
+                len(nodes),
+                engine=self._engine,
+                cause=_("{cause}, so its values cannot be compared", cause=cause)
+                if cause in self._random
+                else cause,
+                names=_(", ").join(node.name for node in nodes),
             ),
             where=f"{line.file}:{line.line}" if line else "",
         )
@@ -205,19 +208,30 @@ class Uncovered:
 
     def text(self) -> str:
         """Return the description of the node: operator, node, line and reason."""
-        place = f", {PurePath(self.line.file).name}:{self.line.line}" if self.line else ""
-        return f"{self.operator} (node {self.node}{place}): {self.reason}"
+        where = f"{PurePath(self.line.file).name}:{self.line.line}" if self.line else ""
+        place = _(", ").join(filter(None, (_("node {node}", node=self.node), where)))
+        return _(
+            "{operator} ({place}): {reason}",
+            operator=self.operator,
+            place=place,
+            reason=self.reason,
+        )
 
 
 def uncovered_error(
-    uncovered: Sequence[Uncovered], translator: str, todo: str, code: str
+    uncovered: Sequence[Uncovered], what: str, todo: str, code: str
 ) -> LowerscopeError:
-    """Return one error that names every one of `uncovered`."""
-    shown = "; ".join(each.text() for each in uncovered[:_SHOWN])
-    more = _("; and {count} more", count=len(uncovered) - _SHOWN) if len(uncovered) > _SHOWN else ""
+    """Return one error that names every one of `uncovered`.
+
+    Args:
+        what: The error, with a field ``nodes``.
+    """
+    shown = _("; ").join(each.text() for each in uncovered[:_SHOWN])
+    if len(uncovered) > _SHOWN:
+        shown = _("{nodes}; and {count} more", nodes=shown, count=len(uncovered) - _SHOWN)
     line = next((each.line for each in uncovered if each.line), None)
     return LowerscopeError(
-        f"{translator} {shown}{more}",
+        what.format(nodes=shown),
         where=f"{line.file}:{line.line}" if line else "",
         todo=todo,
         code=code,
@@ -232,13 +246,17 @@ def advice_on(uncovered: Sequence[Uncovered], tracer: str) -> str:
     """Return what can be done about nodes without a lowering."""
     of_data = all(ONLY_TENSORS in each.reason for each in uncovered)
     if of_data:
-        advice = _("keep it a tensor, without .item(), .tolist() and the like")
-    else:
-        advice = _("write it with other operators")
-    return _("{advice}, or try --tracer export", advice=advice) if tracer == "fx" else advice
+        if tracer == "fx":
+            return _(
+                "keep it a tensor, without .item(), .tolist() and the like, or try --tracer export"
+            )
+        return _("keep it a tensor, without .item(), .tolist() and the like")
+    if tracer == "fx":
+        return _("write it with other operators, or try --tracer export")
+    return _("write it with other operators")
 
 
-ONLY_TENSORS = _("of data, and only tensors can be computed")
+ONLY_TENSORS = _("only tensors can be computed from data")
 """Part of the reason for a node that computes a number from tensors."""
 
 
@@ -247,10 +265,16 @@ def reason_of(error: Exception) -> str:
     needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
     if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
         return _("it needs a number, and the dimension is symbolic")
-    # A KeyError quotes its message.
-    text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    message = str(text).strip().splitlines()
-    return message[-1] if message else type(error).__name__
+    message = str(error).strip().splitlines()
+    text = message[-1] if message else kind_of(error)
+    if not isinstance(error, _UNTOLD):
+        return text
+    # Errors of the code, and not about the node.
+    kind = f"{type(error).__name__}: " if message else ""
+    return _("TVM fails on it ({reason})", reason=f"{kind}{text}")
+
+
+_UNTOLD = (AssertionError, AttributeError, LookupError, NameError)
 
 
 _NEEDS_NUMBER = (
@@ -349,6 +373,7 @@ class Current:
     `cause`: why it runs in torch although another strategy was chosen.
     `user_rule`, `without`: the user's rule that lowered it, and the message about one that failed.
     `parts`, `used`: as in `NodeLowering`.
+    `engine`: the name of what library functions run in.
     """
 
     strategy: Strategy
@@ -358,6 +383,7 @@ class Current:
     without: str = ""
     parts: tuple[PartLowering, ...] = ()
     used: list[UsedRule] = field(default_factory=list)
+    engine: str = "torch"
 
     def note_rule(
         self,
@@ -397,7 +423,9 @@ class Current:
             self._shown_rule(emitted),
             names,
             functions,
-            reason=_("{cause}; runs in torch", cause=self.cause) if in_torch and self.cause else "",
+            reason=_("{cause}; runs in {engine}", cause=self.cause, engine=self.engine)
+            if in_torch and self.cause
+            else "",
             random=in_torch and is_random,
             line=None if self.user_rule is None else self.user_rule.line,
             parts=self.parts,
@@ -475,11 +503,14 @@ class BuiltIn:
                 cause = reason_of(error)
         if not in_torch:
             made = self._traced.values[node.name].text
-            makes = _("it makes a {made} {only_tensors}", made=made, only_tensors=ONLY_TENSORS)
+            makes = _(
+                "it returns a {made}, and {only_tensors}", made=made, only_tensors=ONLY_TENSORS
+            )
             raise Refused(cause or makes)
         reason = getattr(self._modules.get(str(node.target)), "reason", "")
         random = is_random(node, self._modules)
-        if not random and not hinders_rules(args, kwargs, self._dimensions):
+        is_onnx = isinstance(self._modules.get(str(node.target)), OnnxNode)
+        if not random and not is_onnx and not hinders_rules(args, kwargs, self._dimensions):
             try:
                 return self._by_parts(node, args, kwargs, now)
             except Refused as refusal:
@@ -508,9 +539,9 @@ class BuiltIn:
         """
         if node.op == "call_module":
             module = self._modules[str(node.target)]
-            value = self._apply(node, find_rule(type(module)), (module, *args), kwargs, now)
+            value = self._apply(node, type(module), (module, *args), kwargs, now)
         else:
-            value = self._apply(node, find_rule(node.target), args, kwargs, now)
+            value = self._apply(node, node.target, args, kwargs, now)
         check_read_members(node, value)
         if operator_name(node, self._modules) not in _BY_INDEX:
             check_reduced((args, kwargs), value, self._dimensions)
@@ -538,6 +569,8 @@ class BuiltIn:
     def _by_library(
         self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], now: Current
     ) -> Value:
+        if isinstance(self._modules.get(str(node.target)), OnnxNode):
+            args = tuple(as_tensor(self._builder, each) for each in args)
         mutates = node.name in self._traced.mutations
         info = self._traced.values[node.name]
         value, function = self._library.lower(node, info, args, kwargs, mutates=mutates)
@@ -554,15 +587,17 @@ class BuiltIn:
     def _apply(
         self,
         node: fx.Node,
-        rule: Rule | None,
+        target: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         now: Current,
     ) -> Value:
+        rule = rule_for(target, args, kwargs)
         if rule is not None:
             now.rule = rule.name
             now.note_rule("built-in", rule.name, rule.lower)
             return rule.apply(self._builder, args, kwargs)
+        refuse_encoded(args, kwargs)
         convert = self._stock.find(node)
         if convert is None:
             raise Refused("")

@@ -7,6 +7,7 @@ import logging
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,14 +23,18 @@ from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, functions_of
+from lowerscope.core.lowering.complex_numbers import is_complex, rule_for
 from lowerscope.core.lowering.library import Argument, content_of
 from lowerscope.core.lowering.library_nodes import BoundCall, LibraryNodes, hinders_rules
-from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, find_rule, functional_form
+from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, functional_form
 from lowerscope.core.lowering.types import Info, PartLowering, UsedRule
 from lowerscope.core.lowering.values import (
     Dimensions,
+    EncodedTensor,
     Value,
     dtype_of,
+    held_as,
+    held_type,
     is_tensor,
     numbers_of,
     shape_of,
@@ -51,6 +56,14 @@ def as_traced(
 
     Raises `Refused` if it has another shape or dtype.
     """
+    if isinstance(value, EncodedTensor):
+        held = held_type(shape, dtype)
+        if held is None or value.dtype != dtype:
+            raise Refused(
+                _("it would be {text} where torch has {shape}", text=value.dtype, shape=dtype)
+            )
+        made = as_traced(builder, value.value, *held, written=False)
+        return value if made is value.value else replace(value, value=made)
     if is_tensor(value) and numbers_of(value.ty.shape) == shape and dtype_of(value) == dtype:
         return value
     dimensions = builder.dimensions
@@ -75,7 +88,7 @@ def as_traced(
         text = _tensor_text(made, dtype_of(value))
         raise Refused(
             _(
-                "it would be {text} where torch has {shape}",
+                "it would be {text} where the model has {shape}",
                 text=text,
                 shape=_tensor_text(shape, dtype),
             )
@@ -133,7 +146,7 @@ def decompose(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     types: Sequence[Type],
-    covered: Callable[[OpOverload], bool],
+    covered: Callable[[OpOverload, bool], bool],
 ) -> fx.GraphModule:
     """Return ``call(*args, **kwargs)`` as a graph of ATen operators.
 
@@ -157,23 +170,30 @@ def decompose(
         tensors = [
             recorder.placeholder(torch.empty(tuple(shape), dtype=dtype)) for shape, dtype in types
         ]
-        bound_args, bound_kwargs = pytree.tree_map_only(
-            Argument, lambda each: tensors[each.index], (args, dict(kwargs))
-        )
+
+        def given(argument: Argument) -> torch.Tensor:
+            tensor = tensors[argument.index]
+            return held_as(tensor, argument.dtype) if argument.dtype else tensor
+
         try:
             with recorder:
+                bound_args, bound_kwargs = pytree.tree_map_only(
+                    Argument, given, (args, dict(kwargs))
+                )
                 result = call(*bound_args, **bound_kwargs)
         except Refused:
             raise
         except Exception as error:  # a user's module, or a decomposition, may raise any type
-            raise Refused(_("it cannot be broken up: {name}", name=type(error).__name__)) from error
+            raise Refused(
+                _("it cannot be decomposed: {name}", name=type(error).__name__)
+            ) from error
         return recorder.finish(result)
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Mode that records the called operators in a graph, with uncovered ones decomposed."""
 
-    def __init__(self, covered: Callable[[OpOverload], bool]) -> None:
+    def __init__(self, covered: Callable[[OpOverload, bool], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._covered = covered
         self._graph = fx.Graph()
@@ -207,7 +227,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func.namespace == "prim":  # attributes, such as the device
             return func(*args, **kwargs)
         functional = _functional(func)
-        if not self._covered(functional):
+        if not self._covered(functional, any(map(_is_complex, pytree.tree_leaves((args, kwargs))))):
             decomposition = _decompositions().get(func)
             if decomposition is not None:
                 with self:
@@ -236,7 +256,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> None:
         self._count += 1
         if self._count > MOST:
-            raise Refused(_("it is more than {most} operators", most=MOST))
+            raise Refused(_("it consists of more than {most} operators", most=MOST))
         changes = func._schema.is_mutable
         if changes and functional is func:
             raise Refused(_("{func} changes its arguments", func=func))
@@ -281,6 +301,10 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         node.meta["val"] = tensor
         self._nodes[id(tensor)] = (tensor, node)
         return node
+
+
+def _is_complex(value: Any) -> bool:
+    return value.is_complex() if isinstance(value, torch.Tensor) else is_complex(value)
 
 
 _GETITEM = operator.getitem
@@ -337,7 +361,7 @@ _KEPT: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule | str]] = WeakKeyDi
 """Cache by traced graph of the decompositions of its calls, or the reasons why they fail."""
 
 
-NUMBERS_ONLY = _("no rule covers it as a whole, and it is broken up only where shapes are numbers")
+NUMBERS_ONLY = _("no rule covers it as a whole, and it is decomposed only where shapes are numbers")
 """Reason why a node with named dimensions is not lowered in parts."""
 
 
@@ -431,7 +455,7 @@ class Parts:
             member = RULES[operator.getitem]
             return member.lower(self._builder, *args), _used(member)
         hindrance = hinders_rules(args, kwargs, self._builder.dimensions)
-        rule = find_rule(part.target)
+        rule = rule_for(part.target, args, kwargs)
         if hindrance or rule is None:
             raise Refused(hindrance or _("no relax operator for {target}", target=part.target))
         value = rule.apply(self._builder, args, kwargs)
@@ -448,8 +472,8 @@ def _used(rule: Rule) -> UsedRule:
     return UsedRule("built-in", rule.name, rule.lower)
 
 
-def _is_covered(target: OpOverload) -> bool:
-    return find_rule(target) is not None
+def _is_covered(target: OpOverload, takes_complex: bool) -> bool:
+    return rule_for(target, [1j] if takes_complex else [], {}) is not None
 
 
 def _record(

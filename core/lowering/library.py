@@ -105,7 +105,8 @@ class LibraryFunctions:
     use the same names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: str = "torch") -> None:
+        self._engine = engine
         self.by_name: dict[str, LibraryFunction] = {}
         self._names: dict[Any, str] = {}
         self._kept: list[Any] = []
@@ -141,7 +142,7 @@ class LibraryFunctions:
         if whole not in self._names:
             number = self._count[operator]
             self._count[operator] += 1
-            name = f"torch.{operator}_{number}" if number else f"torch.{operator}"
+            name = f"{self._engine}.{operator}" + (f"_{number}" if number else "")
             self._names[whole] = name
             # Keep objects alive whose ids are in a key.
             self._kept.append((key, args, kwargs))
@@ -171,6 +172,7 @@ def content_of(value: Any) -> str:
 
 _PLAIN = (
     bool,
+    bytes,
     int,
     float,
     complex,

@@ -19,6 +19,7 @@ from lowerscope.core.lowering.rule_table import Missing, Refused
 from lowerscope.core.lowering.torch_operators import has_shape_from_data, is_random, operator_name
 from lowerscope.core.lowering.types import Info
 from lowerscope.core.lowering.values import (
+    COMPLEX,
     Dimensions,
     EncodedTensor,
     Value,
@@ -124,10 +125,12 @@ def has_tensors(info: Info) -> bool:
     return any(leaf.shape is not None for leaf in _leaves(info))
 
 
-def hinders_rules(args: Any, kwargs: Any, dimensions: Dimensions) -> str:
+def hinders_rules(
+    args: Any, kwargs: Any, dimensions: Dimensions, *, takes_complex: bool = True
+) -> str:
     """Return why only torch can take these values; empty if rules can."""
     for value in leaves([args, kwargs], slices=True):
-        if isinstance(value, EncodedTensor):
+        if isinstance(value, EncodedTensor) and not (takes_complex and value.dtype in COMPLEX):
             return _("TVM has no {dtype}", dtype=value.dtype)
         if isinstance(value, Missing):
             return value.reason
@@ -171,8 +174,10 @@ class BoundCall:
 class LibraryNodes:
     """Lowering of one graph's nodes to calls of library functions."""
 
-    def __init__(self, builder: NodeBuilder, modules: Mapping[str, nn.Module]) -> None:
-        self.functions = LibraryFunctions()
+    def __init__(
+        self, builder: NodeBuilder, modules: Mapping[str, nn.Module], engine: str = "torch"
+    ) -> None:
+        self.functions = LibraryFunctions(engine)
         self._builder = builder
         self._modules = modules
 

@@ -20,6 +20,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.values import HALF, Value, dtype_of, is_float, is_tensor, leaves
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.onnx_models import OnnxNode
 
 Lower = Callable[..., Value]
 Found = TypeVar("Found")
@@ -175,6 +176,9 @@ def find_in(table: Mapping[Any, Found], target: Any) -> Found | None:
     tracer has already tracked its mutations.
     """
     found = table.get(target)
+    if found is None and isinstance(target, type) and issubclass(target, OnnxNode):
+        # Each of its operators is a subclass.
+        return table.get(OnnxNode)
     if found is None and isinstance(target, str) and not target.endswith("__"):
         return table.get(target.removesuffix("_"))
     if found is None and isinstance(target, torch._ops.OpOverload):

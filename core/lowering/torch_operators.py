@@ -13,8 +13,9 @@ from torch import fx, nn
 from torch.overrides import resolve_name
 
 from lowerscope.core.lowering.rule_table import find_rule
+from lowerscope.core.sources.onnx_models import OnnxNode
 
-_NOT_A_NAME = ("constant", "check", "attribute", "identity", "where_method", "type_")
+_NOT_A_NAME = ("constant", "check", "attribute", "identity", "where_method", "type_", "onnx")
 """Rules named for their result, where torch has a separate name for each operator."""
 _CONVOLUTIONS = ("conv", "conv_transpose")
 
@@ -54,6 +55,8 @@ def qualified_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str
     """Return the qualified name of the operator of `node`: ``torch.fft.rfft``."""
     if node.op == "call_module":
         kind = type(modules[str(node.target)])
+        if kind.__module__ == "onnx":
+            return f"onnx.{kind.__qualname__}"
         return f"{kind.__module__.split('.')[0]}.nn.{kind.__qualname__}"
     if node.op == "call_method":
         return f"Tensor.{node.target}"
@@ -261,6 +264,8 @@ def _outputs(value: Any, leaves_of: Callable[[fx.Node], int]) -> Iterator[tuple[
 
 
 def _draws(module: nn.Module) -> bool:
+    if isinstance(module, OnnxNode):
+        return module.is_random
     if isinstance(module, _ALWAYS_RANDOM_MODULES):
         return True
     if not module.training:

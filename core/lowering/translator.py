@@ -14,7 +14,7 @@ from torch import fx
 from tvm import ir, relax
 
 from lowerscope.core.lowering import rules as _rules
-from lowerscope.core.lowering.builder import NodeBuilder, size_tensor, without_unused
+from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, without_unused
 from lowerscope.core.lowering.built_in import (
     BuiltIn,
     Current,
@@ -47,7 +47,7 @@ from lowerscope.core.lowering.torch_operators import (
     qualified_name,
     random_outputs,
 )
-from lowerscope.core.lowering.types import LoweredModel, NodeLowering, Traced
+from lowerscope.core.lowering.types import LoweredModel, NodeLowering, Traced, engine_of
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
 from lowerscope.core.lowering.values import (
     Dimensions,
@@ -55,13 +55,13 @@ from lowerscope.core.lowering.values import (
     Value,
     held_type,
     is_dtype,
-    is_size,
     is_tensor,
     leaves,
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.onnx_models import CONSTANT
 
 _NODE = "fx:"
 """Prefix of the name of a node in a pattern, as in the ids of nodes."""
@@ -183,10 +183,9 @@ def _outputs(builder: NodeBuilder, value: Any) -> Iterator[Any]:
 
 
 def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
+    leaf = as_tensor(builder, leaf)
     if is_tensor(leaf):
         return leaf
-    if is_size(leaf):
-        return size_tensor(builder, leaf)
     if isinstance(leaf, (bool, int, float)):
         return builder.constant(torch.tensor(leaf))
     if isinstance(leaf, EncodedTensor):
@@ -288,14 +287,15 @@ class _Translation:
         self._named = {node.name: node for node in traced.graph_module.graph.nodes}
         self._modules = dict(traced.graph_module.named_modules())
         self._choices = Choices(strategy, overrides, traced.modules, self._modules)
-        self._library = LibraryNodes(self._builder, self._modules)
+        self._engine = engine_of(traced)
+        self._library = LibraryNodes(self._builder, self._modules, self._engine)
         self._user_rules = UserRules(rules)
         self._uncovered: list[Uncovered] = []
         # Nodes without a value; do not report nodes that depend on them.
         self._failed: set[fx.Node] = set()
         self._used: dict[fx.Node, Strategy] = {}
         self._now = Current(strategy)
-        self._notes = Notes(traced.lines)
+        self._notes = Notes(traced.lines, self._engine)
         self._built_in = BuiltIn(
             traced,
             self._modules,
@@ -333,9 +333,9 @@ class _Translation:
                 nodes[node.name] = self._provenance(node, bound, emitted)
             if self._uncovered:
                 builder.abandon()
-                tracer = self._traced.tracer
+                tracer = "" if self._traced.alone else self._traced.tracer
                 todo, code = advice_on(self._uncovered, tracer), "try-export" * (tracer == "fx")
-                raise uncovered_error(self._uncovered, _("no lowering for"), todo, code)
+                raise uncovered_error(self._uncovered, _("no lowering for {nodes}"), todo, code)
             builder.finish(bindings, output)
         self._begins(None)
         module = without_unused(builder.get())
@@ -355,7 +355,8 @@ class _Translation:
         except BaseException:
             self._builder.abandon()
             raise
-        self._now = Current(self._default if override is None else override.strategy)
+        strategy = self._default if override is None else override.strategy
+        self._now = Current(strategy, engine=self._engine)
         self._builder.te = self._now.strategy == "te"
 
     def _translate(self, node: fx.Node) -> Value:
@@ -379,6 +380,9 @@ class _Translation:
             self._now.note_rule("python", "get_attr", attribute)
             value = attribute(self._traced.graph_module, str(node.target))
             return self._library.constant(value) if isinstance(value, torch.Tensor) else value
+        if CONSTANT in node.meta:
+            self._now.note_rule("python", CONSTANT, attribute)
+            return self._library.constant(node.meta[CONSTANT])
         args = self._values_of(node.args)
         kwargs = self._values_of(node.kwargs)
         if reads_member(node, args):
@@ -414,7 +418,7 @@ class _Translation:
         Raises `LowerscopeError` if it fails; its emitted bindings are still there.
         """
 
-        hindrance = hinders_rules(args, kwargs, self._dimensions)
+        hindrance = hinders_rules(args, kwargs, self._dimensions, takes_complex=False)
         if hindrance:
             raise LowerscopeError(hindrance, where=own.where)
 

@@ -272,7 +272,7 @@ class _Import:
         return Uncovered(name, node.name, line, reason)
 
     def _refusal(self, uncovered: Sequence[Uncovered]) -> LowerscopeError:
-        what = _("TVM's {name} does not translate", name=self._name)
+        what = _("TVM's {name} does not translate {nodes}", name=self._name, nodes="{nodes}")
         return uncovered_error(uncovered, what, _OWN, "own-translator")
 
 

@@ -12,6 +12,7 @@ from tvm import te
 
 from lowerscope.core.lowering.library import LibraryFunction
 from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.sources.onnx_models import side
 
 Function = Callable[..., Any]
 
@@ -102,6 +103,13 @@ class Traced(Protocol):
     def mutations(self) -> Mapping[str, tuple[str, ...]]: ...
     @property
     def tracer(self) -> str: ...
+    @property
+    def alone(self) -> bool: ...
+
+
+def engine_of(traced: Traced) -> str:
+    """Return the name of what computes the reference values, and runs library functions."""
+    return side() if traced.tracer == "onnx" else "torch"
 
 
 @dataclass(frozen=True)

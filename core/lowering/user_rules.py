@@ -213,7 +213,7 @@ def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info
     except TVM_ERRORS as error:
         # The type of the returned expression is inferred only when it is bound.
         raise LowerscopeError(
-            _("what it returned cannot be bound: {last_line}", last_line=last_line(error)),
+            _("its result cannot be bound: {last_line}", last_line=last_line(error)),
             where=found.where,
         ) from None
     wrong = _difference(value, info) or _foreign(builder, node, value)

@@ -28,7 +28,10 @@ _TORCH_DTYPES: dict[str, torch.dtype] = {
 HALF = ("float16", "bfloat16")
 """Half-precision dtypes."""
 
-_COMPLEX = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+COMPLEX = {"complex64": "float32", "complex128": "float64"}
+"""Dtypes of complex numbers, with those of their parts, for which there are rules."""
+
+_HELD_AS_PARTS = {"complex32": "float16", **COMPLEX}
 _BYTES = frozenset(
     str(getattr(torch, name)).removeprefix("torch.")
     for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
@@ -41,24 +44,27 @@ class EncodedTensor:
 
     `value`: a Relax tensor: real and imaginary parts along a last axis of 2, or the bytes.
     `dtype`: Torch's dtype, as ``"complex64"``.
+    `parts`: the real and the imaginary part of complex numbers, as far as they are known: as real
+        tensors, ``None`` for 0.
     """
 
     value: Value
     dtype: str
+    parts: tuple[Value, Value] | None = None
 
 
 def held_type(shape: tuple[Any, ...], dtype: str) -> tuple[tuple[Any, ...], str] | None:
     """Return shape and dtype of the encoding of a tensor; ``None`` if there is none."""
     if dtype in _TORCH_DTYPES:
         return shape, dtype
-    if dtype in _COMPLEX:
-        return (*shape, 2), _COMPLEX[dtype]
+    if dtype in _HELD_AS_PARTS:
+        return (*shape, 2), _HELD_AS_PARTS[dtype]
     return (shape, "uint8") if dtype in _BYTES else None
 
 
 def held_as(tensor: torch.Tensor, dtype: str) -> torch.Tensor:
     """Return the encoding of `tensor`, a view of it."""
-    if dtype in _COMPLEX:
+    if dtype in _HELD_AS_PARTS:
         return torch.view_as_complex(tensor)
     return tensor.view(getattr(torch, dtype))
 
@@ -69,7 +75,7 @@ def held_from(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     tensor = tensor.resolve_conj().resolve_neg()
-    if name in _COMPLEX:
+    if name in _HELD_AS_PARTS:
         return torch.view_as_real(tensor)
     return tensor.view(torch.uint8) if name in _BYTES else tensor
 

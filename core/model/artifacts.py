@@ -76,12 +76,12 @@ EXPORTS = (
         _("Schedules as Python and as JSON"),
         "schedules.json, schedules/dense.py",
         of=_("the name of a function"),
-        hint=_("Those applied to the model, and those kept."),
+        hint=_("The schedules applied to the model, and the others of the recipe."),
     ),
     ExportType(
         "reproduce",
         _("Programs"),
-        _("A program that reproduces everything"),
+        _("Program that reproduces the recipe"),
         "reproduce.py",
         hint=_(
             "Needs only torch and TVM: loads the model from its source, lowers it, applies\n"
@@ -228,9 +228,9 @@ def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
         if colon and not (known[name].of and which):
             of = known[name].of
             raise LowerscopeError(
-                _("{name} is one thing", name=name)
+                _("{name} has no parts to select", name=name)
                 if not of
-                else _("{name}: is followed by nothing", name=name),
+                else _("nothing is selected after {name}:", name=name),
                 where=f"--what {text}",
                 todo=_("Write {name}, or {name}: and {of}", name=name, of=of)
                 if of

@@ -18,6 +18,7 @@ from lowerscope.core.model.run_records import (
     is_reliable,
     told_apart,
 )
+from lowerscope.core.model.snapshot import TensorStatistics
 
 CallSide = Literal["read", "written"]
 Saved = Literal["tvm", "torch", "difference"]
@@ -45,23 +46,6 @@ class NodeErrors(msgspec.Struct, frozen=True, kw_only=True):
     item: int  # index among the tensors of the node's value
     tvm: float
     torch: float
-
-
-class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of a tensor; of a complex one, of its magnitudes.
-
-    ``low``, ``high``, ``mean`` and ``deviation`` (of the whole population) are of the finite
-    values, and ``None`` where there are none.
-    """
-
-    count: int
-    low: float | None
-    high: float | None
-    mean: float | None
-    deviation: float | None
-    nans: int
-    infinities: int
-    zeros: int
 
 
 class WorstElement(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ def parse_dimension(text: str) -> Dimension:
     where = f"--dim {text}"
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise LowerscopeError(_("it is not a name with a range"), where=where, todo=_FORM)
+        raise LowerscopeError(_("this is not a name with a range"), where=where, todo=_FORM)
     name, low, high = match.groups()
     standard = Dimension(name=name)
     least = _number(low, where) if low else standard.low
@@ -67,7 +67,7 @@ def parse_sizes(text: str) -> tuple[str, tuple[int, ...]]:
     parts = [part for part in match[2].split(",") if part.strip()] if match else []
     if match is None or not parts:
         raise LowerscopeError(
-            _("it is not a name with sizes"),
+            _("this is not a name with sizes"),
             where=where,
             todo=_("Write NAME=SIZE,SIZE, for example --sizes batch=1,7,64"),
         )
@@ -261,7 +261,7 @@ def _check_runs(dimensions: Sequence[Dimension]) -> None:
                     sizes=len(several[0].sizes),
                 ),
                 where="--sizes",
-                todo=_("Give as many for each, run by run, or a single one for all runs"),
+                todo=_("Give as many for each, or a single size for all runs"),
             )
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Override, Step
+from lowerscope.core.model.run_records import OutputVerdict
 
 Cause = Literal[
     "fused",
@@ -117,7 +118,8 @@ class ProbedModule(msgspec.Struct, frozen=True, kw_only=True):
     """A module that was built and run."""
 
     after: str  # the step after which it is
-    verdict: str  # as in `RunRecord`; ``"failed"`` if it could not be built or run
+    # As in `RunRecord`; ``"failed"`` if it could not be built or run.
+    verdict: OutputVerdict | Literal["failed"]
     reason: str = ""
 
 

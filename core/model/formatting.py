@@ -41,6 +41,13 @@ def operations_text(count: float) -> str:
     return _scaled(count, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"))
 
 
+def cure_text(cure: str, predicted_ms: float | None) -> str:
+    """Return the cure of a warning, with the predicted time after it."""
+    if predicted_ms is None:
+        return cure
+    return _("{cure}: predicted {time}", cure=cure, time=duration_text(predicted_ms))
+
+
 def duration_text(milliseconds: float | None) -> str:
     """Return a duration: ``12.3 µs``, ``1.23 ms``, ``4.5 s``, ``3 min 20 s``, ``1 h 20 min``."""
     if milliseconds is None:
@@ -65,8 +72,8 @@ def estimate_text(estimate: RunEstimate, measuring: Measuring) -> str:
     if estimate.seconds * calls < SLOW_RUN:
         return ""
     return _(
-        "A run takes some {whole}, a call {one}: {unscheduled} of {functions} functions have no "
-        "schedule.",
+        "A run takes about {whole} and a call about {one}: {unscheduled} of {functions} functions "
+        "have no schedule.",
         whole=_about(estimate.seconds * calls),
         one=_about(estimate.seconds),
         unscheduled=estimate.unscheduled,
@@ -231,15 +238,15 @@ def method_text(times: RunTimes) -> str:
     ours = times.sides[0]
     found = (
         _n(
-            "median and quartiles of {count} call after {warm_up}",
-            "median and quartiles of {count} calls after {warm_up}",
+            "median and quartiles of {count} call (warm-up: {warm_up})",
+            "median and quartiles of {count} calls (warm-up: {warm_up})",
             ours.repeats,
             warm_up=times.warm_up,
         )
         if ours.repeats >= FEW
         else _n(
-            "median and extremes of {count} call after {warm_up}",
-            "median and extremes of {count} calls after {warm_up}",
+            "median and extremes of {count} call (warm-up: {warm_up})",
+            "median and extremes of {count} calls (warm-up: {warm_up})",
             ours.repeats,
             warm_up=times.warm_up,
         )
@@ -341,7 +348,7 @@ def exact_text(errors: ExactErrors) -> str:
         )
     if ratio < 1:
         return _(
-            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is more exact",
+            "against float64, TVM is off by {tvm} and torch by {torch}; TVM is more accurate",
             tvm=tvm,
             torch=torch,
         )
@@ -353,7 +360,7 @@ def exact_text(errors: ExactErrors) -> str:
             torch=torch,
         )
     return _(
-        "against float64, TVM is off by {tvm} and torch by {torch}; TVM is {ratio} less exact",
+        "against float64, TVM is off by {tvm} and torch by {torch}; TVM is {ratio} less accurate",
         tvm=tvm,
         torch=torch,
         ratio=ratio_text(ratio),

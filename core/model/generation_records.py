@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from lowerscope.core.model.formatting import error_text
+from lowerscope.core.model.formatting import error_text, verdict_words
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import OutputVerdict
 from lowerscope.core.model.texts import _
@@ -111,10 +111,10 @@ class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
 def generation_text(record: GenerationRecord) -> str:
     """Return the outcome of a generation, in one line."""
     return _(
-        "{same} of {count} tokens are torch's: {verdict}; largest error {error} absolute",
+        "{verdict}: {same} of {count} tokens are torch's; largest error {error} absolute",
         same=record.same,
         count=len(record.tokens),
-        verdict=record.verdict,
+        verdict=verdict_words(record.verdict)[0],
         error=error_text(record.max_abs_error),
     )
 

@@ -61,7 +61,7 @@ def target_line(record: TargetRecord) -> str:
         ", ".join(record.features) or _("no more features"),
         record.hindrance or _("runs here"),
     ]
-    return "; ".join(parts)
+    return _("; ").join(parts)
 
 
 def short_target(text: str) -> str:

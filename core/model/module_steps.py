@@ -92,8 +92,6 @@ class TranslationRecord(Row, frozen=True, kw_only=True):
 Status = Literal["same", "changed", "added", "removed"]
 """Status of a function, a binding or a line, from the old side to the new one."""
 
-STATUSES: tuple[Status, ...] = ("changed", "added", "removed", "same")
-
 
 class ComparedModule(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a comparison: the module of a recipe at a step, or after all of its steps.

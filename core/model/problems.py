@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import errno
+import linecache
 import re
 from collections.abc import Sequence
 
@@ -37,9 +38,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     details: str = ""
     # Of a run that failed: its calls, in order, up to the one that was under way.
     calls: tuple[str, ...] = ()
-    # Names the whole problem where this one was shortened for a window, which alone sets it; see
-    # `app.children.messages`.
-    whole: str = ""
 
     @property
     def headline(self) -> str:
@@ -133,9 +131,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 def error_of(problem: Problem) -> LowerscopeError:
     """Return an error that carries `problem`, to raise it again."""
-    fields = msgspec.structs.asdict(problem)
-    del fields["whole"]
-    return LowerscopeError(**fields)
+    return LowerscopeError(**msgspec.structs.asdict(problem))
 
 
 class Cancelled(Exception):
@@ -206,4 +202,16 @@ def last_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and lines[-1].endswith("lines skipped ...)"):
         return next((line for line in lines if line.startswith("Check failed")), lines[0])
-    return lines[-1] if lines else type(error).__name__
+    return lines[-1] if lines else kind_of(error)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the type of an error without a message, with the statement that raised it."""
+    traceback, name = error.__traceback__, type(error).__name__
+    if traceback is None:
+        return name
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code
+    line = linecache.getline(code.co_filename, traceback.tb_lineno).strip()
+    return f"{name}: {line}" if line else name

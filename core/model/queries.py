@@ -45,6 +45,7 @@ from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
     ByRule,
     Checked,
+    Coaching,
     Measured,
     Move,
     Peaks,
@@ -416,6 +417,17 @@ class MovesQuery(Query[tuple[Move, ...]], frozen=True):
     cached_first = True
     lane = "light"
     doing = _("listing legal primitives")
+
+
+class CoachQuery(Query[Coaching], frozen=True):
+    """Warnings on ``function`` after ``index``, and their cures."""
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    cached_first = True
+    lane = "light"
+    doing = _("looking for what is slow")
 
 
 class ByRuleQuery(Query[ByRule], frozen=True):

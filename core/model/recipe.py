@@ -41,14 +41,6 @@ TRACERS: tuple[TracerName, ...] = ("auto", "fx", "export")
 TRANSLATORS: tuple[Translator, ...] = ("lowerscope", "tvm-fx", "tvm-export")
 
 
-class Drawing(msgspec.Struct, frozen=True, kw_only=True):
-    """A grey picture that was drawn by hand: ``pixels`` row by row, a byte each, 0 for black."""
-
-    width: int
-    height: int
-    pixels: bytes
-
-
 class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one input of the model."""
 
@@ -68,7 +60,6 @@ class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
     fit: bool = False
     # Which sample of the array's first axis is the value, and is brought to fit.
     item: int | None = None
-    drawing: Drawing | None = None  # the value as a picture, from 0 to 1; in place of a file
     # Of the random values of this input alone; ``None`` to draw them with the recipe's, after the
     # model. Another one leaves the model's weights as they are.
     seed: int | None = None
@@ -89,7 +80,7 @@ class Dimension(msgspec.Struct, frozen=True, kw_only=True):
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A model to open."""
 
-    spec: str  # ``sample:NAME``, or the path of a ``.py`` or ``.pt2`` file
+    spec: str  # ``sample:NAME``, or the path of a file
     # The class, instance or function in a Python file; empty for the only candidate.
     entry: str = ""
     args: str = "{}"  # keyword arguments of the entry, as a JSON object
@@ -423,12 +414,10 @@ Item = TypeVar("Item", bound=msgspec.Struct)
 
 
 def inserted(steps: tuple[Item, ...], place: int, step: Item) -> tuple[Item, ...]:
-    """Insert a step at a place."""
     return (*steps[:place], step, *steps[place:])
 
 
 def removed(steps: tuple[Item, ...], place: int) -> tuple[Item, ...]:
-    """Remove the step at a place."""
     return tuple(each for at, each in enumerate(steps) if at != place)
 
 
@@ -439,7 +428,6 @@ def moved(steps: tuple[Item, ...], place: int, to: int) -> tuple[Item, ...]:
 
 
 def replaced(steps: tuple[Item, ...], place: int, step: Item) -> tuple[Item, ...]:
-    """Replace the step at a place."""
     return tuple(step if at == place else each for at, each in enumerate(steps))
 
 

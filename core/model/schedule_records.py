@@ -107,6 +107,17 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     cure: str
     primitive: str  # name of the primitive
+    # Primitives that cure it, to be applied as one change; none if that takes a decision. Their
+    # references are to loops and blocks by place.
+    steps: tuple[Primitive, ...] = ()
+    predicted_ms: float | None = None  # after `steps`
+
+
+class Coaching(msgspec.Struct, frozen=True, kw_only=True):
+    """Predicted time of a scheduled function, and what makes it slow."""
+
+    predicted_ms: float | None  # ``None`` where an extent is symbolic
+    advice: tuple[Advice, ...]  # the largest share of the work first
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +135,6 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     buffers: tuple[BufferNode, ...] = ()
     # All primitives of the schedule, those after ``index`` as well.
     steps: tuple[ScheduleStep, ...] = ()
-    advice: tuple[Advice, ...] = ()  # what makes it slow, the largest share of the work first
     code: str = ""  # the schedule as a Python function ``apply_trace(sch)``, in current names
     twins: tuple[str, ...] = ()  # names of the other functions of the same structure
 
@@ -164,6 +174,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""  # reason why not, in one line, or why it is unsafe
     unsafe: bool = False  # whether it is applied only on "apply anyway"
     fields: tuple[Field, ...] = ()  # of its form; empty where there is nothing to choose
+    # Time of a call of the function with it, by a cost model; ``None`` where that is not known.
+    predicted_ms: float | None = None
 
 
 RULE_SECONDS = 10.0

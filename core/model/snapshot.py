@@ -59,24 +59,30 @@ class ParameterRecord(Row, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
 
 
-class ValuesRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of the values of a tensor."""
+class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Statistics of a tensor; of a complex one, of its magnitudes.
 
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    # size, count: in bytes, and in elements
-    size: int
+    ``low``, ``high``, ``mean`` and ``deviation`` (of the whole population) are of the finite
+    values, and ``None`` where there are none.
+    """
+
     count: int
-    # low, high, mean, deviation: of the finite values; ``None`` where there are none
     low: float | None
     high: float | None
     mean: float | None
     deviation: float | None
-    # nans, infinities, zeros: number of each
     nans: int
     infinities: int
     zeros: int
+
+
+class ValuesRecord(TensorStatistics, frozen=True, kw_only=True):
+    """Statistics of the values of a tensor, and their histogram."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    size: int  # in bytes
     # edges, counts: a histogram of the finite values: one edge more than counts
     edges: tuple[float, ...]
     counts: tuple[int, ...]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from gettext import NullTranslations, translation
 from pathlib import Path
-
-import msgspec
 
 VARIABLE = "LOWERSCOPE_LANGUAGE"
 """Name of the environment variable with the language, such as ``en``; by default the locale's."""
@@ -53,6 +50,14 @@ class Text(str):
 
     english: str
 
+    def format(self, *args: object, **values: object) -> str:
+        """Return the text with its fields filled in, which keeps its English."""
+        return _text(self, self.english, values)
+
+    def join(self, parts: Iterable[str], /) -> str:
+        """Return texts with this one between them, which keep their English."""
+        return joined(self, parts)
+
 
 def english(text: str) -> str:
     """Return a text of this process in English; any other is returned as it is."""
@@ -63,7 +68,7 @@ def _text(shown: str, source: str, values: Mapping[str, object]) -> str:
     """Return a text in the language of the process, with the English one if that is another."""
     if shown is source:
         return shown.format(**values) if values else shown
-    made = Text(shown.format(**values) if values else shown)
+    made = Text(str.format(shown, **values) if values else shown)
     given = {
         name: english(each) if isinstance(each, str) else each for name, each in values.items()
     }
@@ -82,10 +87,18 @@ def _n(singular: str, plural: str, count: int, /, **values: object) -> str:
     return _text(_texts.ngettext(singular, plural, count), source, {"count": count, **values})
 
 
+def sentences(*texts: str) -> str:
+    """Return sentences as one text; Chinese has no blanks between them."""
+    whole = ""
+    for each in filter(None, texts):
+        whole = _("{first} {second}", first=whole, second=each) if whole else each
+    return whole
+
+
 def joined(separator: str, parts: Iterable[str]) -> str:
     """Return texts as one, which keeps their English."""
     parts = tuple(parts)
-    made = Text(separator.join(parts))
+    made = Text(str.join(separator, parts))
     made.english = english(separator).join(map(english, parts))
     return made if made.english != made else str(made)
 
@@ -96,39 +109,3 @@ def capitalized(text: str) -> str:
     source = english(text)
     made.english = source[:1].upper() + source[1:]
     return made if made.english != made else str(made)
-
-
-class Reason(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A text in English and the values of its fields: what keeps it is read in any language.
-
-    `plural`: the text where the value ``count`` is not 1; empty if there is one text only.
-    """
-
-    text: str
-    values: dict[str, int | str] = {}
-    plural: str = ""
-
-
-def reason(text: str, /, **values: int | str) -> str | Reason:
-    """Return a text for `worded`, without its translation."""
-    return Reason(text, values) if values else text
-
-
-def reason_n(singular: str, plural: str, count: int, /, **values: int | str) -> Reason:
-    """Return the form of a text for a number, for `worded`."""
-    return Reason(singular, {"count": count, **values}, plural)
-
-
-_FIELD = re.compile(r"\{(\w+)\}")
-
-
-def worded(text: str | Reason) -> str:
-    """Return a text of `reason` in the language of the process."""
-    if isinstance(text, str):
-        return _(text) if text else ""
-    shown = _(text.text)
-    if text.plural:
-        count = text.values.get("count")
-        shown = _texts.ngettext(text.text, text.plural, count if isinstance(count, int) else 0)
-    # It may come from a file, so nothing but names of fields is obeyed.
-    return _FIELD.sub(lambda field: str(text.values.get(field[1], field[0])), shown)

@@ -161,7 +161,7 @@ class _Folding:
             bias, data = self._array(added.value.args[1]), added.value.args[0]
             gone.append(added.var)
             if bias is None:
-                return _("what is added before it is not a constant")
+                return _("the bias before it is not a constant")
         convolution = self._only_call(data, _CONVOLUTIONS)
         if convolution is None:
             return _("it does not follow a convolution whose result nothing else reads")
@@ -176,9 +176,9 @@ class _Folding:
                 "the weights of {convolution} are not constants", convolution=convolution.var.name
             )
         if int(norm.value.attrs.axis) % rank != axis:
-            return _("it normalizes another axis than that of the channels")
+            return _("it normalizes an axis other than the channels")
         if bias is not None and not _is_per_channel(bias, axis, rank):
-            return _("what is added before it is not one value for each channel")
+            return _("the bias before it is not one value per channel")
         gamma, beta, mean, variance = (np.asarray(each, "float64") for each in arrays)
         scale = (gamma if norm.value.attrs.scale else 1.0) / np.sqrt(
             variance + float(norm.value.attrs.epsilon)

@@ -730,7 +730,9 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     options: tuple[Option, ...] = ()
     hindrance = ""
     if name in _RUN_CODE:
-        hindrance = _("it measures the code it makes, and no code is run while passes are applied")
+        hindrance = _(
+            "it measures the code that it generates, and passes are applied without running code"
+        )
     else:
         try:
             options = options_of(name, make, given)

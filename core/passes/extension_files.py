@@ -94,23 +94,26 @@ def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
     where = str(loaded.path)
     if extension.kind == "rules" and not loaded.rules:
         yield Note(
-            text=_("it has no rule; define one by @rule of lowerscope.core.rules"), where=where
+            text=_("the file has no rule; define one by @rule of lowerscope.core.rules"),
+            where=where,
         )
     if extension.kind == "library":
         if not loaded.functions:
             yield Note(
-                text=_("it registers no function; register one by @tvm.register_global_func"),
+                text=_("the file registers no function; register one by @tvm.register_global_func"),
                 where=where,
             )
         if loaded.rules:
             names = ", ".join(rule.name for rule in loaded.rules)
             yield Note(
-                text=_("its rules ({names}) take effect only with --rules", names=names),
+                text=_(
+                    "the rules of the file ({names}) take effect only with --rules", names=names
+                ),
                 where=where,
             )
     if extension.kind == "passes" and not loaded.passes:
         yield Note(
-            text=_("it has no pass; define one by @tvm.transform.module_pass(opt_level=0)"),
+            text=_("the file has no pass; define one by @tvm.transform.module_pass(opt_level=0)"),
             where=where,
         )
 

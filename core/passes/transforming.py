@@ -398,12 +398,14 @@ class TransformedModel:
             raise LowerscopeError(
                 _("there is no step {number}", number=number),
                 where="passes",
-                todo=_("Choose one from 0 to {count}", count=len(self.runs)),
+                todo=_("Choose a step from 0 to {count}", count=len(self.runs)),
             )
         run = self.runs[number - 1]
         if run.after is None:
             self.check()
-            raise LowerscopeError(_("{name} made no module", name=run.name), where=f"step {number}")
+            raise LowerscopeError(
+                _("{name} returned no module", name=run.name), where=f"step {number}"
+            )
         return run.after
 
     def module_before(self, number: int) -> tvm.IRModule:

@@ -103,7 +103,7 @@ class Execution:
             raise LowerscopeError(
                 _("the run failed: {last_line}", last_line=last_line(error)),
                 where="run",
-                todo=_("Try the other lowering; the log has TVM's whole message"),
+                todo=_("Try another lowering; the log has TVM's whole message"),
                 details=str(error),
             ) from error
 
@@ -211,9 +211,9 @@ class Reference:
                     last_line=last_line(error),
                 ),
                 where="run",
-                todo=_("Check that the model runs more than once, in eval mode")
-                if self.side == "torch"
-                else _("Check the function reference of the file"),
+                todo=_("Check the function reference of the file")
+                if self.side == "NumPy"
+                else _("Check that the model runs more than once, in eval mode"),
             ) from error
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
@@ -253,7 +253,7 @@ def other_outputs(outputs: Any) -> tuple[OutputRecord, ...]:
             shape=(),
             dtype=type(leaf).__name__,
             verdict="not-comparable",
-            reason=_("{value} is no tensor, and is not lowered", value=other_text(leaf)),
+            reason=_("{value} is not a tensor, and is not lowered", value=other_text(leaf)),
         )
         for name, leaf in _named(outputs)
         if not is_result(leaf) and leaf is not None

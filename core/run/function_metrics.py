@@ -488,7 +488,7 @@ def peaks(query: PeaksQuery, pipeline: Pipeline, job: Progress) -> Peaks:
     Raises `LowerscopeError` if the recipe is for another machine.
     """
     recipe = query.recipe
-    pipeline.stages(recipe, job).check_runs_here(_("peaks are measured"))
+    pipeline.stages(recipe, job).check_runs_here(_("a measurement of peak rates"))
     threads = use_threads(recipe.threads)
     key = peaks_key(recipe.target, threads)
     kept = None if query.again else kept_peaks(key)
@@ -503,7 +503,7 @@ def measure(query: MeasureQuery, pipeline: Pipeline, job: Progress) -> Measured:
     """
     recipe, function = query.recipe, query.function
     stages = pipeline.stages(recipe, job)
-    stages.check_runs_here(_("a function alone is measured"))
+    stages.check_runs_here(_("a measurement of a single function"))
     found = pipeline.answer(PeaksQuery(recipe), job)
     states = stages.states(function)
     scheduled = at_sizes(state_at(states, query.index).function, given_of(stages, function))

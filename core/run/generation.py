@@ -51,7 +51,7 @@ def generate(query: GenerationQuery, pipeline: Pipeline, job: Progress) -> Gener
     prefill, decode = generation_recipes(pipeline, recipe, query.tokens, job)
     stages = pipeline.stages(prefill, job), pipeline.stages(decode, job)
     for each in stages:
-        each.check_runs_here(_("a generation of tokens"))
+        each.check_runs_here(_("the generation of tokens"))
         check_callable(each)
     return _Generation(*stages, job).run(query.tokens)
 

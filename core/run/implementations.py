@@ -37,6 +37,7 @@ from lowerscope.core.run.execution import Execution, Reference
 from lowerscope.core.run.float64 import longest_sums, precise_run
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
+from lowerscope.core.sources.onnx_models import OnnxModel
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.pytree import CallSpec, mapped
 from lowerscope.core.stages import Stages
@@ -54,7 +55,8 @@ def reference_of(
 ) -> tuple[str, Reference | None]:
     """Return the reference of the outputs, and its name."""
     if loaded.model is not None:
-        return "torch", Reference(loaded.model, values, seed, loaded.calling)
+        side = str(getattr(loaded.model, "side", "torch"))
+        return side, Reference(loaded.model, values, seed, loaded.calling, side)
     if loaded.reference is not None:
         numpy = NumpyReference(loaded.reference)
         return "NumPy", Reference(numpy, values, seed, loaded.calling, "NumPy")
@@ -205,10 +207,14 @@ def _reference_sides(
     loaded, threads = stages.loaded, torch.get_num_threads()
     others = []
     if reference is not None:
-        known = threads if reference.side == "torch" else None
+        known = threads if reference.side != "NumPy" else None
         others.append(_torch_side(reference, known))
     compiled = CompiledTorch(None)
-    if measuring.torch_compile and loaded.model is not None and sizes == runs_of(recipe)[0]:
+    wanted = measuring.torch_compile and sizes == runs_of(recipe)[0]
+    if wanted and reference is not None and isinstance(loaded.model, OnnxModel):
+        problem = _("it compiles models of torch, and {side} runs this one", side=reference.side)
+        compiled = CompiledTorch(None, problem=problem)
+    elif wanted and loaded.model is not None:
         progress.report(_("Compiling with torch.compile"))
         values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
         compiled = compile_torch(loaded.model, values, recipe.seed, loaded.calling)

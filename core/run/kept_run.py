@@ -31,7 +31,6 @@ from lowerscope.core.model.comparison_records import (
     StepTensor,
     TensorKind,
     TensorPlace,
-    TensorStatistics,
     Window,
 )
 from lowerscope.core.model.formatting import bytes_text
@@ -46,11 +45,11 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.run_records import COMPARED, NOT_THERE
+from lowerscope.core.model.snapshot import TensorStatistics
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import CallsOf, Owners, Source, bytecode_of
-from lowerscope.core.run.compare.float64_nodes import Float64Nodes
 from lowerscope.core.run.compare.node_comparison import (
     Found,
     NodeParts,
@@ -71,6 +70,7 @@ from lowerscope.core.run.compare.tensor_values import (
     window,
 )
 from lowerscope.core.run.compare.verdicts import difference, tolerance_for
+from lowerscope.core.run.float64 import Float64Nodes
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
 from lowerscope.core.stages import Pipeline, Stages
@@ -389,7 +389,7 @@ class KeptRun:
     @property
     def _over(self) -> str:
         return _(
-            "its values were not kept: earlier ones fill the {budget} for values of a run",
+            "its values were not kept: earlier values fill the limit of {budget} for a run",
             budget=bytes_text(self.values.budget),
         )
 

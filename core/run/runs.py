@@ -270,7 +270,6 @@ def measure_again(
 
 
 def times_of(record: RunRecord | None, count: int) -> Sequence[RunTimes | None]:
-    """Return the times of each run in a record."""
     if record is None or (record.sizes and len(record.sizes) != count):
         return [None] * count
     return [each.times for each in record.sizes] or [record.times]

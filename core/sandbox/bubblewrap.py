@@ -360,28 +360,31 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
     if not refused:
         return problem
     way = without or _("let code run without it (Tools, Run code in a sandbox)")
-    todo = _("If you trust the file, {way}", way=way)
-    temporary = _(
-        "; or let it write temporary files below {temporary}", temporary=policy().files.temporary
-    )
     if refused == _PROGRAMS:
-        todo += _("; or avoid it (a DataLoader: with num_workers=0)")
+        todo = _(
+            "If you trust the file, {way}; or start no processes (num_workers=0 of a DataLoader)",
+            way=way,
+        )
     elif refused == _NETWORK:
-        todo += _("; or give it the data from the network as a file")
+        todo = _("If you trust the file, {way}; or give it the data as a file", way=way)
     else:
-        todo += temporary
+        todo = _(
+            "If you trust the file, {way}; or let it write temporary files below {folder}",
+            way=way,
+            folder=policy().files.temporary,
+        )
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)
     return msgspec.structs.replace(
         problem,
-        what=_("the sandbox does not let it {refused}", refused=refused),
+        what=refused,
         todo=todo,
         code="sandbox",
         details=details,
     )
 
 
-_NETWORK = _("reach the network")
-_PROGRAMS = _("connect to other programs by a socket")
+_NETWORK = _("the sandbox does not let it reach the network")
+_PROGRAMS = _("the sandbox does not let it connect to other processes by a socket")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -398,7 +401,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _refused(error: BaseException) -> str:
-    """Return what the sandbox prevented, in words that follow "let it"; empty for nothing."""
+    """Return what the sandbox prevented; empty for nothing."""
     if isinstance(error, OSError):
         if error.errno == errno.EROFS:
             return _to_write(error.filename)
@@ -420,5 +423,5 @@ def _refused(error: BaseException) -> str:
 
 def _to_write(path: object) -> str:
     if not path:
-        return _("write other files than temporary ones")
-    return _("write to {abspath}", abspath=os.path.abspath(str(path)))
+        return _("the sandbox does not let it write files other than temporary ones")
+    return _("the sandbox does not let it write to {path}", path=os.path.abspath(str(path)))

@@ -81,13 +81,13 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         if self.index == self.count:
             return _("after the last of {count} calls", count=self.count)
-        where = "in" if self.inside else "before"
+        number, name = self.index + 1, self.names[-1][:_SHOWN]
+        if self.inside:
+            return _(
+                "in call {number} of {count}, {name}", number=number, count=self.count, name=name
+            )
         return _(
-            "{where} call {index} of {count}, {name}",
-            where=where,
-            index=self.index + 1,
-            count=self.count,
-            name=self.names[-1][:_SHOWN],
+            "before call {number} of {count}, {name}", number=number, count=self.count, name=name
         )
 
 

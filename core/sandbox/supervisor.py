@@ -2,8 +2,7 @@
 
 It stays outside of the sandbox, where code in there can neither see nor signal it. Its memory,
 processes and threads are counted over its process namespace, which nothing can leave, not by a
-session or a double fork. Where this process may make control groups, they bound both as well, for
-code that is faster than the counting.
+session or a double fork.
 
 It is run by path, in isolated mode, and imports the standard library alone: it starts in 20 ms, and
 nothing in the user's folders is imported.
@@ -46,7 +45,6 @@ SAYS = "sandbox"
 SPARE_TASKS = 16
 """Processes that the kernel allows beyond the limit, so that the reason can be reported."""
 
-_GROUP = "lowerscope-"
 _CHUNK = 1 << 16
 
 
@@ -76,7 +74,6 @@ def main(arguments: Sequence[str]) -> int:
     # Before anything is opened here that could get the number of one that is closed.
     kept = (*options["kept"], *(() if report is None else (report,)))
     inherited = list(filter(_is_open, kept))
-    groups = list(_control_groups(options["memory"], options["tasks"]))
     _hurry()
     streams = _Streams()
     calls = _pipe_with(bytes.fromhex(options["filter"]))
@@ -90,10 +87,8 @@ def main(arguments: Sequence[str]) -> int:
             stdout=streams.given.get("stdout"),
             stderr=streams.given.get("stderr"),
             pass_fds=(calls, said, *inherited),
-            preexec_fn=lambda: _join(groups),
         )
     except (OSError, subprocess.SubprocessError) as error:
-        _remove(groups)
         print(f"{SAYS}: {error}", file=sys.stderr)
         return 1
     os.close(calls)
@@ -103,7 +98,6 @@ def main(arguments: Sequence[str]) -> int:
     streams.start()
     stopped = _watch(process, info, options, parent, report)
     streams.finish()
-    _remove(groups)
     if stopped:
         return STOPPED
     code = process.wait()
@@ -354,102 +348,6 @@ def _pipe_with(data: bytes) -> int:
     os.write(sink, data)
     os.close(sink)
     return source
-
-
-# Control groups
-
-
-def _control_groups(memory: int | None, tasks: int) -> Iterator[Path]:
-    """Yield new control groups, as far as available, with limits beyond what is counted."""
-    bound = None if memory is None else memory + memory // 8 + (256 << 20)
-    for parent, controllers, is_second in _parents():
-        limits: dict[str, str] = {}
-        if "pids" in controllers:
-            limits["pids.max"] = str(tasks + SPARE_TASKS)
-        if "memory" in controllers and bound is not None:
-            limits["memory.max" if is_second else "memory.limit_in_bytes"] = str(bound)
-        if not limits:
-            continue
-        _sweep(parent)
-        group = parent / f"{_GROUP}{os.getpid()}"
-        with contextlib.suppress(OSError):
-            group.mkdir()
-            try:
-                for name, value in limits.items():
-                    (group / name).write_text(value)
-            except OSError:
-                group.rmdir()
-                continue
-            # Not on every kernel.
-            for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
-                if "memory" in controllers and (group / name).exists():
-                    (group / name).write_text(value)
-            yield group
-
-
-def _parents() -> Iterator[tuple[Path, set[str], bool]]:
-    """Yield control groups below which there can be others, with their controllers.
-
-    The last is whether it is of the second version, where processes are only in the lowest ones: a
-    group of a desktop's session gets a sibling.
-    """
-    with contextlib.suppress(OSError):
-        own = {}
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            own[controllers] = path
-        for mount in Path("/proc/self/mountinfo").read_text().splitlines():
-            fields, _, more = mount.partition(" - ")
-            root, point = fields.split()[3:5]
-            kind, _, how = more.split()[:3]
-            names = set(how.split(","))
-            if kind == "cgroup2" and "" in own:
-                place = _below(point, root, own[""])
-                for parent in dict.fromkeys((place, place.parent)):
-                    controlled = parent / "cgroup.subtree_control"
-                    if parent.is_relative_to(point) and os.access(parent, os.W_OK):
-                        found = set(controlled.read_text().split()) & {"memory", "pids"}
-                        if found:
-                            yield parent, found, True
-                            break
-            elif kind == "cgroup":
-                for listed, path in own.items():
-                    found = set(listed.split(",")) & names & {"memory", "pids"}
-                    place = _below(point, root, path)
-                    if found and os.access(place, os.W_OK):
-                        yield place, found, False
-
-
-def _below(point: str, root: str, path: str) -> Path:
-    return Path(point, os.path.relpath(path, root))
-
-
-def _join(groups: Sequence[Path]) -> None:
-    """Move this process into control groups, with all that it starts."""
-    for group in groups:
-        (group / "cgroup.procs").write_text("0")
-
-
-def _remove(groups: Sequence[Path]) -> None:
-    for group in groups:
-        for _ in range(50):
-            try:
-                group.rmdir()
-            except FileNotFoundError:
-                break
-            except OSError:
-                time.sleep(0.01)  # its last processes are still ending
-            else:
-                break
-
-
-def _sweep(parent: Path) -> None:
-    """Remove the groups of supervisors that were killed."""
-    for group in parent.glob(f"{_GROUP}*"):
-        number = group.name.removeprefix(_GROUP)
-        if number.isdecimal() and not os.path.exists(f"/proc/{number}"):
-            with contextlib.suppress(OSError):
-                group.rmdir()
 
 
 def _run() -> NoReturn:

@@ -707,7 +707,7 @@ def _annotates(call: Call) -> None:
     if key not in _NUMBERS:
         raise StepFailed(
             _(
-                "{key} is no pragma that the build knows: {numbers}",
+                "there is no pragma {key}; the build knows {numbers}",
                 key=key,
                 numbers=", ".join(_NUMBERS),
             )

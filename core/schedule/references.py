@@ -153,7 +153,7 @@ def resolve(
         return _first(sch, reference, outputs) if reference.first else _at(sch, reference)
     made = outputs.get(reference.step)
     if made is None:
-        before = _("the step that made this is not among those before it")
+        before = _("the step that created this is not one of those before it")
         raise StepFailed((absent or {}).get(reference.step, before))
     if not 0 <= reference.output < len(made):
         raise StepFailed(

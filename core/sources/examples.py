@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lowerscope.core.files.sources import DTYPES, write_input
+from lowerscope.core.files.sources import DTYPES, FLOATS, write_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.texts import _
@@ -72,6 +72,8 @@ class Signature:
     keywords: bool = False  # whether it takes any keyword
     # Whether an input has to be a tensor, and not a number or a nest of tensors.
     tensors_only: bool = False
+    # Dtypes of the inputs that are drawn at random if their shape and dtype are declared.
+    draws: tuple[str, ...] = FLOATS
 
     @property
     def names(self) -> list[str]:

@@ -25,7 +25,7 @@ from lowerscope.core.files.sources import (
 )
 from lowerscope.core.model.dimensions import Sizes, at_sizes
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Drawing, InputSpec
+from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.snapshot import Picture
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.array_files import UnreadableArrays, read_npy, read_npz
@@ -146,7 +146,7 @@ def _drawn(spec: InputSpec, shape: Shape, seed: int) -> tuple[torch.Tensor, str]
 def read(
     spec: InputSpec, name: str, like: Shape | None, kind: str | None = None
 ) -> tuple[torch.Tensor, str]:
-    """Return the value of the input `name`: drawn by hand, or read from its file.
+    """Return the value of the input `name`, read from its file.
 
     Args:
         spec: Given by the user; its shape and dtype are required of the value.
@@ -156,8 +156,6 @@ def read(
     Raises `LowerscopeError` if the file cannot be read, or does not contain the input.
     """
     shape = like if spec.shape is None else at_sizes(spec.shape, {})
-    if spec.drawing is not None:
-        return _drawn_by_hand(spec.drawing, name, shape, spec.dtype or kind), _("drawn by hand")
     path = user_path(spec.file)
     check_readable(path, "input")
     ending = path.suffix.lower()
@@ -180,25 +178,6 @@ def read(
     _check_layout(value, spec, path)
     sample = "" if spec.item is None else f", sample {spec.item}"
     return value.detach().cpu().contiguous(), f"{path.name}{sample}"
-
-
-def _drawn_by_hand(
-    drawing: Drawing, name: str, shape: Shape | None, dtype: str | None
-) -> torch.Tensor:
-    size = drawing.width * drawing.height
-    if not 0 < size == len(drawing.pixels):
-        raise LowerscopeError(
-            _(
-                "{count} pixels do not make a picture of {width}×{height}",
-                count=len(drawing.pixels),
-                width=drawing.width,
-                height=drawing.height,
-            ),
-            where=name,
-        )
-    pixels = torch.frombuffer(bytearray(drawing.pixels), dtype=torch.uint8)
-    shape = (1, 1, drawing.height, drawing.width) if shape is None else shape
-    return fitted(pixels, shape, dtype or "float32", name).clone()
 
 
 def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lowerscope.core.files.sources import FLOATS, check_input
+from lowerscope.core.files.sources import check_input
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
@@ -106,7 +106,7 @@ def _wants_examples(
     if not specs or not named <= set(signature.names):
         # A name that is no parameter may be that of a tensor within an example.
         return True
-    if any((spec.file or spec.drawing) and spec.shape is None for spec in specs):
+    if any(spec.file and spec.shape is None for spec in specs):
         # A picture is made to fit the example.
         return True
     given = _assign(specs, _Offered(signature, {}), path)
@@ -137,7 +137,7 @@ def _drawn(signature: Signature, given: set[str]) -> dict[str, InputSpec]:
     return {
         each.name: InputSpec(name=each.name, shape=shapes[each.name], dtype=each.dtype)
         for each in signature.parameters
-        if each.name not in given and each.name in shapes and each.dtype in FLOATS
+        if each.name not in given and each.name in shapes and each.dtype in signature.draws
     }
 
 
@@ -246,7 +246,7 @@ def _given(
     seed: int,
     sizes: Sizes,
 ) -> ExampleInput:
-    if not spec.file and spec.drawing is None:
+    if not spec.file:
         return ExampleInput(name, *draw(spec, seed, sizes), drawn=spec)
     like = _known_shapes(signature).get(name)
     if example is not None:
@@ -323,7 +323,9 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
         todo=_(
             "Give {options} with your own shapes, or define example_inputs() in the file",
             options=options,
-        ),
+        )
+        if path.suffix == ".py"
+        else _("Give {options} with your own shapes", options=options),
         code="give-inputs",
         choices=tuple(missing),
     )

@@ -9,6 +9,7 @@ import json
 import linecache
 import sys
 import typing
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,7 @@ from lowerscope.core.sources.examples import (
 )
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.inputs import Inputs, gather
+from lowerscope.core.sources.onnx_models import load_onnx
 from lowerscope.core.sources.opened_model import (
     LoadedModel,
     Offered,
@@ -118,6 +120,10 @@ def open_model(source: Source, seed: int) -> OpenedModel:
         source = msgspec.structs.replace(source, params=str(params))
     if kind == "exported":
         result = _open_exported(source, path, seed)
+    elif kind == "onnx":
+        result = _open_onnx(source, path, seed)
+    elif kind == "scripted":
+        result = _open_scripted(source, path, seed)
     else:
         environment = Environment(path)
         with environment.loading():
@@ -261,25 +267,64 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
 
 
 def _open_exported(source: Source, path: Path, seed: int) -> OpenedModel:
+    _check_whole(source, path, _("an exported program"))
+    seed_all(seed)
+    program, model = load_exported(path, trust=source.trust)
+    signature = signature_of_model(model, str(path))
+    examples = Examples(program.example_inputs, _("example inputs of {name}", name=path.name))
+    return replace(_of_file(path, model, signature, examples), exported=program)
+
+
+def _open_onnx(source: Source, path: Path, seed: int) -> OpenedModel:
+    _check_whole(source, path, _("an ONNX model"))
+    seed_all(seed)
+    model, signature, files = load_onnx(path)
+    return replace(_of_file(path, model, signature), files=files)
+
+
+def _open_scripted(source: Source, path: Path, seed: int) -> OpenedModel:
+    _check_whole(source, path, _("a module of torch.jit"))
+    seed_all(seed)
+    try:
+        with warnings.catch_warnings():
+            # torch advises other formats.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            model = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
+    except Exception as error:  # torch raises several types for a damaged archive
+        raise LowerscopeError(
+            _("this module of torch.jit cannot be read: {reason}", reason=last_line(error)),
+            where=str(path),
+            todo=_("Save it again with torch.jit.save"),
+        ) from None
+    model = model.eval()
+    return _of_file(path, model, signature_of_model(model, str(path)))
+
+
+def _check_whole(source: Source, path: Path, what: str) -> None:
+    """Reject settings without an effect on a file that holds a whole model."""
     for option, given in ((_("the entry"), source.entry), ("--params", source.params)):
         if given:
             raise LowerscopeError(
                 _(
-                    "{option} {given} has no effect on an exported program",
+                    "{option} {given} has no effect on {what}",
                     option=option,
                     given=given,
+                    what=what,
                 ),
                 where=str(path),
                 todo=_("Leave it out"),
             )
     if parse_arguments(source.args):
         raise LowerscopeError(
-            _("an exported program takes no arguments"), where=str(path), todo=_("Leave --args out")
+            _("{what} takes no arguments", what=what), where=str(path), todo=_("Leave --args out")
         )
-    seed_all(seed)
-    program, model = load_exported(path, trust=source.trust)
-    signature = signature_of_model(model, str(path))
-    examples = Examples(program.example_inputs, _("example inputs of {name}", name=path.name))
+
+
+def _of_file(
+    path: Path, model: torch.nn.Module, signature: Signature, examples: Examples | None = None
+) -> OpenedModel:
+    """Return the model of a file that holds a whole one."""
+    examples = examples or Examples(None, "")
     return OpenedModel(
         title=path.name,
         path=path,
@@ -287,7 +332,7 @@ def _open_exported(source: Source, path: Path, seed: int) -> OpenedModel:
         description="",
         model=model,
         module=None,
-        exported=program,
+        exported=None,
         classes=(),
         files=(),
         offered=Offered(signature, examples, {}, RandomState.present()),
@@ -360,7 +405,7 @@ def _signature_of_module(module: Any, path: Path) -> Signature:
 def _examples(entry: object, built: Any, file: ModuleType, path: Path) -> Examples:
     """Return the example inputs of the model, of its builder, or of the file."""
     make = _declared("example_inputs", entry, built, file)
-    return Examples(make, f"example_inputs of {path.name}")
+    return Examples(make, _("example_inputs of {file}", file=path.name))
 
 
 def _declared(name: str, entry: object, built: Any, file: ModuleType) -> Any:

@@ -60,7 +60,6 @@ class RandomState:
         return cls(torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate())
 
     def restore(self) -> None:
-        """Restore this state."""
         torch.set_rng_state(self.torch)
         np.random.set_state(self.numpy)
         random.setstate(self.python)

@@ -203,9 +203,6 @@ class _Recorder(fx.Interpreter):
         )
 
 
-_OR_EXPORT = _(", or try --tracer export")
-
-
 def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec) -> Any:
     """Run `model` itself and return its outputs.
 

@@ -6,9 +6,10 @@ import ast
 import inspect
 import io
 import logging
+import operator
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
@@ -23,6 +24,7 @@ from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, w
 from lowerscope.core.tracing.trace_errors import (
     NamedInputs,
     cannot_export,
+    cannot_replace,
     fixed_dimension,
     line_of_stack,
     line_of_traceback,
@@ -230,6 +232,87 @@ def whole_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     return _module_of(program)
 
 
+_INDEXING = ("index", "gather", "embedding", "take", "scatter", "select_scatter", "masked_select")
+"""Prefixes of operators that read or write where their arguments say."""
+
+
+def _with_both_branches(graph_module: fx.GraphModule) -> fx.GraphModule:
+    """Return a graph with the branches of each ``torch.cond`` in it, and its results selected.
+
+    A branch stays if it may not be computed unless it is chosen, or draws random numbers.
+    """
+    graph = graph_module.graph
+    for node in graph.nodes:
+        if node.target is not torch.ops.higher_order.cond:
+            continue
+        names = [str(each.target) for each in node.args[1:3]]
+        modules = map(graph_module.get_submodule, names)
+        both = [_with_both_branches(each) for each in modules if isinstance(each, fx.GraphModule)]
+        branches = [each for each in both if all(map(_is_pure, each.graph.nodes))]
+        if len(branches) < 2 or not _is_tensor(node.args[0]):
+            continue
+        with graph.inserting_before(node):
+            results = [
+                _copied(graph, branch, name, node.args[3])
+                for branch, name in zip(branches, names, strict=True)
+            ]
+            selected = [
+                graph.call_function(torch.ops.aten.where.self, (node.args[0], *pair))
+                for pair in zip(*results, strict=True)
+            ]
+        for each in selected:
+            each.meta.update(stack_trace=node.meta.get("stack_trace"))
+            each.meta["nn_module_stack"] = node.meta.get("nn_module_stack", {})
+        for user in list(node.users):
+            chosen = selected[user.args[1]]
+            chosen.meta["val"] = user.meta.get("val")
+            user.replace_all_uses_with(chosen)
+            graph.erase_node(user)
+        graph.erase_node(node)
+    graph.eliminate_dead_code()
+    graph_module.recompile()
+    return graph_module
+
+
+def _is_pure(node: fx.Node) -> bool:
+    """Return whether a node of a branch can be computed although the other branch is chosen."""
+    if node.op == "output":
+        results: Any = node.args[0]
+        return all(map(_is_tensor, results))
+    if not node.op.startswith("call"):
+        return True
+    target = node.target
+    if target is operator.getitem:
+        return True
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return False
+    unsure = {torch.Tag.nondeterministic_seeded, torch.Tag.dynamic_output_shape}
+    name = target._schema.name.rpartition("::")[2].lstrip("_")
+    return unsure.isdisjoint(target.tags) and not name.startswith(_INDEXING)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, fx.Node) and isinstance(value.meta.get("val"), torch.Tensor)
+
+
+def _copied(
+    graph: fx.Graph, branch: fx.GraphModule, name: str, operands: Sequence[fx.Node]
+) -> list[fx.Node]:
+    """Copy the nodes of a branch into the graph; return those of its results."""
+    known: dict[fx.Node, Any] = {}
+    given = iter(operands)
+    for node in branch.graph.nodes:
+        if node.op == "placeholder":
+            known[node] = next(given)
+        elif node.op == "output":
+            return [known[each] for each in node.args[0]]
+        else:
+            known[node] = graph.node_copy(node, known.__getitem__)
+            if node.op == "get_attr":
+                known[node].target = f"{name}.{node.target}"
+    raise AssertionError("a graph ends with its output")
+
+
 def has_casts(graph_module: fx.GraphModule) -> bool:
     """Return whether a part of the graph is under ``torch.autocast``: a subgraph."""
     wrap = torch.ops.higher_order.wrap_with_autocast
@@ -246,9 +329,15 @@ def _module_name(node: fx.Node) -> str:
 
 
 def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
-    """Return the graph of `program` without in-place operators, but not decomposed."""
-    with torch.no_grad():
-        return _module_of(program.run_decompositions({}))
+    """Return the graph of `program` without in-place operators, but not decomposed.
+
+    Raises `LowerscopeError` (code ``"try-fx"``) if torch cannot make one.
+    """
+    try:
+        with torch.no_grad():
+            return _module_of(program.run_decompositions({}))
+    except Exception as error:  # torch raises several types for what it cannot replace
+        raise cannot_replace(error) from error
 
 
 def decomposed_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
@@ -260,7 +349,7 @@ def decomposed_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
 def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
     graph_module = program.module(check_guards=False)
     assert isinstance(graph_module, fx.GraphModule)
-    return graph_module
+    return _with_both_branches(graph_module)
 
 
 def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) -> tuple[Note, ...]:

@@ -168,7 +168,9 @@ def observe(
         )
     repeats = not differs or bool(texts)
     if not repeats:
-        texts.append(_("forward computes something else at each call, and the graph has one call"))
+        texts.append(
+            _("forward returns other values at each call, and the graph has those of one call")
+        )
     notes = tuple(Note(text=each, where=where) for each in texts)
     return Behaviour(outputs, draws, in_place, repeats, notes)
 

@@ -18,7 +18,9 @@ from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.onnx_models import OnnxNode
 from lowerscope.core.tracing.example_run import NodeInfo
+from lowerscope.core.tracing.onnx_graphs import depends_on_data
 from lowerscope.core.tracing.splitting import OF_SHAPE, TorchPart
 
 _SIZES = ("sym_size", "sym_numel", "sym_stride", "sym_storage_offset", "dim", "numel", "is_nonzero")
@@ -234,7 +236,7 @@ def _replace(
     own = (
         _("TVM has no {dtype}", dtype=quantised)
         if quantised
-        else _("it computes a number of a tensor's values")
+        else _("it computes a number from the values of a tensor")
     )
     module.reason = next(iter(reasons), own)
     title = f"part_line{line.line}" if line is not None else f"part_{members[0].name}"
@@ -358,7 +360,10 @@ _KNOWN = ("aten", "prim", "prims", "quantized", "torchvision")
 
 def _is_opaque(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> bool:
     if node.op == "call_module":
-        return isinstance(modules[str(node.target)], TorchPart | Group | torch.jit.ScriptModule)
+        module = modules[str(node.target)]
+        if isinstance(module, OnnxNode):
+            return depends_on_data(module, node)
+        return isinstance(module, TorchPart | Group | torch.jit.ScriptModule)
     target = node.target
     packet = isinstance(target, torch._ops.OpOverload | torch._ops.OpOverloadPacket)
     if isinstance(target, torch._library.custom_ops.CustomOpDef):

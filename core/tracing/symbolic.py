@@ -105,7 +105,6 @@ class EagerCalls(TorchFunctionMode):
         return next((name for each, name in self.drawn if _shares_memory(each, tensor)), "")
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes on the calls."""
         return tuple(Note(text=_FROZEN, where=where_of(line)) for line in self.draws)
 
 

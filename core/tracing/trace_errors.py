@@ -15,7 +15,7 @@ from types import CodeType, FrameType, TracebackType
 
 import torch
 
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 
@@ -110,7 +110,7 @@ def first_line(error: BaseException) -> str:
         return _("it ends Python itself (exit code {code})", code=error.code)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
-        return type(error).__name__
+        return kind_of(error)
     text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"
     if len(lines) > _MOST_LINES:
         text += _(
@@ -260,6 +260,16 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
 _CONDITION = re.compile(r" \(unhinted: .*")
 
 
+def cannot_replace(error: Exception) -> LowerscopeError:
+    """Return the error for an exported graph of which torch cannot replace the changes in place."""
+    return LowerscopeError(
+        _("torch.export cannot make its graph functional: {reason}", reason=first_line(error)),
+        todo=_("write it without in-place changes and modes of gradients, or try --tracer fx"),
+        details=f"{type(error).__name__}: {error}",
+        code="try-fx",
+    )
+
+
 def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
     """Return the error for a model that neither tracer can trace."""
     where = by_export.where or by_fx.where
@@ -267,7 +277,9 @@ def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
     return LowerscopeError(
         f"{by_fx.what}{place}; {by_export.what}",
         where=where,
-        todo=_("remove the parts that depend on the values of tensors"),
+        todo=_(
+            "remove the parts that depend on the values of tensors, or change the model's state"
+        ),
         details="\n".join(
             filter(None, (by_fx.line(), by_fx.details, by_export.line(), by_export.details))
         ),
@@ -319,12 +331,17 @@ class NamedInputs:
 
 
 def fixed_dimension(
-    demand: str, named: NamedInputs, line: SourceLine | None, at: str = ""
+    demand: str,
+    named: NamedInputs,
+    line: SourceLine | None,
+    at: str = "",
+    engine: str = "torch",
 ) -> LowerscopeError:
     """Return the error for a model that does not take all sizes of a dimension.
 
     `demand`: Torch's constraint: ``batch == 7``.
     `at`: the node that has it.
+    `engine`: what cannot compute other sizes.
     """
     names = [name for name in named.ranges if name in demand] or list(named.ranges)
     name = names[0]
@@ -332,7 +349,8 @@ def fixed_dimension(
     place = _(" at node {at}", at=at) if at else ""
     return LowerscopeError(
         _(
-            "{name} cannot have every size from {low} to {high}: torch needs {demand}{place}",
+            "{name} cannot have every size from {low} to {high}: {engine} needs {demand}{place}",
+            engine=engine,
             name=name,
             low=low,
             high=high,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import logging
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _, _n
+from lowerscope.core.sources.onnx_models import OnnxModel
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import (
     CallSpec,
@@ -28,7 +30,7 @@ from lowerscope.core.sources.pytree import (
     leaves,
     plain,
 )
-from lowerscope.core.tracing import exporting, symbolic
+from lowerscope.core.tracing import exporting, onnx_graphs, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.fidelity import (
     Behaviour,
@@ -65,6 +67,9 @@ def converted(
     args, kwargs = calling.arguments([each.clone() for each in inputs])
     bound = forward_signature(model).bind(*args, **kwargs)
     bound.apply_defaults()
+    # It warns of sizes of 1, as dimensions are named by whoever opens the model.
+    log = logging.getLogger("torch._export.non_strict_utils")
+    disabled, log.disabled = log.disabled, True
     try:
         with torch.no_grad():
             return TS2EPConverter(model, bound.args).convert()
@@ -75,6 +80,8 @@ def converted(
         if operator is None:
             return _("torch.export cannot convert it")
         return _("torch.export cannot convert its {operator}", operator=operator[1])
+    finally:
+        log.disabled = disabled
 
 
 _OPERATOR = re.compile(r"failed for node ([\w:]+)")
@@ -159,6 +166,7 @@ class TracedModel:
         root.
     `mutations`: for each node that changes a tensor in place, the earlier nodes that read as the
         node's own value from then on.
+    `alone`: whether the other tracer is known to fail.
     """
 
     graph_module: torch.fx.GraphModule
@@ -168,6 +176,7 @@ class TracedModel:
     mutations: Mapping[str, tuple[str, ...]]
     tracer: str
     notes: tuple[Note, ...] = ()
+    alone: bool = False
 
 
 def trace(
@@ -202,18 +211,20 @@ def trace(
     with unchanged(model) as own, warnings.catch_warnings():
         # torch warns of its own internals: of padding copies, of deprecations.
         warnings.simplefilter("ignore")
-        if isinstance(model, torch.jit.ScriptModule):
+        if isinstance(model, OnnxModel):
+            graph_module, values = onnx_graphs.graph_of(model, inputs, named)
+            traced = TracedModel(graph_module, values, {}, model.paths, {}, "onnx")
+            if named is None:
+                variants = itertools.chain([inputs], symbolic.varied(inputs))
+                mark_varying(graph_module, values, variants)
+        elif isinstance(model, torch.jit.ScriptModule):
             traced = _trace_scripted(model, inputs, calling, named)
-        elif tracer == "fx":
-            with unchanged(model):
-                traced, outputs = _trace_fx(model, inputs, calling, named, own)
-            behaviour = observe(model, inputs, calling)
-            wrong = differs_from_model(outputs, behaviour, "fx", model)
-            traced = replace(traced, notes=(*traced.notes, *behaviour.notes, *wrong))
         elif tracer == "auto" and exported is None:
             traced = _trace_by_either(model, inputs, calling, named, own)
-        else:
+        elif exported is not None:
             traced = _trace_export(model, inputs, calling, exported, named, decomposed=decomposed)
+        else:
+            traced = _trace_by_one(model, inputs, tracer, calling, named, own, decomposed)
     output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
     if not any(isinstance(leaf, _RESULTS) for _other, leaf in leaves(output.args[0])):
         raise returns_nothing(forward_line(model))
@@ -232,7 +243,7 @@ def _trace_scripted(
         traced = _described_program(program, inputs, named, decomposed=False)
         if _agrees(traced, model, inputs, calling):
             return replace(traced, notes=(*traced.notes, *behaviour.notes))
-        program = _("it computes something else as an exported program")
+        program = _("its outputs differ as an exported program")
     if named is not None:
         raise cannot_name_sizes(program)
     graph_module, note = as_one_node(model, calling, program)
@@ -272,6 +283,65 @@ def _trace_by_either(
     return replace(traced, notes=(took_export(by_fx), *traced.notes))
 
 
+def _trace_by_one(
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    tracer: TracerName,
+    calling: CallSpec,
+    named: NamedInputs | None,
+    own: Sequence[torch.Tensor],
+    decomposed: bool,
+) -> TracedModel:
+    """Return the graph of the tracer that the user has chosen."""
+    try:
+        if tracer == "export":
+            return _trace_export(model, inputs, calling, None, named, decomposed=decomposed)
+        with unchanged(model):
+            traced, outputs = _trace_fx(model, inputs, calling, named, own)
+    except LowerscopeError as error:
+        if error.problem.code in ("try-export", "try-fx"):
+            _check_advice(error, model, inputs, calling, named, own)
+        raise
+    behaviour = observe(model, inputs, calling)
+    wrong = differs_from_model(outputs, behaviour, "fx", model)
+    return replace(traced, notes=(*traced.notes, *behaviour.notes, *wrong))
+
+
+def _check_advice(
+    error: LowerscopeError,
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: CallSpec,
+    named: NamedInputs | None,
+    own: Sequence[torch.Tensor],
+) -> None:
+    """Check that the other tracer traces the model, as the error of one says that it may.
+
+    Raises `LowerscopeError` with another advice if it does not.
+    """
+    problem = error.problem
+    try:
+        if problem.code == "try-export":
+            _trace_export(model, inputs, calling, None, named)
+            return
+        with unchanged(model):
+            _trace_fx(model, inputs, calling, named, own)
+            return
+    except LowerscopeError as second:
+        other = second.problem
+    by_fx, by_export = (problem, other) if problem.code == "try-export" else (other, problem)
+    reason = neither_traces(by_fx, by_export)
+    if named is not None:
+        raise reason from error
+    _trace_split(model, inputs, calling, own, reason)
+    raise LowerscopeError(
+        problem.what,
+        where=problem.where,
+        todo=_("leave out --tracer: the parts that depend on the values of tensors run in torch"),
+        details=reason.problem.details,
+    ) from error
+
+
 _MOST_SPLITS = 200
 """Most attempts to trace a model that is split; each adds a statement that runs in torch."""
 
@@ -303,7 +373,8 @@ def _trace_split(
             continue
         for part in split.parts:
             part.attach()
-        return replace(traced, notes=(*traced.notes, *split.notes(), *behaviour.notes, *wrong))
+        notes = (*traced.notes, *split.notes(), *behaviour.notes, *wrong)
+        return replace(traced, notes=notes, alone=True)
     raise reason
 
 

@@ -334,12 +334,12 @@ def _fate(part: Part, present: set[str], kept: frozenset[str]) -> str:
     if part.id in present:
         return _("{path}: no block has its name; LLVM merged, unrolled or vectorized it", path=path)
     if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1:
-        return _("{path}: gone, it runs once", path=path)
+        return _("{path}: removed, since it runs once", path=path)
     if loop.kind == tirx.ForKind.VECTORIZED:
         return _("{path}: vectorized by TVM, so that each instruction covers all of it", path=path)
     if loop.kind == tirx.ForKind.UNROLLED:
         return _("{path}: unrolled by TVM", path=path)
-    return _("{path}: no code is left of it", path=path)
+    return _("{path}: no code remains", path=path)
 
 
 def _spans(

@@ -17,7 +17,7 @@ from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WhyFusedQuery, answers
 from lowerscope.core.model.recipe import Override, Recipe, Step
-from lowerscope.core.model.texts import _, _n, capitalized
+from lowerscope.core.model.texts import _, _n, capitalized, english
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import (
     KIND_TEXTS,
@@ -111,9 +111,9 @@ def _answer(
         )
         if other_answer.fused:
             text = _(
-                "{words}. {text} to fuse them ({by})",
-                words=words or answer.text,
-                text=change.text,
+                "{reason}. To fuse them ({by}): {change}",
+                reason=words or answer.text,
+                change=change.text,
                 by=other_answer.by,
             )
             return msgspec.structs.replace(
@@ -122,9 +122,9 @@ def _answer(
         if cause is not None:
             # The pass is missing, and would not fuse them either.
             text = _(
-                "{words}; with it, they would not be fused either: {text}",
-                words=words,
-                text=other_answer.text,
+                "{reason}; with it, they would not be fused either: {other}",
+                reason=words,
+                other=other_answer.text,
             )
             return msgspec.structs.replace(other_answer, text=text)
     return answer
@@ -229,14 +229,21 @@ class _Pair:
         if fused is not None:
             name, function = fused
             by = f"{name}: {function}" if function else name
-            what = _("in {function}", function=function) if function else _("in one binding")
-            text = _(
-                "{name} fused {name2} and {name3} {what}",
-                name=name,
-                name2=one.name,
-                name3=other.name,
-                what=what,
-            )
+            if function:
+                text = _(
+                    "{name} fused {one} and {other} in {function}",
+                    name=name,
+                    one=one.name,
+                    other=other.name,
+                    function=function,
+                )
+            else:
+                text = _(
+                    "{name} fused {one} and {other} in one binding",
+                    name=name,
+                    one=one.name,
+                    other=other.name,
+                )
             cites = (one.id, other.id, *((f"relax:{function}",) if function else ()))
             return FusionAnswer(fused=True, by=by, cause="fused", text=text, cites=cites)
         run = self._fuse_run()
@@ -248,6 +255,8 @@ class _Pair:
 
     def _not(self, cause: Cause, text: str, *cites: str) -> FusionAnswer:
         cites = tuple(dict.fromkeys((self._one.id, self._other.id, *cites)))
+        # Only a word is capitalized, not the name of a binding.
+        text = capitalized(text) if english(text).startswith("the ") else text
         return FusionAnswer(fused=False, by="", cause=cause, text=text, cites=cites)
 
     def _runs(self) -> Iterator[tuple[int, PassRun]]:
@@ -488,11 +497,12 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
             most=MOST_FUSED,
         )
     if dominator is not other:
-        text += _(
-            ". All uses of {short} meet in {short2}, so it is fused with everything on the way "
-            "there, or with nothing",
-            short=_short(one.bound.id),
-            short2=_short(dominator.bound.id),
+        text = _(
+            "{reason}. All uses of {source} meet in {other}, so it is fused with everything on the "
+            "way there, or with nothing",
+            reason=text,
+            source=_short(one.bound.id),
+            other=_short(dominator.bound.id),
         )
     return cause, where, text
 
@@ -501,8 +511,7 @@ def _barrier_text(vertex: Vertex, module: tvm.IRModule) -> str:
     assert vertex.barrier is not None
     operator = getattr(getattr(vertex.bound.binding, "value", None), "op", None)
     name = operator.name if isinstance(operator, ir.Op) else ""
-    text = BARRIERS[vertex.barrier].format(other=_title(vertex, module), operator=name)
-    return capitalized(text) if text.startswith("the ") else text
+    return BARRIERS[vertex.barrier].format(other=_title(vertex, module), operator=name)
 
 
 def _kind_text(vertex: Vertex) -> str:

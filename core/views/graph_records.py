@@ -25,7 +25,7 @@ from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
-from lowerscope.core.views.graph.families import family_of
+from lowerscope.core.views.graph.boxes import family_of
 from lowerscope.core.views.graph.fx_graph import NO_END, Values, fx_graph, label_of, operator_name
 from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph.relax_graph import FusedGroup, groups_in, relax_graph

@@ -203,8 +203,8 @@ def _annotated(effect: Effect) -> str:
         _(", "), (joined(" ", (f"{count:,}", kind)) for kind, count in kinds.most_common())
     )
     return _n(
-        "gave {count:,} function a pattern by which FuseOps groups: {kinds}",
-        "gave {count:,} functions a pattern by which FuseOps groups: {kinds}",
+        "gave {count:,} function a pattern kind, by which FuseOps groups: {kinds}",
+        "gave {count:,} functions a pattern kind, by which FuseOps groups: {kinds}",
         len(found),
         kinds=words,
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lowerscope.core.files.console import columns, table_lines
 from lowerscope.core.model.formatting import bytes_text, shape_text
+from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.module_steps import TranslationRecord
 from lowerscope.core.model.snapshot import (
     Extent,
@@ -22,30 +24,31 @@ from lowerscope.core.model.texts import _
 
 def print_columns(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as aligned columns, with a rule below the first."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    rule = tuple("-" * width for width in widths)
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (rows[0], rule, *rows[1:])
-    )
+    rule = ["-" * max(map(columns, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(table_lines([rows[0], rule, *rows[1:]], range(0)))
 
 
-_COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", _("added to the module"))
+_COLUMNS = (
+    *("#", _("node"), _("target"), _("strategy"), _("rule"), _("value"), _("type")),
+    _("added to the module"),
+)
 
 
 def print_node_map(records: Sequence[TranslationRecord], nodes: Sequence[FxNode]) -> str:
     """Return the node map: for each node, in order, its value, and its additions."""
     rows: list[tuple[str, ...]] = [_COLUMNS]
     for record, node in zip(records, nodes, strict=True):
-        also = f" (also {_names(record.rebound)})" if record.rebound else ""
+        value = record.value
+        if record.rebound:
+            value = _("{value} (also {names})", value=value, names=_names(record.rebound))
         rows.append(
             (
                 str(record.number),
                 node.name,
                 node.target,
-                node.strategy,
+                STRATEGY_NAMES.get(node.strategy, node.strategy),
                 node.rule,
-                f"{record.value}{also}",
+                value,
                 node.type,
                 ", ".join(record.functions),
             )
@@ -74,16 +77,26 @@ def _source_lines(source: RuleSource) -> Iterator[str]:
 def _call_lines(call: TeRecord) -> Iterator[str]:
     title = _("{title} by the pass LegalizeOps", title=call.title) if call.by_pass else call.title
     yield f"── {title}"
-    yield "  1 placeholders"
+    yield _("  1 placeholders")
     for each in call.placeholders:
-        shape = shape_text(each.shape)
-        yield f"    {each.name}: {shape} {each.dtype} for {each.argument}"
-    yield "  2 expression"
+        yield _(
+            "    {name}: {type} for {argument}",
+            name=each.name,
+            type=f"{shape_text(each.shape)} {each.dtype}",
+            argument=each.argument,
+        )
+    yield _("  2 expression")
     expression = call.expression.text if call.expression else f"# {call.refusal}"
     yield from _indented(expression)
     first = call.first_made.rpartition("/")[2]
-    equal = _(", made for {first} already", first=first) if first else ""
-    yield f"  3 function {call.function}{equal}"
+    if first:
+        yield _(
+            "  3 function {function}, already generated for {first}",
+            function=call.function,
+            first=first,
+        )
+    else:
+        yield _("  3 function {function}", function=call.function)
     yield from _indented(call.script.text)
     yield "  4 call_tir"
     yield from _indented(call.call)
@@ -137,7 +150,7 @@ def print_library(library: Sequence[LibraryRecord]) -> str:
     """Return the functions with their registrations, and the bindings that call them."""
     if not library:
         return _("The module calls no library function.")
-    rows = [("function", "registered", _("called by"), "nodes")]
+    rows = [(_("function"), _("registered in"), _("called by"), _("nodes"))]
     rows += [(each.name, registered_at(each), _callers(each), _nodes(each)) for each in library]
     return print_columns(rows)
 
@@ -149,7 +162,11 @@ def registered_at(each: LibraryRecord) -> str:
 
 def _callers(each: LibraryRecord) -> str:
     names = (call.removeprefix("relax:").partition("/") for call in each.calls)
-    return ", ".join(f"{binding} in {function}" for function, _other, binding in names) or "nothing"
+    found = [
+        _("{binding} in {function}", binding=binding, function=function)
+        for function, _other, binding in names
+    ]
+    return _(", ").join(found) if found else _("nothing")
 
 
 def _nodes(each: LibraryRecord) -> str:
@@ -164,19 +181,18 @@ def print_parameters(records: Sequence[ParameterRecord]) -> str:
     rows = [
         (
             each.name,
-            each.kind,
+            _KINDS.get(each.kind, each.kind),
             shape_text(each.shape),
             each.dtype,
             bytes_text(each.size),
-            f"also {', '.join(each.aliases)}" if each.aliases else "",
+            _("also {names}", names=", ".join(each.aliases)) if each.aliases else "",
         )
         for each in records
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    return "\n".join(table_lines(rows, range(4, 5)))
+
+
+_KINDS = {"parameter": _("parameter"), "buffer": _("buffer"), "constant": _("constant")}
 
 
 def print_values(record: ValuesRecord) -> str:
@@ -206,6 +222,6 @@ def print_values(record: ValuesRecord) -> str:
     for low, high, count in zip(record.edges, record.edges[1:], record.counts, strict=False):
         bar = "█" * round(_WIDTH * count / most) if most else ""
         lines.append(f"{low:>12.4g} … {high:<12.4g} {count:>10,} {bar}".rstrip())
-    more = ", …" if len(record.first) < record.count else ""
-    lines.append(f"first: {', '.join(record.first)}{more}")
+    first = (*record.first, "…") if len(record.first) < record.count else record.first
+    lines.append(_("first values: {values}", values=", ".join(first)))
     return "\n".join(lines)

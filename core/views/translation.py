@@ -548,8 +548,10 @@ def _summary(known: NodeLowering, node: fx.Node, names: ValueNames) -> str:
             else _("It generates no code.")
         )
     if known.strategy == "library":
-        why = f", since {known.reason}" if known.reason else ""
-        return _("It runs in torch{why}.", why=why)
+        engine = next(each.name for each in known.used if each.kind == "library").partition(".")[0]
+        if known.reason:
+            return _("It runs in {engine}, since {reason}.", engine=engine, reason=known.reason)
+        return _("It runs in {engine}.", engine=engine)
     if known.parts:
         return _(
             "No rule covers it as a whole: it was lowered in {count} parts.", count=len(known.parts)

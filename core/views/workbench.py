@@ -18,16 +18,18 @@ from tvm.s_tir import Schedule
 
 from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ByRuleQuery,
+    CoachQuery,
     MovesQuery,
     RulesQuery,
     ScheduleProgramQuery,
     ScheduleQuery,
     answers,
 )
-from lowerscope.core.model.recipe import applies_schedules
+from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.schedule import (
     Argument,
     At,
@@ -38,6 +40,7 @@ from lowerscope.core.model.schedule import (
 )
 from lowerscope.core.model.schedule_records import (
     ByRule,
+    Coaching,
     Field,
     Move,
     RuledFunction,
@@ -45,12 +48,15 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
     StepError,
 )
-from lowerscope.core.model.texts import _
-from lowerscope.core.run.function_metrics import calls_from_main
+from lowerscope.core.model.texts import _, language
+from lowerscope.core.run.function_metrics import calls_from_main, kept_peaks, peaks_key
 from lowerscope.core.schedule.applying import apply, buffer_names
-from lowerscope.core.schedule.coach import advice, caches_here
+from lowerscope.core.schedule.coach import advice
 from lowerscope.core.schedule.code import program, program_by_name
+from lowerscope.core.schedule.cures import with_cures
 from lowerscope.core.schedule.index_maps import axes_of, block_axes
+from lowerscope.core.schedule.nests import caches_here
+from lowerscope.core.schedule.price import Rates, predicted_ms, rates_here
 from lowerscope.core.schedule.primitive import FunctionSelection, PrimitiveSpec
 from lowerscope.core.schedule.primitive_table import PRIMITIVES
 from lowerscope.core.schedule.references import (
@@ -62,7 +68,6 @@ from lowerscope.core.schedule.references import (
     stmt_of,
 )
 from lowerscope.core.schedule.replay import Replayed, state_at
-from lowerscope.core.schedule.rules.recorder import machine_of
 from lowerscope.core.schedule.step_errors import StepFailed
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.module_difference import changed_lines
@@ -78,14 +83,16 @@ def moves(
     target: tvm.target.Target,
     *,
     step: str = "",
+    rates: Rates | None = None,
 ) -> tuple[Move, ...]:
     """Return the primitives for the selection, legal or not, with the reason.
 
     `sch`: the function alone in its module; it is not changed. `step`: id of the primitives that it
-    returns. In the order of `PRIMITIVES`; those for another kind of selection are left out.
+    returns. `rates`: of the machine that times are predicted for. In the order of `PRIMITIVES`;
+    those for another kind of selection are left out.
     """
     site = _site(sch, chosen, outputs, target)
-    found = (_move(site, entry, step) for entry in PRIMITIVES.values())
+    found = (_move(site, entry, step, rates) for entry in PRIMITIVES.values())
     return tuple(move for move in found if move is not None)
 
 
@@ -115,20 +122,25 @@ def _site(
     )
 
 
-def _move(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Move | None:
+def _move(
+    site: FunctionSelection, entry: PrimitiveSpec, step: str, rates: Rates | None
+) -> Move | None:
     first: Primitive | None = None
     unsafe: tuple[Primitive, StepError] | None = None
     error = StepError(message="")
     for primitive in _tried(site, entry, step):
-        refused = _error(site, primitive)
-        if refused is None:
-            return _made(site, entry, primitive, StepError(message=""))
+        after = _applied(site, primitive)
+        if not isinstance(after, StepError):
+            made = _made(site, entry, primitive, StepError(message=""))
+            predicted = None if rates is None else predicted_ms(function_of(after), rates)
+            return msgspec.structs.replace(made, predicted_ms=predicted)
+        refused = after
         if refused.unsafe:
-            anyway = _error(site, msgspec.structs.replace(primitive, forced=True))
-            if anyway is None:
-                unsafe = unsafe or (primitive, refused)
-            else:
+            anyway = _applied(site, msgspec.structs.replace(primitive, forced=True))
+            if isinstance(anyway, StepError):
                 refused = anyway
+            else:
+                unsafe = unsafe or (primitive, refused)
         if first is None:
             first, error = primitive, refused
     if unsafe is not None:
@@ -136,12 +148,12 @@ def _move(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Move | No
     return None if first is None else _made(site, entry, first, error)
 
 
-def _error(site: FunctionSelection, primitive: Primitive) -> StepError | None:
+def _applied(site: FunctionSelection, primitive: Primitive) -> Schedule | StepError:
+    """Return the schedule after a primitive, or why it is not applied."""
     try:
-        apply(site.sch, primitive, site.outputs, site.target)
+        return apply(site.sch, primitive, site.outputs, site.target).sch
     except StepFailed as failed:
         return failed.error
-    return None
 
 
 def _tried(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Iterator[Primitive]:
@@ -234,18 +246,20 @@ class HelpText:
     call: str = ""
 
 
-def page() -> str:
-    """Return the page of all primitives."""
+def page(code: str = "en") -> str:
+    """Return the page of all primitives in a language; the English one if there is no other."""
     folder = resources.files("lowerscope.resources") / "help"
-    return (folder / PAGE).read_text(encoding="utf-8")
+    translated = folder / code / PAGE
+    return (translated if translated.is_file() else folder / PAGE).read_text(encoding="utf-8")
 
 
 @cache
 def help_texts() -> dict[str, HelpText]:
     """Return the help texts of the page, by names of primitives."""
+    said = {found["name"]: found["help"] for found in _SECTION.finditer(page(language()) + "\n")}
     return {
         found["name"]: HelpText(
-            help=" ".join(found["help"].split()),
+            help=" ".join(said.get(found["name"], found["help"]).split()),
             before=found["before"] or "",
             after=found["after"] or "",
             call=found["call"] or "",
@@ -277,7 +291,30 @@ def legal_primitives(query: MovesQuery, pipeline: Pipeline, job: Progress) -> tu
     """
     stages = pipeline.stages(query.recipe, job)
     state = state_at(stages.states(query.function), query.index)
-    return moves(state.sch, query.chosen, state.outputs, stages.target)
+    rates = _rates(stages, query.recipe)
+    return moves(state.sch, query.chosen, state.outputs, stages.target, rates=rates)
+
+
+def _rates(stages: Stages, recipe: Recipe) -> Rates:
+    """Return the rates of this machine, from its peaks if they were measured."""
+    threads = recipe.threads or MACHINE
+    return rates_here(stages.target, kept_peaks(peaks_key(recipe.target, threads)))
+
+
+@answers(CoachQuery, _has_functions)
+def coach(query: CoachQuery, pipeline: Pipeline, job: Progress) -> Coaching:
+    """Return what makes a function slow after the first primitives of its schedule.
+
+    Raises `LowerscopeError` if there is no such function.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    function = state_at(stages.states(query.function), query.index).function
+    rates = _rates(stages, query.recipe)
+    warnings = advice(function, rates.machine, caches_here())
+    return Coaching(
+        predicted_ms=predicted_ms(function, rates),
+        advice=with_cures(warnings, function, stages.target, rates, job.check),
+    )
 
 
 @answers(ByRuleQuery)
@@ -342,7 +379,6 @@ def _record(stages: Stages, function: str, index: int | None, progress: Progress
         tree=state.tree,
         buffers=state.buffers,
         steps=_steps(states),
-        advice=advice(state.function, machine_of(stages.target), caches_here()),
         code=program(function, states[-1].code),
         twins=stages.functions.twins(function),
     )

@@ -1,4 +1,4 @@
-"""A small convolutional network for 28×28 pictures: convolution, pooling and two linear layers."""
+"""A small convolutional network for 28×28 images: convolution, pooling and two linear layers."""
 
 import torch
 from torch import nn

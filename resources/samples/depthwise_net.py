@@ -1,4 +1,4 @@
-"""A small MobileNet: inverted residuals with depthwise convolutions, on a picture of 3×112×112.
+"""A small MobileNet: inverted residuals with depthwise convolutions, on an image of 3×112×112.
 
 The weights are random; the batch norms have statistics and scales as training leaves them.
 

@@ -1,4 +1,4 @@
-"""A trained two-layer perceptron that classifies 28×28 pictures of clothes into ten kinds.
+"""A trained two-layer perceptron that classifies 28×28 images of clothes into ten classes.
 
 The weights lie in fashion_mlp.npz, with one picture of each class that was not trained on.
 The pictures are drawn by train_fashion_mlp.py, which also trains the weights: they are

@@ -1,4 +1,4 @@
-"""ResNet-18 written out: residual blocks with batch norms, on a picture of 3×224×224.
+"""ResNet-18 written out: residual blocks with batch norms, on an image of 3×224×224.
 
 The weights are random. The batch norms have statistics and scales as training leaves them, so that
 a lowering that forgets them, or that takes the statistics of the batch instead, shows at once.

@@ -28,18 +28,17 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.dialogs import FRAME, Dialog
-from lowerscope.app.panes.export.export_dialog import ExportDialog
+from lowerscope.app.panes.export.commands import ExportDialog
 from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.relax.extensions import ExtensionsDialog
-from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
-from lowerscope.app.panes.remote.target_dialog import TargetDialog
-from lowerscope.app.panes.run.run_dialogs import MeasuringDialog, TolerancesDialog
-from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
+from lowerscope.app.panes.remote.commands import RemoteDialog, TargetDialog
+from lowerscope.app.panes.run.commands import MeasuringDialog, TolerancesDialog
+from lowerscope.app.panes.schedule.commands import RulesDialog
 from lowerscope.app.panes.sessions.opening import EntryDialog
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
-from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
+from lowerscope.app.panes.tuning.commands import TuneDialog
 from lowerscope.app.shell.about import AboutDialog
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.sandbox_commands import NoSandboxDialog

@@ -16,10 +16,10 @@ from lowerscope.core.model.queries import (
     ScheduleQuery,
     SnapshotQuery,
 )
-from lowerscope.core.model.recipe import Drawing, Override, Step, without_steps
+from lowerscope.core.model.recipe import Override, Step, without_steps
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.model.schedule_records import ScheduleRecord, ScheduleStep
-from lowerscope.core.model.snapshot import InputRecord, Picture, Snapshot, TextRecord
+from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.model.tolerances import Tolerance, Tolerances
 from lowerscope.core.sandbox.running_call import RunningCall
 from tests.app.plain_values import (
@@ -112,6 +112,16 @@ def test_a_pass_that_crashes_two_engines_is_switched_off(bench: Bench) -> None:
     assert bench.document.recipe is not None
     assert not bench.document.recipe.steps[0].on
     assert bench.document.before == RECIPE
+    assert any("switched off" in each for each in bench.notices)
+
+
+def test_a_pass_that_crashes_two_workers_is_switched_off(bench: Bench) -> None:
+    bench.open(RECIPE)
+    for _ in range(2):
+        crash(bench, bench.worker, f"step 0 {RECIPE.steps[0].name}")
+    bench.derive()
+    assert bench.document.recipe is not None
+    assert not bench.document.recipe.steps[0].on
     assert any("switched off" in each for each in bench.notices)
 
 
@@ -357,56 +367,6 @@ def test_the_function_is_measured_unless_a_run_has_the_worker(bench: Bench, qtbo
     assert bench.count(MeasureQuery) == 1
     bench.sent(RunQuery).answer(RECORD)
     qtbot.waitUntil(lambda: bench.count(MeasureQuery) == 2)
-
-
-# Inputs
-
-
-def drawable() -> Snapshot:
-    """Return records of a model whose input can be drawn."""
-    picture = Picture(width=1, height=2, channels=1, pixels=bytes(2))
-    drawn = InputRecord(name="x", shape=(1, 2), dtype="float32", origin="", picture=picture)
-    records = snapshot("dense")
-    model = msgspec.structs.replace(records.model, inputs=(drawn,))
-    return msgspec.structs.replace(records, model=model, key="1")
-
-
-def test_strokes_become_changes_one_by_one_and_run_once(bench: Bench, qtbot: QtBot) -> None:
-    records = drawable()
-    bench.document.open(RECIPE)
-    bench.sent(SnapshotQuery).answer(records)
-    inputs = bench.features.inputs
-    for pixels in (b"ab", b"cd"):
-        inputs.draw(pixels)
-    for pixels in (b"ab", b"cd"):
-        assert inputs.waits
-        wanted = bench.document.wanted
-        assert wanted is not None
-        assert wanted.inputs[0].drawing == Drawing(width=1, height=2, pixels=pixels)
-        before = bench.count(SnapshotQuery)
-        bench.sent(SnapshotQuery).answer(records)
-        if pixels == b"ab":
-            qtbot.waitUntil(lambda before=before: bench.count(SnapshotQuery) > before)  # type: ignore[misc]
-    assert not inputs.waits
-    qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
-    query = bench.sent(RunQuery).query
-    assert isinstance(query, RunQuery)
-    assert query.quick
-    bench.document.undo()
-    assert bench.document.wanted is not None
-    assert bench.document.wanted.inputs[0].drawing == Drawing(width=1, height=2, pixels=b"ab")
-
-
-def test_another_source_discards_strokes(bench: Bench) -> None:
-    bench.document.open(RECIPE)
-    bench.sent(SnapshotQuery).answer(drawable())
-    inputs = bench.features.inputs
-    for pixels in (b"ab", b"cd"):
-        inputs.draw(pixels)
-    assert inputs.waits
-    bench.open(OTHER)
-    assert not inputs.waits
-    assert bench.document.recipe == OTHER
 
 
 # Variants

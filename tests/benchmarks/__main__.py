@@ -7,10 +7,10 @@ import json
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from tests.benchmarks import stages, views, window
+from tests.benchmarks import coach, stages, views, window
 from tests.benchmarks.figures import BENCHMARKS, measured
 
-__all__ = ["stages", "views", "window"]
+__all__ = ["coach", "stages", "views", "window"]
 
 
 def main() -> None:

@@ -105,7 +105,7 @@ def opened(spec: str, **fields: object) -> Iterator[MainWindow]:
     with tempfile.TemporaryDirectory() as folder:
         QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, folder)
         _, window = make_window()
-        window.settings.set_asks_first(False)
+        window.settings.asks_first = False
         window.resize(1600, 1000)
         window.begin(None)
         try:

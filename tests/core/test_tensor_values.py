@@ -98,10 +98,10 @@ def test_the_command_line_shows_and_saves_values(
     assert main(["show", source, "--stage", "parameters"]) == 0
     assert "order" in capsys.readouterr().out
     for arguments, expected in (
-        (["--constant", "mask", "--stage", "fx"], "two things are to be shown"),
-        ([], "there is nothing to show"),
-        (["--stage", "fx", "--show-meta"], "--show-meta: it has no effect here"),
-        (["--constant", "mask", "--save", "mask.txt"], "the values are written as a .npy file"),
+        (["--constant", "mask", "--stage", "fx"], "a stage and a tensor cannot be shown together"),
+        ([], "the stage is missing"),
+        (["--stage", "fx", "--show-meta"], "--show-meta: the option has no effect here"),
+        (["--constant", "mask", "--save", "mask.txt"], "Give a file that ends in .npy"),
         (["--constant", "mask", "--save", str(tmp_path / "no/m.npy")], "it cannot be written"),
     ):
         assert main(["show", source, *arguments]) == 2

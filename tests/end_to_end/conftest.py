@@ -115,8 +115,8 @@ def open_window(
         **fields: object,
     ) -> MainWindow:
         window = MainWindow()
-        window.settings.set_asks_first(asks_first)
-        window.settings.set_sandbox(sandboxed(request))
+        window.settings.asks_first = asks_first
+        window.settings.sandbox = sandboxed(request)
         windows.append(window)
         qtbot.addWidget(window)
         window.show()
@@ -149,8 +149,8 @@ def bench(
         starting = partial(LastingClient, lasting)
         patch.setattr("lowerscope.app.engine.children.EngineClient", starting)
         window = MainWindow()
-        window.settings.set_asks_first(False)
-        window.settings.set_sandbox(sandboxed(request))
+        window.settings.asks_first = False
+        window.settings.sandbox = sandboxed(request)
         window.show()
         window.begin(request.module.RECIPE)
     document = window.document

@@ -27,17 +27,6 @@ def changes(*names: str) -> Callable[[Change], bool]:
     return lambda change: not change.fields.isdisjoint(names)
 
 
-def notices_of(window: MainWindow, tell: Callable[[str, str], object]) -> None:
-    """Call a function with the text and the role of each notice."""
-
-    def note(change: Change) -> None:
-        notice = change.after.notice
-        if "notice" in change.fields and notice is not None:
-            tell(notice.text, notice.role)
-
-    window.document.changed.connect(note)
-
-
 def wait_for_records(qtbot: QtBot, window: MainWindow) -> None:
     """Wait until the recipe that was asked for is shown."""
     document = window.document

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
-from PySide6.QtGui import QContextMenuEvent, QMouseEvent
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractScrollArea,
     QApplication,
-    QLabel,
-    QListWidget,
-    QListWidgetItem,
     QMenu,
     QWidget,
 )
@@ -69,22 +66,6 @@ class Bench:
         """Let the window go on until a condition holds."""
         assert wait_until(condition), self.state()
 
-    def point(self, view: QListWidget, item: QListWidgetItem) -> None:
-        """Tell a list that the mouse is over an item.
-
-        Not by the cursor: without a screen, the platform gives its moves to any window below it.
-        """
-        view.scrollToItem(item)
-        port, place = view.viewport(), QPointF(view.visualItemRect(item).center())
-        above = QPointF(port.mapToGlobal(place))
-        button = Qt.MouseButton.NoButton
-        move = QMouseEvent(QEvent.Type.MouseMove, place, above, button, button, NONE)
-        QApplication.sendEvent(port, move)
-
-    def leave(self, view: QListWidget) -> None:
-        """Tell a list that the mouse has left it."""
-        QApplication.sendEvent(view.viewport(), QEvent(QEvent.Type.Leave))
-
     def settle(self) -> None:
         """Wait until what is shown is what is wanted."""
         self.wait(lambda: self.scheduling.is_settled)
@@ -116,21 +97,10 @@ class Bench:
         self.wait(lambda: len(self.record.steps) == count)
         self.settle()
 
-    def form_texts(self) -> str:
-        """Return what the labels of the form say."""
-        labels = self.view.form.findChildren(QLabel)
-        return "\n".join(label.text() for label in labels)
-
     def open(self, function: str) -> None:
         """Schedule a function, with nothing done to it."""
         self.window.document.select((f"tir:{function}",))
         self.window.commands.action("workbench").trigger()
-        self.wait(lambda: self.scheduling.function == function and self.scheduling.record)
-        self.settle()
-
-    def open_other(self, function: str) -> None:
-        """Go over to another function, which may have a schedule."""
-        self.window.document.select((f"tir:{function}",))
         self.wait(lambda: self.scheduling.function == function and self.scheduling.record)
         self.settle()
 
@@ -189,15 +159,6 @@ class Bench:
         assert form.apply.isEnabled(), form.state.text()
         QTest.mouseClick(form.apply, LEFT)
 
-    def type_factors(self, *factors: int | None) -> None:
-        """Type the factors of a split."""
-        fields = self.view.form.editors["factors"].factors.fields  # type: ignore[attr-defined]
-        for field, factor in zip(fields, factors, strict=True):
-            field.selectAll()
-            QTest.keyClick(field, Qt.Key.Key_Delete)
-            if factor is not None:
-                QTest.keyClicks(field, str(factor))
-
     def code_line(self, part: str) -> int:
         """Return the first line of the script with a text in it, from 0."""
         lines = self.code.script.code.editor.lines()
@@ -209,12 +170,6 @@ class Bench:
         at = self.code_line(part)
         rect = next(rect for line, rect in editor.visible_lines(editor.rect()) if line == at)
         return QPoint(120, round(rect.center().y()))
-
-    def click_code(self, part: str, keys: Qt.KeyboardModifier = NONE) -> None:
-        """Click the first line of the script with a text in it."""
-        editor = self.code.script.code.editor
-        QTest.mouseClick(editor.viewport(), LEFT, keys, self.line_place(part))
-        self.settle()
 
     def choose_in_menu(self, view: QAbstractScrollArea, place: QPoint, text: str) -> None:
         """Open the menu of a place with the mouse, and choose an entry."""

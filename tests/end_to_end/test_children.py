@@ -13,12 +13,10 @@ from pytestqt.qtbot import QtBot
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
-    notices_of,
     run_and_wait,
-    wait_for_problem,
     wait_for_records,
 )
-from tests.end_to_end.small_nets import EXAMPLES, NET, write
+from tests.end_to_end.small_nets import write
 
 HANGS = "while True:\n    pass\n"
 
@@ -71,36 +69,3 @@ def test_a_run_is_stopped_and_the_worker_killed_in_another(
     assert document.snapshot is not None
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
-
-
-def test_a_file_that_kills_the_engine_again_and_again_is_given_up(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / "net.py"
-    window = open_window(write(path, NET.format(name="Net") + EXAMPLES))
-    window.commands.action("watch").trigger()
-    document, banners = window.document, list[str]()
-
-    def note(text: str, _role: str) -> None:
-        # The last one says later that the engine has been restarted.
-        if "has been restarted" not in text:
-            banners.append(text)
-
-    notices_of(window, note)
-    before = window.panes.relax.script.code.text()
-    write(path, "import os\nos.abort()\n")
-    window.commands.action("reload").trigger()
-    wait_for_problem(qtbot, window)
-    # The reload died, and so did the one replay; then the engine is left alone.
-    qtbot.waitUntil(lambda: len(banners) == 2, timeout=PATIENCE)
-    qtbot.waitUntil(lambda: window.features.processes.engine.state == "ready", timeout=PATIENCE)
-    # A third attempt would be under way by now.
-    assert not window.features.processes.engine.under_way()
-    assert not document.is_changing
-    assert len(banners) == 2
-    assert window.features.processes.engine.state == "ready"
-    assert window.panes.relax.script.code.text() == before
-    write(path, NET.format(name="Net") + EXAMPLES)
-    window.commands.action("reload").trigger()
-    wait_for_records(qtbot, window)
-    assert document.problems == ()

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.panes.common.compiled_page import CompiledPage
+from lowerscope.app.panes.common.script_page import CompiledPage
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 

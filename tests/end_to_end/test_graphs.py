@@ -12,7 +12,6 @@ from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.canvas.graph_geometry import chevron, title_bar
 from lowerscope.app.panes.common.graph_page import GraphPage
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, choose_from_menu, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton
@@ -135,34 +134,3 @@ def test_a_module_is_looked_into_collapsed_and_lowered(
     assert canvas.colouring() == "strategy"
     choose(page, "", "Fit")
     assert canvas.node_rect("fx:output").bottom() < canvas.zoom_control.y()
-
-
-def test_the_relax_graph_has_the_modules_as_well(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:transformer_block", lowering="te")
-    relax = window.panes.relax
-    relax.set_current("graph")
-    canvas = relax.graph.canvas
-    qtbot.waitUntil(lambda: bool(canvas.graph().boxes), timeout=PATIENCE)
-    canvas.setFocus()
-    run_command(window, "collapse-all")()
-    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
-    click_chevron(qtbot, canvas, ATTENTION)
-    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
-    # The FX graph has a level of its own.
-    window.panes.fx.graph.collapse_all()
-    wait_until_expanded(qtbot, window.panes.fx.graph.canvas, ATTENTION, expanded=False)
-    assert canvas.is_frame(ATTENTION)
-
-    card = relax.graph.canvas.card
-    first = next(node for node in canvas.graph().boxes if node.kind == "call")
-    relax.graph.canvas.show_card(first.id)
-    assert card.text().title == first.title
-    assert "R.call_tir" in card.text().code
-
-    # It is that of the step.
-    whole = titles(canvas)
-    window.features.stepping.go(Moment(section="translate", index=2))
-    qtbot.waitUntil(lambda: bool(titles(canvas)) and titles(canvas) < whole, timeout=PATIENCE)
-    at_step = titles(canvas)
-    window.features.stepping.leave()
-    qtbot.waitUntil(lambda: titles(canvas) > at_step, timeout=PATIENCE)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
-from PySide6.QtCore import QPoint, Qt
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.code.code_editor import x_of
-from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.panes.run.run_dialogs import TolerancesDialog
+from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
@@ -26,7 +26,9 @@ def strategies(window: MainWindow) -> dict[str, str]:
     return {node.name: node.strategy for node in snapshot.fx if node.strategy}
 
 
-def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWindow) -> None:
+def test_open_switch_run_and_read_the_verdict(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     window = open_window("sample:fashion_mlp")
     document, panes, action = window.document, window.panes, window.commands.action
     assert "R.matmul" in panes.relax.script.code.text()
@@ -69,6 +71,11 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     qtbot.waitUntil(lambda: document.run_record == record, timeout=PATIENCE)
     assert verdict.role() == "right"
     assert panes.summary.picture.isVisible()
+    saving = "lowerscope.app.panes.export.commands.QFileDialog.getSaveFileName"
+    monkeypatch.setattr(saving, lambda *_: (str(tmp_path / "run"), ""))
+    window.show_page("variants")
+    action("export-report").trigger()
+    assert "– Lowerscope</title>" in (tmp_path / "run.html").read_text(encoding="utf-8")
     assert [row.key for row in panes.summary.outputs.rows()] == ["output"]
 
     # Three strategies in one module, chosen node by node.
@@ -96,101 +103,3 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert set(strategies(window).values()) == {"library"}
     run_and_wait(qtbot, window)
     assert verdict.role() == "right"
-
-
-def place_of(code: CodeView, wanted: str, word: str) -> QPoint:
-    """Where a word stands on the first line that has some other words."""
-    lines = code.editor.lines()
-    number = next(n for n, line in enumerate(lines) if wanted in line)
-    code.editor.show_lines(number, number)
-    port = code.editor.viewport()
-    for line, block, row in code.editor.visible(port.rect()):
-        if line == number:
-            x = x_of(block.layout().lineAt(0).cursorToX(block.text().index(word)))
-            return QPoint(round(row.left() + x) + 3, round(row.center().y()))
-    raise AssertionError(f"{wanted} is not in view")
-
-
-def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    panes, document = window.panes, window.document
-    document.select(("fx:linear0",))
-    code = panes.tensorir.script.code
-    qtbot.waitUntil(lambda: "def dense(" in code.text(), timeout=PATIENCE)
-
-    # A click on the name of a loop selects that one, of all in its header.
-    at = place_of(code, "T.grid(", "k in")
-    qtbot.mouseClick(code.editor.viewport(), Qt.MouseButton.LeftButton, pos=at)
-    assert document.selection.chosen == ("tir:dense/T_matmul_NT/k",)
-
-    # By keyboard: a constant of the Relax script.
-    relax = panes.relax.script.code
-    lines = relax.editor.lines()
-    number = next(n for n, line in enumerate(lines) if "linear0.weight" in line)
-    relax.editor.setFocus()
-    shown = relax.editor.lines()[number]
-    relax.editor.go_to(number, shown.index("linear0.weight"), shown.index("linear0.weight"))
-    assert relax.editor.show_card()
-    card = relax.editor.cards.card
-    assert card.isVisible()
-    # It stands below the line, which it leaves in view.
-    caret = relax.editor.cursorRect()
-    line = relax.editor.viewport().mapTo(window, caret.bottomLeft()).y()
-    assert card.y() > line or card.geometry().bottom() < line - caret.height()
-    assert dict(card.text().rows)["shape"] == "(128, 784)"
-    qtbot.keyClick(relax.editor, Qt.Key.Key_Escape)
-    assert not card.isVisible()
-
-    # The same function in other forms.
-    document.select(("fx:linear0",))
-    numpy, te = panes.tensorir.texts["numpy"], panes.tensorir.texts["te"]
-    panes.tensorir.set_current("numpy")
-    qtbot.waitUntil(lambda: "def lnumpy_dense" in numpy.script.code.text(), timeout=PATIENCE)
-    assert "np.ndarray" in numpy.script.code.text()
-    panes.tensorir.set_current("te")
-    qtbot.waitUntil(lambda: "te.compute" in te.script.code.text(), timeout=PATIENCE)
-    assert "te.reduce_axis" in te.script.code.text()
-
-    builder = panes.relax.builder.script.code
-    panes.relax.set_current("builder")
-    qtbot.waitUntil(lambda: "relax.BlockBuilder()" in builder.text(), timeout=PATIENCE)
-    lines = builder.editor.lines()
-    marked = [text for number, text in enumerate(lines) if builder.editor.is_selected(number)]
-    assert any("dense" in text for text in marked)
-    assert not any("te_relu" in text for text in marked)
-
-    # The functions of a node are below one another; Enter on the heading of one closes it.
-    assert set(panes.tensorir.open_functions()) == {"dense", "add"}
-    assert "def te_add" in te.script.code.text()
-    editor = te.script.code.editor
-    headings = ((n, editor.heading(n)) for n in range(len(editor.lines())))
-    editor.go_to(next(n for n, each in headings if each is not None and each.key == "add"))
-    qtbot.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: "def te_add" not in te.script.code.text(), timeout=PATIENCE)
-    assert "def te_dense" in te.script.code.text()
-    document.select(())
-    document.change(msgspec.structs.replace(document.recipe, lowering="high-level"))
-    wait_for_records(qtbot, window)
-    qtbot.waitUntil(lambda: "relax.op.matmul" in builder.text(), timeout=PATIENCE)
-
-
-LSTM = """
-import torch
-from torch import nn
-
-class Classifier(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(50, 16)
-        self.lstm = nn.LSTM(16, 32, batch_first=True)
-        self.linear = nn.Linear(32, 4)
-
-    def forward(self, tokens):
-        return self.linear(self.lstm(self.embedding(tokens))[0][:, -1])
-"""
-
-
-def linked(window: MainWindow, kind: str) -> tuple[str, ...]:
-    return window.document.selection.of_kind(kind)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import numpy as np
-import pytest
-from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
-    drop,
     run_and_wait,
-    wait_for_problem,
     wait_for_records,
 )
 
@@ -94,55 +88,3 @@ def test_parameters_become_inputs_are_shown_saved_and_bound_again(
         wait_for_records(qtbot, window)
     assert not keep.isChecked()
     assert ARGUMENT not in relax.script.code.text()
-
-
-def test_parameters_are_loaded_and_what_is_dropped_finds_its_place(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window = open_window("sample:fashion_mlp")
-    load, own = (window.commands.action(key) for key in ("load-parameters", "own-parameters"))
-    assert load.isEnabled()
-    assert not own.isEnabled()
-    random = np.random.default_rng(0)
-    shapes = {"w0": (128, 784), "b0": (128,), "w1": (10, 128), "b1": (10,)}
-    arrays = {key: random.standard_normal(shape).astype("f4") for key, shape in shapes.items()}
-    np.savez(tmp_path / "mine.npz", **arrays)
-    chosen = staticmethod(lambda *_: (str(tmp_path / "mine.npz"), ""))
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", chosen)
-    load.trigger()
-    wait_for_records(qtbot, window)
-    assert "Parameters of mine.npz" in sections(window)
-    window.document.select(("param:linear1.bias",))
-    shown = f"{arrays['b1'].min():.6g} … {arrays['b1'].max():.6g}"
-    qtbot.waitUntil(lambda: window.panes.details.facts().get("range") == shown, timeout=PATIENCE)
-
-    # A pickle that is dropped is loaded as well; one that does not fit leaves what was there.
-    for count, name in ((10, "fits.pkl"), (9, "other.pkl")):
-        arrays["b1"] = np.zeros(count, "f4")
-        (tmp_path / name).write_bytes(pickle.dumps(arrays))
-    drop(window, tmp_path / "fits.pkl")
-    wait_for_records(qtbot, window)
-    assert "Parameters of fits.pkl" in sections(window)
-    drop(window, tmp_path / "other.pkl")
-    assert "b1 has the shape (9,)" in wait_for_problem(qtbot, window)
-    assert "Parameters of fits.pkl" in sections(window)
-    own.trigger()
-    wait_for_records(qtbot, window)
-    assert "Parameters" in sections(window)
-    assert not own.isEnabled()
-    for _ in range(2):
-        window.commands.action("undo").trigger()
-        wait_for_records(qtbot, window)
-    assert "Parameters of mine.npz" in sections(window)
-
-    # What cannot be opened says what it is, and what to do.
-    (tmp_path / "net.onnx").write_bytes(b"")
-    drop(window, tmp_path / "net.onnx")
-    assert "an ONNX model cannot be opened" in wait_for_problem(qtbot, window)
-    assert window.panes.drawer.current() == "problems"
-
-
-def sections(window: MainWindow) -> list[str]:
-    tree = window.panes.model.tree
-    items = (tree.topLevelItem(place) for place in range(tree.topLevelItemCount()))
-    return [item.text(0) for item in items if item is not None]

@@ -176,32 +176,3 @@ def test_a_pass_is_added_from_the_catalogue_with_options(
     assert names(window) == ["LegalizeOps", "FuseOps", "own.KeepAsItIs"]
     row = next(each for each in window.panes.pipeline.list.rows() if each.place == 2)
     assert row.words == "nothing changed"
-
-
-def test_the_passes_of_the_build_are_listed_below(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:fashion_mlp", steps=FUSE)
-    pipeline, stepping = window.panes.pipeline, window.features.stepping
-    # Passes inside of a step unfold into the slider.
-    slider = pipeline.slider
-    before = len(slider.dots())
-    key = next(row.key for row in pipeline.list.rows() if row.title == "FuseTIR")
-    select(qtbot, window, key)
-    qtbot.keyClick(pipeline.list, Qt.Key.Key_Right)
-    qtbot.waitUntil(lambda: len(slider.dots()) > before)
-    inside = [row for row in pipeline.list.rows() if row.parent == key]
-    assert inside[0].number == "1"
-
-    pipeline.list.toggle_fold("section:build")
-    qtbot.waitUntil(lambda: len(stepping.lines("build")) >= 40, timeout=PATIENCE)
-    made = [line for line in stepping.dots("build") if line.status == "done"]
-    build = pipeline.list.row("section:build")
-    assert build is not None
-    changing = sum(bool(line.changed) for line in made)
-    assert build.words.startswith(f"{changing} of {len(made)} change · ")
-    stepping.go(Moment(section="build", index=1))
-    qtbot.keyClick(slider, Qt.Key.Key_End)
-    relax = window.panes.relax
-    last = stepping.dots("build")[-1]
-    assert last.depth >= 1
-    assert relax.context() == f"after {last.label} {last.title}"
-    qtbot.waitUntil(lambda: "def main" in relax.script.code.text(), timeout=PATIENCE)

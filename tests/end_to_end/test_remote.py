@@ -11,9 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.kit.pane_messages import EmptyState
-from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
-from lowerscope.app.panes.remote.target_dialog import TargetDialog
-from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
+from lowerscope.app.panes.remote.commands import RemoteDialog, TargetDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.remote_servers import KEY, Farm, free_port
@@ -51,61 +49,6 @@ def let_reach_the_network(window: MainWindow) -> None:
 
 def ok_of(dialog: TargetDialog | RemoteDialog) -> object:
     return dialog.buttons.button(QDialogButtonBox.StandardButton.Ok)
-
-
-# Each of its servers imports torch and TVM.
-@pytest.mark.at_length
-def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(
-    qtbot: QtBot, open_window: OpenWindow, farm: Farm
-) -> None:
-    farm.add()
-    window = open_window("sample:matmul_relu", lowering="te")
-    document, tuning, page = window.document, window.features.tuning, window.panes.tune
-    dialog = dialog_of(window, "target-remote", RemoteDialog)
-    dialog.tracker.setText(farm.tracker)
-    dialog.key.setText(KEY)
-    dialog.test.click()
-    let_reach_the_network(window)
-    qtbot.waitUntil(lambda: f"{KEY}: 2 servers, 2 free" in dialog.said.text(), timeout=PATIENCE)
-    ok_of(dialog).click()
-    wait_for_records(qtbot, window)
-    document.select(("tir:te_matmul",))
-    asked = dialog_of(window, "tune", TuneDialog)
-    assert "te_matmul" in asked.one.text()
-    assert f"Candidates run on remote: {KEY}" in asked.note.text()
-    asked.trials.setValue(8)
-    asked.begin.click()
-    qtbot.waitUntil(lambda: trials_of(window) >= 2, timeout=3 * PATIENCE)
-    qtbot.waitUntil(lambda: len(farm.serving()) == 1, timeout=PATIENCE)
-    lost, before = farm.serving()[0], trials_of(window)
-    farm.kill(lost)
-    assert before < 8
-    qtbot.waitUntil(lambda: not tuning.under_way, timeout=3 * PATIENCE)
-    assert tuning.state is not None
-    (found,) = tuning.state.functions
-    assert (found.state, found.trials) == ("done", 8), tuning.said
-    # What the lost server was at may be lost with it, and nothing else.
-    assert found.failed <= 1
-    assert found.best < found.unscheduled
-    assert page.curve.points()[-1].value == found.best
-    # Torch was not run there.
-    assert [each.label for each in page.curve.levels()] == ["rules", "unscheduled"]
-    # The best is an ordinary history, and runs there with the model.
-    qtbot.waitUntil(lambda: bool(document.wanted.schedules), timeout=PATIENCE)
-    wait_for_records(qtbot, window)
-    (schedule,) = document.recipe.schedules
-    assert (schedule.function, schedule.variant) == ("te_matmul", "tuned")
-    page.in_model.click()
-    wait_for_records(qtbot, window)
-    run_and_wait(qtbot, window)
-    assert document.run_record.verdict == "match"
-    assert f"ran on {KEY}, 127.0.0.1:" in window.panes.summary.details.text()
-
-
-def trials_of(window: MainWindow) -> int:
-    """Return how many candidates were measured."""
-    state = window.features.tuning.state
-    return 0 if state is None else state.functions[0].trials
 
 
 def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, farm: Farm) -> None:

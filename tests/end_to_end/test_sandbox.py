@@ -81,4 +81,4 @@ def test_a_file_that_writes_to_home_or_opens_a_socket_fails_with_one_clear_line(
     window.open_source(str(model))
     qtbot.waitUntil(lambda: window.document.snapshot is not None, timeout=PATIENCE)
     assert (home / "mine").read_text() == "mine"
-    assert not window.settings.sandbox()
+    assert not window.settings.sandbox

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtTest import QTest
 
-from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
+from lowerscope.app.panes.schedule.commands import RulesDialog
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.scheduling import LEFT, Bench
 

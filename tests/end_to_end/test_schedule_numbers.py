@@ -71,8 +71,8 @@ def test_a_function_and_each_step_of_it_have_their_numbers(bench: Bench) -> None
         2 * 128 * 128 / here.milliseconds / 1e6, rel=0.01
     )
     assert found["time"][2].endswith((" µs", " ms"))  # torch's, for matmul alone
-    assert [mark.name for mark in page.roofline.plot.marks()] == ["here", "torch"]
-    assert "here: " in page.roofline.plot.accessibleDescription()
+    assert [mark.name for mark in page.roofline.plot.marks()] == ["current", "torch"]
+    assert "current: " in page.roofline.plot.accessibleDescription()
     assert bench.view.standing.verdict.text() == "unscheduled"
 
     # Each step is checked and measured by itself.
@@ -82,7 +82,7 @@ def test_a_function_and_each_step_of_it_have_their_numbers(bench: Bench) -> None
     verdict = bench.view.standing.verdict
     assert verdict.isVisible()
     assert verdict.text().startswith("✓ same")
-    assert {mark.name for mark in page.roofline.plot.marks()} >= {"unscheduled", "here", "torch"}
+    assert {mark.name for mark in page.roofline.plot.marks()} >= {"unscheduled", "current", "torch"}
     rows = variants(page)
     assert set(rows) >= {"unscheduled", "variant:"}
     assert rows["variant:"][3] == "✓ same"

@@ -9,11 +9,10 @@ from PySide6.QtTest import QTest
 
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import At, Primitive
-from tests.end_to_end.scheduling import CONTROL, LEFT, Bench
+from tests.end_to_end.scheduling import LEFT, Bench
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
-SHIFT = Qt.KeyboardModifier.ShiftModifier
 LOOP_J = At(block="matmul", loop=1)
 
 
@@ -45,55 +44,6 @@ def test_the_menu_of_the_script_offers_the_moves(bench: Bench) -> None:
     bench.wait(lambda: bench.scheduling.trying.draft is not None)
     bench.key(bench.view.form.editors["ann_key"], Qt.Key.Key_Escape)
     assert bench.scheduling.trying.draft is None
-
-
-def test_letters_choose_primitives_where_the_tree_has_the_keyboard(bench: Bench) -> None:
-    bench.select("j")
-    bench.key(bench.view.tree, Qt.Key.Key_Down)
-    # It need not be known yet what applies to the loop.
-    bench.key(bench.view.tree, Qt.Key.Key_S)
-    bench.wait(lambda: bench.scheduling.trying.draft is not None)
-    assert bench.view.form.title.text() == "split"
-    bench.key(bench.view.form, Qt.Key.Key_Escape)
-    assert bench.window.focusWidget() is bench.view.tree
-    # Return goes to the list beside the tree, and Escape in the menu comes back to it.
-    bench.window.commands.action("schedule-moves").trigger()
-    bench.wait(bench.view.menu.isVisible)
-    bench.key(bench.view.menu.page.choices.line, Qt.Key.Key_Escape)
-    assert not bench.view.menu.isVisible()
-    bench.settle()
-    bench.key(bench.view.tree, Qt.Key.Key_Return)
-    choices = bench.view.moves.choices
-    assert choices.current_key() == bench.scheduling.moves.all[0].name
-    bench.key(choices.line, Qt.Key.Key_Escape)
-    assert bench.window.focusWidget() is bench.view.tree
-    bench.key(bench.view.tree, Qt.Key.Key_U)
-    bench.steps(1)
-    assert "T.unroll(" in bench.script
-
-
-def test_several_are_selected_by_keyboard_and_in_the_script(bench: Bench) -> None:
-    do(bench, "unroll", loop=At(block="matmul", loop=2))
-    tree = bench.view.tree
-    bench.select("i")
-    bench.key(tree, Qt.Key.Key_Down, SHIFT)
-    bench.settle()
-    assert tree.selected_keys() == bench.ids("i", "j")
-    marks = bench.code.script.code.editor.marks
-    assert marks.is_selected(bench.code_line("T.grid("))
-    assert not marks.is_selected(bench.code_line("T.unroll("))
-    assert bench.moves()["fuse"]
-
-    bench.click_code("T.unroll(")
-    assert tree.selected_keys() == bench.ids("k")
-    assert marks.is_selected(bench.code_line("T.unroll("))
-    bench.click_code('T.sblock("matmul")', CONTROL)
-    assert tree.selected_keys() == bench.ids("k", "matmul")
-    assert bench.moves()["decompose_reduction"]
-    editor = bench.code.script.code.editor
-    editor.go_to(bench.code_line("T.unroll("))
-    bench.key(editor, Qt.Key.Key_Return)
-    assert tree.selected_keys() == bench.ids("k")
 
 
 def drag(bench: Bench, number: int, behind: int) -> None:
@@ -171,23 +121,3 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     bench.click_step(2)
     bench.wait(lambda: head().endswith("by itself, after step 2 of its schedule"))
     pane.set_current("script")
-
-
-def test_with_nothing_selected_the_functions_are_there_to_choose_from(bench: Bench) -> None:
-    bench.begin(Recipe(source=Source(spec="sample:conv_net"), lowering="te"))
-    bench.scheduling.look("")
-    bench.window.commands.action("workbench").trigger()
-    chooser = bench.view.chooser
-    bench.wait(chooser.table.isVisible)
-    assert chooser.title.text() == "No function selected"
-    # conv2d has more loops, and fewer iterations.
-    assert chooser.table.rows()[0].key == "tir:dense"
-    bench.key(chooser.table, Qt.Key.Key_Home)
-    bench.key(chooser.table, Qt.Key.Key_Return)
-    bench.wait(lambda: bench.scheduling.function == "dense" and bench.scheduling.record)
-    bench.settle()
-    assert not chooser.isVisible()
-    assert bench.moves() == {}
-    assert bench.view.moves.choices.empty.isVisible()
-    bench.select("k")
-    assert bench.moves()["split"]

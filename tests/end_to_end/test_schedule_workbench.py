@@ -16,28 +16,6 @@ def _begin(bench: Bench) -> None:
     bench.begin(RECIPE)
 
 
-def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
-    bench.open("te_matmul")
-    bench.select("k")
-    moves = bench.moves()
-    assert moves["split"]
-    assert not moves["vectorize"]
-    why = {each.key: each.note for each in bench.view.moves.choices.choices()}
-    assert "data parallel" in why["vectorize"]
-    assert "has no threads of a GPU" in why["bind"]
-    choices = bench.view.moves.choices
-    item = choices.item_of("unroll")
-    assert item is not None
-    bench.point(choices.list, item)
-    code = bench.code
-    bench.wait(lambda: code.line.whole() == "✓ legal · unroll k")
-    assert code.current() == "preview"
-    assert "T.unroll(" in bench.script
-    bench.leave(choices.list)
-    bench.wait(lambda: code.current() == "script")
-    assert bench.record.steps == ()
-
-
 def test_all_parts_are_in_view_and_nothing_is_cut(bench: Bench) -> None:
     bench.window.resize(1366, 768)
     bench.open("te_matmul")

@@ -112,7 +112,7 @@ def test_a_window_that_was_killed_is_reopened_where_it_was(
     assert not [each for each in folders() if each.name.startswith(f"{process.pid}-")]
     (saved,) = folder.glob("*.lowerscope")
     window = open_window()
-    window.settings.set_last_session(str(saved))
+    window.settings.last_session = str(saved)
     window.commands.action("reopen").trigger()
     qtbot.waitUntil(lambda: window.document.recipe is not None, timeout=PATIENCE)
     recipe = window.document.recipe

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
-from contextlib import suppress
 
-import psutil
 import pytest
 from PySide6.QtTest import QTest
 
+from lowerscope.app.panes.tuning.commands import TuneDialog
 from lowerscope.app.panes.tuning.model import Tuning
-from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
 from lowerscope.app.panes.tuning.tune_page import TunePage
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.tuning_records import TunedFunction
@@ -78,19 +74,6 @@ def variants(bench: Bench) -> list[str]:
     return [each.variant for each in bench.window.features.variants.all]
 
 
-def group_of(pid: int) -> list[psutil.Process]:
-    """Return a process and all that it has started."""
-    process = psutil.Process(pid)
-    return [process, *process.children(recursive=True)]
-
-
-def is_there(process: psutil.Process) -> bool:
-    """Return whether a process has not ended; one that has may wait for its parent."""
-    with suppress(psutil.NoSuchProcess):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
-
-
 def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> None:
     tuning, page, document = tuning_of(bench), page_of(bench), bench.window.document
     start(bench, 10)
@@ -129,18 +112,3 @@ def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> Non
     bench.wait(lambda: bench.view.standing.verdict.text().startswith("✓"))
     bench.window.commands.action("undo").trigger()
     bench.wait(lambda: not document.recipe.schedules)  # type: ignore[union-attr]
-
-
-def test_what_a_killed_process_found_is_kept_and_it_leaves_none(bench: Bench) -> None:
-    tuning, page = tuning_of(bench), page_of(bench)
-    start(bench, 5_000)
-    wait_for_trials(bench, 1)
-    assert tuning.pid is not None
-    processes = group_of(tuning.pid)
-    assert len(processes) > 1
-    os.kill(tuning.pid, signal.SIGKILL)
-    bench.wait(lambda: "killed" in page.said.text())
-    bench.wait(lambda: not tuning.under_way and bench.window.features.scheduling.schedule)
-    _, alive = psutil.wait_procs(processes, timeout=10)
-    assert not alive
-    assert variants(bench) == ["tuned"]

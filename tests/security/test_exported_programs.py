@@ -28,9 +28,8 @@ from lowerscope.core.sources.program_text import (
     harmless_target,
     tree,
 )
-from tests.diagonal import many
 from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records
-from tests.soak.exported_programs import (
+from tests.security.exported_programs import (
     CANARY,
     MODEL,
     Document,
@@ -39,7 +38,6 @@ from tests.soak.exported_programs import (
     document,
     members,
     names,
-    open_changed,
     programs,
     watch,
     with_document,
@@ -541,14 +539,6 @@ def test_the_watch_notices_what_runs(tmp_path: Path, watched: Watch) -> None:
     with watched.watching() as seen:
         load_exported(file, trust=True)
     assert seen
-
-
-def test_changed_programs_run_nothing(tmp_path: Path) -> None:
-    tally = open_changed(tmp_path, range(10_000, 10_000 + many(250)))
-    assert not tally.executed
-    assert not tally.broken
-    assert tally.opened
-    assert tally.refused > tally.opened
 
 
 def test_the_window_asks_before_it_opens_code(

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Document
@@ -21,7 +21,7 @@ from lowerscope.app.engine import messages, pending
 from lowerscope.app.engine.child_process import LOG_LIMIT
 from lowerscope.app.engine.children import PART_LIMIT, Children
 from lowerscope.app.engine.client import EngineClient
-from lowerscope.app.engine.messages import Incoming, whole_of
+from lowerscope.app.engine.messages import Incoming
 from lowerscope.app.engine.pending import UnreadableResult, read_result
 from lowerscope.app.panes.log import log_view
 from lowerscope.app.panes.log.log_view import LogView
@@ -34,20 +34,11 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.model.graph import GraphRecord
-from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, Query, answer_type
 from lowerscope.core.model.snapshot import (
-    Card,
-    FxNode,
-    ModelRecord,
-    ModuleRecord,
     Note,
-    ParameterRecord,
-    Snapshot,
-    SourceLine,
     Span,
-    TextRecord,
 )
 from tests.app.engine.practice_window import Window, practice
 from tests.end_to_end.driving import PATIENCE, OpenWindow
@@ -103,32 +94,20 @@ def size_of(problem: Problem) -> int:
     return sum(map(len, (*lines, *problem.choices, *problem.calls)))
 
 
-def whole_text(problem: Problem) -> str:
-    text = whole_of(problem)
-    assert text is not None
-    return b"".join(text()).decode()
-
-
 # --- problems -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("flood", ["huge-error", "choices", "long-choices"])
-def test_a_long_problem_is_shortened_and_held_whole(
-    flooded: Callable[[str], Window], flood: str
-) -> None:
+def test_a_long_problem_is_shortened(flooded: Callable[[str], Window], flood: str) -> None:
     window, sent = flooded(flood), flooding_child.problem(flood)
     problem = window.problem(window.ask("echo", practice.Text("a")))
     assert size_of(problem) < 100_000
     assert problem.code == sent.code
     assert problem.what[:10] == sent.what[:10]
-    whole = whole_text(problem)
-    assert sent.line() in whole
-    assert sent.details in whole
-    assert whole.count("\n") >= len(sent.choices) + len(sent.calls)
     head, *_, tail = problem.details.splitlines() or ["", ""]
     assert sent.details.startswith(head)
     assert sent.details.endswith(f"{tail}\n" if tail else "")
-    assert ("bytes left out" in problem.details) == (len(sent.details) > 64_000)
+    assert ("characters left out" in problem.details) == (len(sent.details) > 64_000)
     assert not window.endings
 
 
@@ -151,7 +130,6 @@ def test_each_part_of_a_problem_is_bounded(name: str) -> None:
     (failure,) = Incoming().read(encode_frame(Failure(1, problem)))
     assert isinstance(failure, Failure)
     assert size_of(failure.problem) < 100_000
-    assert failure.problem.whole
 
 
 # --- progress, and messages at large --------------------------------------------------------------
@@ -243,63 +221,6 @@ def test_a_result_is_bounded_in_each_way(data: bytes, result: object) -> None:
     assert caught.value.problem.todo
 
 
-def test_records_of_a_model_of_ten_thousand_nodes_are_within_the_bounds() -> None:
-    places = range(10_000)
-    line = SourceLine(file="/models/blocks.py", line=10, text="return self.b(self.a(x))")
-    fx = tuple(
-        FxNode(
-            id=f"fx:linear_{at}",
-            name=f"linear_{at}",
-            opcode="call_module",
-            target=f"blocks.{at}.linear",
-            args=f"(linear_{at - 1},)",
-            kwargs="{}",
-            shape=(1, 4),
-            dtype="float32",
-            type="1×4 float32",
-            label="Linear · 4 → 4",
-            line=line,
-            bindings=(f"relax:main/lv{at}", f"relax:main/lv{at}_1"),
-            functions=(f"tir:linear{at}",),
-        )
-        for at in places
-    )
-    spans = [Span(entity=node.bindings[0], first=at, last=at) for at, node in enumerate(fx)]
-    cards = [
-        Card(name=f"c{at}", kind="constant", first=at, last=at, facts=(("shape", "4×4"),) * 2)
-        for at in places
-    ]
-    sent = Snapshot(
-        model=ModelRecord(
-            title="blocks",
-            path=line.file,
-            kind="torch",
-            description="",
-            inputs=(),
-            modules=tuple(
-                ModuleRecord(id=f"module:{at}", path=str(at), kind="Linear", parameters=20)
-                for at in places
-            ),
-            parameters=tuple(
-                ParameterRecord(id=f"param:{at}", name=str(at), shape=(4, 4), dtype="", size=64)
-                for at in places
-            ),
-        ),
-        fx=fx,
-        tracer="fx",
-        fx_graph=None,
-        relax=TextRecord(text="x", language="", spans=tuple(spans), cards=tuple(cards)),
-        functions=(),
-        links=tuple((node.id, *node.bindings, *node.functions, "module:1") for node in fx),
-        translation=tuple(
-            TranslationRecord(number=at, node=node.id, bindings=node.bindings, changed=("main",))
-            for at, node in enumerate(fx, start=1)
-        ),
-        fates={node.bindings[0]: BindingEffect(text="fused", step=1) for node in fx},
-    )
-    assert read_result("The answer", to_raw(sent), Snapshot) == sent
-
-
 @pytest.mark.parametrize("query", QUERIES.values())
 def test_answers_to_all_queries_have_bounds(query: type[Query[Any]]) -> None:
     # What is no value of the type is told as such: the bounds themselves can be made of it.
@@ -372,24 +293,14 @@ def test_what_is_printed_is_bounded_and_held_whole(
 # --- the window -----------------------------------------------------------------------------------
 
 
-def test_the_window_shows_a_long_error_and_saves_it(
-    qtbot: QtBot, flooded_window: Callable[[str], MainWindow], tmp_path: Path
+def test_the_window_shows_a_long_error(
+    qtbot: QtBot, flooded_window: Callable[[str], MainWindow]
 ) -> None:
     window = flooded_window("huge-error")
     qtbot.waitUntil(lambda: bool(window.document.problems), timeout=PATIENCE)
-    problem, view = window.document.problems[0], window.panes.problems
-    buttons = {each.text(): each for each in view.findChildren(QPushButton)}
-    assert "Save the whole text…" in buttons
-    details = view.findChild(QPlainTextEdit)
+    details = window.panes.problems.findChild(QPlainTextEdit)
     assert details is not None
     assert details.document().characterCount() < 70_000
-    whole = whole_of(problem)
-    assert whole is not None
-    file = tmp_path / "problem.txt"
-    with qtbot.waitSignal(view.saving.done, timeout=PATIENCE):
-        view.saving.save(file, whole)
-    sent = flooding_child.problem("huge-error")
-    assert file.read_text() == f"{sent.line()}\n{sent.details}\n"
 
 
 @pytest.mark.parametrize("flood", ["choices", "empty-lines", "progress"])

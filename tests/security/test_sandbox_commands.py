@@ -44,7 +44,7 @@ def test_without_a_sandbox_it_is_refused(
     monkeypatch.setattr(bubblewrap.shutil, "which", lambda _: None)
     assert main(["show", "sample:matmul", "--stage", "fx", "--sandbox"]) == 2
     assert capsys.readouterr().err == (
-        "lowerscope: --sandbox: there is no sandbox: bwrap is missing."
+        "lowerscope: --sandbox: the sandbox is not available: bwrap is missing."
         " Install bubblewrap (bwrap), or leave --sandbox out.\n"
     )
 
@@ -59,8 +59,8 @@ def test_what_the_command_writes_gets_out_and_nothing_else(tmp_path: Path) -> No
     assert done.returncode == 0
     assert done.stdout == f"{output / 'fx.txt'}\n"
     assert done.stderr == (
-        "lowerscope: note: not taken from the sandbox: Makefile\n"
-        "lowerscope: note: not taken from the sandbox: steps/conftest.py\n"
+        "lowerscope: note: Makefile was not copied out of the sandbox\n"
+        "lowerscope: note: steps/conftest.py was not copied out of the sandbox\n"
     )
     assert [each.name for each in output.iterdir()] == ["fx.txt"]
     assert "relu" in (output / "fx.txt").read_text()

@@ -129,7 +129,7 @@ def test_it_runs_without_one_when_the_user_says_so(
     assert sandboxing.state == "refused"
     assert sandboxing.availability.startswith(REASON)
     # In this session.
-    assert Settings().sandbox()
+    assert Settings().sandbox
 
 
 def test_a_program_that_has_gone_is_no_reason_to_run_without_it(

@@ -43,7 +43,6 @@ def all_at_rest(window: MainWindow) -> bool:
         and not document.is_changing
         and not document.running
         and not document.job.text
-        and not features.inputs.waits
         and not features.tuning.under_way
         and not features.recovering._slot.is_busy
     )

@@ -202,7 +202,14 @@ class _Folding:
         self._closed: set[str] = set()
 
     def level(self) -> Level:
-        boxes = [item for item in self._tree.boxes.get("", ()) if not self._is_legible(item)]
+        boxes: list[_Item] = []
+        inside = self._tree.index.inside
+        for item in self._tree.boxes.get("", ()):
+            if not self._is_legible(item):
+                boxes.append(item)
+            elif len(inside((block := self._block([item], _ALONE, "")).rect)) == 1:
+                # With nothing beside it, it has room for the whole name.
+                self._blocks.append(block)
         self._fold(self._tree.frames.get("", ()), boxes, "")
         return Level(self._tree.index, self._blocks, frozenset(self._closed))
 

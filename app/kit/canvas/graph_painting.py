@@ -87,7 +87,6 @@ class Type:
         self._cut: dict[tuple[str, int], str] = {}
 
     def width(self, text: str) -> float:
-        """Return the width of a text."""
         found = self._widths.get(text)
         if found is None:
             if len(self._widths) > _MOST_CUT:

@@ -178,7 +178,6 @@ class StepStrip(QListWidget):
         return QRectF(self.visualItemRect(self.item(row)))
 
     def cell_size(self) -> QSize:
-        """Return the size of each cell."""
         room = self.viewport().width() // max(1, len(self._cells))
         return QSize(max(_NARROWEST, min(_WIDEST, room)), max(1, self.viewport().height()))
 

@@ -65,7 +65,6 @@ class Rows:
             first, after = last, after + 1
 
     def shows(self, line: int) -> bool:
-        """Return whether a line has a row."""
         after = bisect_right(self._firsts, line)
         return not after or line >= self.hidden[after - 1][1]
 

@@ -294,7 +294,6 @@ NARROWEST = 36
 
 
 def cell_font(cell: Cell, column: Column) -> QFont:
-    """Return the font of a cell."""
     if cell.code:
         return code_font(CODE_PIXELS)
     weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal

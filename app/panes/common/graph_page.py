@@ -19,7 +19,7 @@ from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.common.descriptions import RANDOM, Facts, find_node, line_text, names_of
-from lowerscope.app.panes.common.node_figures import (
+from lowerscope.app.panes.common.run_figures import (
     figures_of,
     measured_in,
     run_facts,
@@ -52,7 +52,6 @@ MOST_CODE = 8
 
 
 def card_text(document: Document, box: Box) -> CardText:
-    """Return the text of the card of `box`."""
     snapshot = document.snapshot
     if box.kind == "group" or snapshot is None:
         measured = run_facts(document.run_record, measured_in(box))

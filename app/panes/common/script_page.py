@@ -1,21 +1,27 @@
-"""A text of the document in a code view, linked to the selection."""
+"""Pages of code: a text of the document, linked to the selection, or compiled code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QShowEvent
+from PySide6.QtWidgets import QCheckBox, QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
+from lowerscope.app.document.timelines import BuildSteps
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_editor import NO_HEADINGS, Heading, NamedPlace
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.hover_card import CardText
+from lowerscope.app.kit.layouts import row_of
+from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.core.model.compact_script import LANGUAGE, compact_script
 from lowerscope.core.model.line_difference import matching_lines
@@ -353,3 +359,173 @@ class FetchedPage(QWidget):
         self._shown_name = None
         self.script.code.set_empty(problem.headline, problem.todo)
         self.script.show_text(None)
+
+
+# --- Footer of a pane of code ---
+
+HEIGHT = 28
+
+
+class CodeFooter(QWidget):
+    """Switches for the form of all code, below a pane.
+
+    Args:
+        with_types: Whether the pane shows bindings, whose types can be hidden.
+        more: Switches of the pane's own.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        *more: QCheckBox,
+        with_types: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self.setFixedHeight(HEIGHT)
+        self.compact = QCheckBox(_("Compact"))
+        self.compact.setToolTip(
+            _(
+                "Parameters by name, numbers without their types, shapes at the right "
+                "edge.\nOff: TVM's exact text. Copied and exported text is always TVM's exact text."
+            )
+        )
+        self.wraps = QCheckBox(_("Wrap"))
+        self.wraps.setToolTip(_("Continue long lines below, indented, marked ↳"))
+        self.types = QCheckBox(_("Types"))
+        self.types.setToolTip(_("Show the types of bindings in their lines"))
+        if not with_types:
+            self.types.hide()
+        self.figure = ElidedLabel(role="quiet")
+        self.figure.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        switches = (*more, self.compact, self.wraps, self.types)
+        for switch in (*switches, self.figure):
+            switch.setFont(ui_font(12))
+        row_of(self, *switches, (self.figure, 1), margins=(10, 1, 10, 0), spacing=12)
+        self.compact.clicked.connect(self._set_compact)
+        self.wraps.clicked.connect(self._set_wraps)
+        self.types.clicked.connect(self._set_types)
+        document.on(("code_form",), self._show)
+        theme.notifier().changed.connect(self.update)
+        self._show()
+
+    def set_script(self, is_script: bool) -> None:
+        """Offer the compact form where a script is shown, which alone has one."""
+        self.compact.setEnabled(is_script)
+        self.types.setEnabled(is_script and self._document.code_form.compact)
+
+    def _set_compact(self, on: bool) -> None:
+        self._document.set(code_form=replace(self._document.code_form, compact=on))
+
+    def _set_wraps(self, on: bool) -> None:
+        self._document.set(code_form=replace(self._document.code_form, wraps=on))
+
+    def _set_types(self, on: bool) -> None:
+        self._document.set(code_form=replace(self._document.code_form, types=on))
+
+    def _show(self) -> None:
+        form = self._document.code_form
+        self.compact.setChecked(form.compact)
+        self.wraps.setChecked(form.wraps)
+        # A script has all types as printed.
+        self.types.setChecked(form.types or not form.compact)
+        self.types.setEnabled(form.compact and self.compact.isEnabled())
+
+    # Qt
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.panel))
+        painter.fillRect(0, 0, self.width(), 1, QColor(colours.line))
+
+
+# --- Compiled code of a function: bytecode, LLVM IR or assembly ---
+
+WAITING_MS = 150
+"""Delay before a request shows its progress."""
+
+
+class CompiledPage(FetchedPage):
+    """A fetched page that shows the worker's progress, and can cancel it.
+
+    It shows the result of TVM's build, and the scheduled function compiled by itself, at its
+    current step. At a step before the end of the build there is no code.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        colouring: Colouring,
+        build: BuildSteps,
+        view: View,
+        name: str,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(document, queries, colouring, view, name, self._note_busy, parent)
+        self._build = build
+        self._set_busy = set_busy
+        empty = self.script.code.empty
+        self.cancel = empty.add_action(_("Cancel"), self._cancel)
+        self.again = empty.add_action(_("Compile"), self._compile, primary=True)
+        self._offer()
+        self._timer = QTimer(self, singleShot=True, interval=WAITING_MS)
+        self._timer.timeout.connect(self._show_waiting)
+
+    def show_text_of(self, name: str, moment: Moment | None = None) -> None:
+        """Show the code of a function, compiled once the page is visible."""
+        if moment is None or moment.section == "schedule":
+            super().show_text_of(name, moment)
+            return
+        hint = _("Code is generated at the end of the build. Leave the step (Esc) to see it.")
+        self.show_nothing(_("Not compiled yet at this step"), hint)
+
+    def show_nothing(self, title: str = "", hint: str = "") -> None:
+        """Show an empty page with a reason."""
+        self._timer.stop()
+        self._offer()
+        super().show_nothing(title, hint)
+
+    def _note_busy(self, busy: bool) -> None:
+        if busy:
+            self._timer.start()
+        else:
+            self._timer.stop()
+        self._set_busy(busy)
+
+    def _show_waiting(self) -> None:
+        busy = self._document.running
+        hint = _("The worker is running the model; this follows.") if busy else ""
+        self._say(_("Building…"), hint)
+
+    def _note_progress(self, text: str, _fraction: float | None) -> None:
+        if not self._timer.isActive():
+            self._say(_("Building…"), text)
+
+    def _say(self, title: str, hint: str) -> None:
+        self._offer(self.cancel)
+        self.script.code.set_empty(title, hint)
+        self.script.show_text(None)
+
+    def _take_text(self, record: TextRecord) -> None:
+        self._offer()
+        super()._take_text(record)
+        if self._moment is None:
+            self._build.note_built()
+
+    def _take_problem(self, problem: Problem) -> None:
+        super()._take_problem(problem)
+        self._offer(self.again if problem.code in ("cancelled", "crashed") else None)
+
+    def _offer(self, action: QWidget | None = None) -> None:
+        for each in (self.cancel, self.again):
+            each.setVisible(each is action)
+
+    def _cancel(self) -> None:
+        self._watch.cancel()
+
+    def _compile(self) -> None:
+        self._watch.refresh()

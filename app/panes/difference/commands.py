@@ -35,7 +35,6 @@ class CompareCommands(QObject):
         self._show = show
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         document, pins = self._document, self._pins
 
         def pinned() -> bool:

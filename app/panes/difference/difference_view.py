@@ -18,7 +18,7 @@ from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.code_footer import CodeFooter
+from lowerscope.app.panes.common.script_page import CodeFooter
 from lowerscope.app.panes.difference.difference_page import (
     ROLES,
     CodePage,

@@ -64,7 +64,6 @@ class FunctionChips(QWidget):
         theme.notifier().changed.connect(self.update)
 
     def set_chips(self, chips: Sequence[Chip]) -> None:
-        """Set the chips."""
         if tuple(chips) != self._chips:
             self._chips = tuple(chips)
             focus = Qt.FocusPolicy.TabFocus if chips else Qt.FocusPolicy.NoFocus

@@ -1,4 +1,4 @@
-"""Commands that export: several artifacts, a single one, or a picture of a graph."""
+"""Commands that export several artifacts, a single one, or a picture of a graph; their dialog."""
 
 from __future__ import annotations
 
@@ -7,16 +7,42 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtCore import QObject, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QFont
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialogButtonBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.commands import Command, Host
-from lowerscope.app.kit.dialogs import Question
+from lowerscope.app.kit.dialogs import Dialog, Question
+from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.pane import ProgressLine
+from lowerscope.app.kit.pane_messages import Banner
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.export.exports import Exporting, Order
 from lowerscope.core.files.atomic_write import atomic_file
-from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRecord, Wanted
+from lowerscope.core.files.paths import user_path
+from lowerscope.core.model.artifacts import (
+    DEFAULT,
+    EXISTS,
+    EXPORTS,
+    PAINTED,
+    PICTURES,
+    ExportRecord,
+    ExportType,
+    Wanted,
+)
 from lowerscope.core.model.module_steps import DifferenceRecord, Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.texts import _, _n
@@ -24,7 +50,279 @@ from lowerscope.core.model.texts import _, _n
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
     from lowerscope.app.panes.common.graph_page import GraphPage
-    from lowerscope.app.panes.export.export_dialog import ExportDialog
+
+# --- The export dialog: artifacts, folder, progress and result ---
+
+_NEED_TORCH = ("fx", "fx-graph")
+_WIDTH = 720
+
+_BESIDE_BOX = 22
+"""Indentation of a check box's label."""
+
+
+class ExportDialog(Dialog):
+    """Check boxes for artifacts, by group; a folder; and the export, which can be cancelled."""
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        folder: str,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._exporting = Exporting(document, queries, self)
+        self._order = Order(wanted=(), folder=folder)
+        self.setWindowTitle(_("Export"))
+        self.boxes: dict[str, QCheckBox] = {}
+        self.pictures: dict[str, QCheckBox] = {}
+        self.level = QComboBox()
+        self.level.setAccessibleName(_("Modules expanded in graphs"))
+        for key, words in (
+            ("fit", _("As many as fit a pane")),
+            ("all", _("All modules expanded")),
+            ("none", _("All modules collapsed")),
+        ):
+            self.level.addItem(words, key)
+        self.folder = QLineEdit(folder)
+        self.folder.setAccessibleName(_("Folder to write to"))
+        self.folder.setPlaceholderText(_("Choose a folder, or type a new one"))
+        browse = QPushButton(_("Browse…"))
+        browse.setAutoDefault(False)
+        browse.clicked.connect(self._browse)
+        self.banner = Banner(wraps=True)
+        self.progress = ProgressLine()
+        self.status = Label()
+        self.status.setProperty("role", "quiet")
+        self.status.setWordWrap(True)
+        self._outcome = QWidget()
+        self.show_folder = QPushButton(_("Show the folder"))
+        self.show_folder.clicked.connect(self._show_folder)
+        self.show_folder.hide()
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.export = self.buttons.addButton(_("Export"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.export.setDefault(True)
+        self.export.setProperty("primary", True)
+        self.stop = self.buttons.addButton(_("Stop"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.stop.setEnabled(False)
+        self.export.clicked.connect(self._begin)
+        self.stop.clicked.connect(self._exporting.cancel)
+        self.buttons.rejected.connect(self.close)
+        self._lay_out(browse)
+        self._exporting.progressed.connect(self._show_progress)
+        self._exporting.done.connect(self._show_done)
+        self._exporting.refused.connect(self._show_problem)
+        self.folder.textChanged.connect(self._follow)
+        self._follow()
+        offer_help(self, "export")
+
+    def wanted(self) -> tuple[Wanted, ...]:
+        """Return the checked artifacts."""
+        return tuple(
+            Wanted(name=name)
+            for name, box in self.boxes.items()
+            if box.isChecked() and box.isEnabled()
+        )
+
+    # Slots
+
+    def _begin(self) -> None:
+        kinds = tuple(name for name, box in self.pictures.items() if box.isChecked())
+        self._order = Order(
+            wanted=self.wanted(),
+            folder=str(user_path(self.folder.text().strip()).absolute()),
+            kinds=kinds,
+            level=str(self.level.currentData()),
+        )
+        self._start()
+
+    def _start(self) -> None:
+        self.banner.dismiss()
+        self.show_folder.hide()
+        self._exporting.begin(self._order)
+        self._show_progress(_("Exporting"))
+        self._follow()
+
+    def _overwrite(self) -> None:
+        # The order that the question was about, whatever has been filled in since.
+        self._start()
+
+    def _show_progress(self, text: str, fraction: float | None = None) -> None:
+        if not self._exporting.is_busy:
+            return
+        self.status.setText(text)
+        if fraction is None:
+            self.progress.set_busy()
+        else:
+            self.progress.set_fraction(fraction)
+
+    def _show_done(self, record: ExportRecord) -> None:
+        self.progress.clear()
+        count = len(record.paths)
+        text = _("Exported {count} files", count=count)
+        if count == 1:
+            text = _("Exported {name}", name=Path(record.paths[0]).name)
+        if record.left_out:
+            reasons = "\n".join(f"✕ {each}" for each in record.left_out)
+            text = _("{text}. Not written:\n{reasons}", text=text, reasons=reasons)
+        text = "\n".join((text, *record.notes))
+        self.status.setText(text)
+        self.status.setAccessibleName(text)
+        self.show_folder.setVisible(count > 0)
+        self._follow()
+
+    def _show_problem(self, problem: Problem) -> None:
+        self.progress.clear()
+        self.status.setText("")
+        if problem.code == "cancelled":
+            self.status.setText(_("Stopped: no more files are written"))
+        elif problem.code == EXISTS:
+            names = ", ".join(problem.choices[:3]) + (" …" if len(problem.choices) > 3 else "")
+            text = _("Already there: {names}", names=names)
+            self._order = replace(self._order, replacing=problem.choices)
+            self.banner.show_message(text, "wrong", [(_("Overwrite"), self._overwrite)])
+        else:
+            self.banner.show_message(problem.line(), "wrong")
+        self._follow()
+
+    def _follow(self) -> None:
+        busy = self._exporting.is_busy
+        graphs = any(box.isChecked() for box in self._graph_boxes())
+        kinds = any(box.isChecked() for box in self.pictures.values())
+        ready = bool(self.wanted()) and bool(self.folder.text().strip()) and (kinds or not graphs)
+        self.export.setEnabled(ready and not busy)
+        self.stop.setEnabled(busy)
+        self._outcome.setVisible(bool(self.status.text()))
+        for widget in (*self.pictures.values(), self.level):
+            widget.setEnabled(graphs)
+
+    def _browse(self) -> None:
+        path = QFileDialog.getExistingDirectory(self, _("Folder to write to"), self.folder.text())
+        if path:
+            self.folder.setText(path)
+
+    def _show_folder(self) -> None:
+        folder = str(user_path(self.folder.text().strip()).absolute())
+        QDesktopServices.openUrl(QUrl.fromLocalFile(folder))
+
+    # Construction
+
+    def _graph_boxes(self) -> list[QCheckBox]:
+        return [box for name, box in self.boxes.items() if name.endswith("-graph")]
+
+    def _box(self, each: ExportType) -> QWidget:
+        box = QCheckBox(each.title)
+        box.setChecked(each.name in (*DEFAULT, "reproduce") and each.name != "parameters")
+        snapshot = self._document.snapshot
+        if each.name in _NEED_TORCH and snapshot is not None and snapshot.model.kind != "torch":
+            box.setChecked(False)
+            box.setEnabled(False)
+            box.setToolTip(_("This source builds an IRModule, so there is no FX graph"))
+        else:
+            box.setToolTip(each.hint)
+        box.toggled.connect(self._follow)
+        self.boxes[each.name] = box
+        files = Label(each.files)
+        files.setProperty("role", "quiet")
+        files.setToolTip(each.hint)
+        cell = QWidget()
+        column = QVBoxLayout(cell)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(box)
+        files.setIndent(_BESIDE_BOX)
+        column.addWidget(files)
+        return cell
+
+    def _picture_row(self) -> QWidget:
+        row = QWidget()
+        line = QHBoxLayout(row)
+        line.setContentsMargins(_BESIDE_BOX, 0, 0, 0)
+        line.setSpacing(12)
+        for name in PICTURES:
+            box = QCheckBox(name.upper())
+            box.setAccessibleName(_("Pictures as {name}", name=name.upper()))
+            box.setChecked(name == "svg")
+            box.toggled.connect(self._follow)
+            self.pictures[name] = box
+            line.addWidget(box)
+        line.addStretch(1)
+        return row
+
+    def _level_row(self) -> QWidget:
+        row = QWidget()
+        line = QHBoxLayout(row)
+        line.setContentsMargins(_BESIDE_BOX, 0, 0, 0)
+        line.addWidget(self.level)
+        line.addStretch(1)
+        return row
+
+    def _lay_out(self, browse: QPushButton) -> None:
+        columns = [QVBoxLayout(), QVBoxLayout()]
+        for group in dict.fromkeys(each.group for each in EXPORTS):
+            # The module itself on one side; operations on it on the other.
+            side = columns[0 if group in (_("Module"), _("Graphs"), _("Session")) else 1]
+            if side.count():
+                side.addSpacing(12)
+            title = Label(group)
+            title.setFont(ui_font(13, QFont.Weight.DemiBold))
+            side.addWidget(title)
+            for each in EXPORTS:
+                if each.group == group:
+                    side.addWidget(self._box(each))
+            if group == "Graphs":
+                side.addWidget(self._picture_row())
+                side.addWidget(self._level_row())
+        sides = QHBoxLayout()
+        sides.setSpacing(32)
+        for side in columns:
+            side.setSpacing(6)
+            side.addStretch(1)
+            sides.addLayout(side, 1)
+        place = QHBoxLayout()
+        label = Label(_("Folder"))
+        label.setBuddy(self.folder)
+        place.addWidget(label)
+        place.addWidget(self.folder, 1)
+        place.addWidget(browse)
+        outcome = QHBoxLayout(self._outcome)
+        outcome.setContentsMargins(0, 0, 0, 0)
+        outcome.addWidget(self.status, 1)
+        outcome.addWidget(self.show_folder)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addLayout(sides)
+        column.addLayout(place)
+        column.addWidget(self.banner)
+        column.addWidget(self.progress)
+        column.addWidget(self._outcome)
+        self.keep_in_view(self.banner, self.progress, self._outcome)
+        column.addWidget(self.buttons)
+        self.setMinimumWidth(_WIDTH)
+
+    # Qt overrides
+
+    def done(self, result: int) -> None:
+        # The result could no longer be shown.
+        self._exporting.give_up()
+        super().done(result)
+
+
+def choose_exports(
+    document: Document,
+    queries: Queries,
+    folder: str,
+    parent: QWidget,
+) -> ExportDialog | None:
+    """Open the dialog, if there is something to export."""
+    if document.snapshot is None:
+        return None
+    dialog = ExportDialog(document, queries, folder, parent)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+    return dialog
 
 
 class ExportCommands(QObject):
@@ -51,7 +349,6 @@ class ExportCommands(QObject):
         self.dialog: ExportDialog | None = None  # The last dialog opened.
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         return (
             Command(
                 "export-files",
@@ -76,7 +373,6 @@ class ExportCommands(QObject):
         )
 
     def picture_commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         return (
             Command(
                 "save-picture",
@@ -96,7 +392,6 @@ class ExportCommands(QObject):
 
     def choose(self) -> None:
         """Open the dialog."""
-        from lowerscope.app.panes.export.export_dialog import choose_exports
 
         self.dialog = choose_exports(
             self._document, self._queries, self._folder(), self._host.widget

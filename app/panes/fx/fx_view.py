@@ -74,7 +74,7 @@ class FxView(Pane):
             Qt.Orientation.Vertical,
             self._stack,
             self.source,
-            sizes=(600, LEAST + 10),
+            sizes=(600, LEAST + 8),
             shares=(1, 0),
         )
         self._split.setHandleWidth(1)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.panes.inputs.model import Inputs
-from lowerscope.core.files.sources import MEMORY, WEIGHTS, is_file
+from lowerscope.core.files.sources import MEMORY, MODELS, SCRIPTED, WEIGHTS, is_file
 from lowerscope.core.model.recipe import Recipe, Source, with_source
 from lowerscope.core.model.texts import _
 
@@ -136,7 +136,6 @@ class InputsForm(QObject):
 
 
 def loading_parameters(host: Host, document: Document) -> tuple[Command, ...]:
-    """Return the commands."""
     return (
         Command(
             "load-parameters",
@@ -157,8 +156,8 @@ def takes_parameters(document: Document) -> bool:
     """Return whether the open model's parameters can be loaded from a file."""
     recipe = document.wanted
     spec = "" if recipe is None else recipe.source.spec
-    # An exported program has its own parameters, and a model in memory keeps its own.
-    takes = not spec.endswith(".pt2") and not spec.startswith(MEMORY)
+    # Another file has its own parameters, and a model in memory keeps its own.
+    takes = not spec.endswith((*MODELS[1:], *SCRIPTED)) and not spec.startswith(MEMORY)
     return takes and document.snapshot is not None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -336,11 +337,8 @@ class InputsDialog(Dialog):
         self._wait()
 
     def _show_ranges(self) -> None:
-        shapes = [row.shape.text().replace("×", ",").split(",") for row in self._rows]
-        names = [
-            part.strip() for parts in shapes for part in parts if EXTENT.fullmatch(part.strip())
-        ]
-        self.ranges.set_names(names)
+        parts = [part for row in self._rows for part in _extents(row.shape.text()).split(",")]
+        self.ranges.set_names([part for part in parts if EXTENT.fullmatch(part)])
 
     def _check(self) -> None:
         try:
@@ -399,7 +397,7 @@ def _mark(row: InputRow, wrong: bool, *, of_model: bool = False) -> None:
     shaped = not named and wrong
     if shaped and not of_model:
         try:
-            parse_input(f"{row.name}={row.shape.text().replace('×', ',').strip()}")
+            parse_input(f"{row.name}={_extents(row.shape.text())}")
             shaped = False
         except LowerscopeError:
             pass
@@ -410,8 +408,13 @@ def _mark(row: InputRow, wrong: bool, *, of_model: bool = False) -> None:
 
 
 def _extents(text: str) -> str:
-    """Return the extents of a written shape as the command line has them."""
-    return ",".join(part.strip() for part in text.replace("×", ",").split(",") if part.strip())
+    """Return the extents of a written shape, such as ``3x7``, as the command line has them."""
+    parts = (part.strip() for part in _BETWEEN.split(text.strip().strip("()[]")))
+    return ",".join(part for part in parts if part)
+
+
+_BETWEEN = re.compile(r"[×,]|(?<=\d)\s*[xX*]\s*(?=\d)|(?<=\w)\s+(?=\w)")
+"""What stands between the extents of a shape."""
 
 
 def _spec_of(row: InputRow) -> InputSpec | None:

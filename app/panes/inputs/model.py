@@ -1,4 +1,4 @@
-"""Changes of the open model's inputs (random, from a file, drawn by hand) and live runs."""
+"""Changes of the open model's inputs (random, or from a file) and live runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QMimeData, QObject, QTimer, Signal
+from PySide6.QtCore import QMimeData, QObject, Signal
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import KeptAnswer, Queries
@@ -15,7 +15,7 @@ from lowerscope.core.files.sources import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
 from lowerscope.core.model.comparison_records import AgreementRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import AgreementQuery
-from lowerscope.core.model.recipe import Drawing, InputSpec, Recipe, Source
+from lowerscope.core.model.recipe import InputSpec, Recipe, Source
 from lowerscope.core.model.snapshot import InputRecord
 from lowerscope.core.model.texts import _
 
@@ -23,7 +23,7 @@ from lowerscope.core.model.texts import _
 class SetRuns(KeptAnswer[AgreementRecord]):
     """The current run on a set of inputs, and its outcome for the recipe, whatever its inputs."""
 
-    began = Signal()  # A2 run of a set started.
+    began = Signal()  # A run of a set started.
 
     def __init__(self, document: Document, queries: Queries) -> None:
         super().__init__(document, queries, "set")
@@ -45,16 +45,13 @@ class SetRuns(KeptAnswer[AgreementRecord]):
 
 
 SETTLE_MS = 150
-"""Delay of a run after a stroke, in case another one follows."""
-
-DRAWN_SIDE = 64
-"""Largest side, in pixels, of a picture that can be drawn by hand."""
+"""Delay of a run after a change, in case another one follows."""
 
 
 class Inputs(QObject):
     """The inputs of the open recipe."""
 
-    changed = Signal()  # `live`, `problem` or `waits` changed.
+    changed = Signal()  # `live` or `problem` changed.
 
     def __init__(self, document: Document, queries: Queries, run: Callable[..., None]) -> None:
         super().__init__(document)
@@ -62,13 +59,10 @@ class Inputs(QObject):
         self._run_model = run
         self.live = True  # Whether a changed input is run at once.
         self.sets = SetRuns(document, queries)  # Runs on sets of inputs.
-        self._strokes: list[dict[str, InputSpec | None]] = []
         self._dropped = ""
         self._settling = single_shot(self, SETTLE_MS, self._run)
         self._source: Source | None = None
         document.on(("recipe", "pending"), self._note_source)
-        # Later: a change made in the middle of another one would be mixed up with it.
-        document.on(("recipe", "pending"), self._go_on_soon)
         document.on(("problems",), self._note_problem)
 
     @property
@@ -76,26 +70,6 @@ class Inputs(QObject):
         """The inputs as used."""
         snapshot = self._document.snapshot
         return () if snapshot is None else snapshot.model.inputs
-
-    @property
-    def drawable(self) -> InputRecord | None:
-        """The input that can be drawn by hand: the only one, if it is a small greyscale picture."""
-        records = self.records
-        if len(records) != 1 or records[0].picture is None:
-            return None
-        picture, size = records[0].picture, 1
-        for extent in records[0].shape:
-            if not isinstance(extent, int):
-                return None
-            size *= extent
-        small = max(picture.width, picture.height) <= DRAWN_SIDE
-        grey = picture.channels == 1 and size == len(picture.pixels)
-        return records[0] if small and grey else None
-
-    @property
-    def waits(self) -> bool:
-        """Return whether there are strokes not yet sent to the engine."""
-        return bool(self._strokes) or self._document.is_changing
 
     @property
     def problem(self) -> Problem | None:
@@ -117,17 +91,6 @@ class Inputs(QObject):
         if live != self.live:
             self.live = live
             self.changed.emit()
-
-    def draw(self, pixels: bytes) -> None:
-        """Use a drawing as the value of the drawable input, as one undo step."""
-        record = self.drawable
-        if record is None or record.picture is None:
-            return
-        picture = record.picture
-        drawing = Drawing(width=picture.width, height=picture.height, pixels=pixels)
-        self._strokes.append({record.name: self._formed(record, drawing=drawing)})
-        self._go_on()
-        self.changed.emit()
 
     def randomise(self, name: str, seed: int) -> None:
         """Use random values for an input, with a seed of its own: the weights stay."""
@@ -189,7 +152,7 @@ class Inputs(QObject):
     def _formed(self, record: InputRecord, **fields: object) -> InputSpec:
         """Return a specification with the input's current form, so that nothing is rebuilt.
 
-        A2 file has fixed sizes, not dynamic dimensions, and states its shape.
+        A file has fixed sizes, not dynamic dimensions, and states its shape.
         """
         spec = InputSpec(name=record.name, shape=record.shape, dtype=record.dtype)
         if fields.get("file") and not all(isinstance(each, int) for each in record.shape):
@@ -201,46 +164,27 @@ class Inputs(QObject):
         recipe = document.wanted
         if recipe is None:
             return
-        self._strokes.clear()
         document.change(with_inputs(recipe, self._names(), specs))
         self._run_soon()
 
     def _note_source(self) -> None:
-        """Discard strokes, and the run that was to follow them, if another source is requested."""
+        """Cancel the run that was to follow a change, if another source is requested."""
         wanted = self._document.wanted
         source = None if wanted is None else wanted.source
         if source != self._source:
             self._source, self._dropped = source, ""
-            self._strokes.clear()
             self._settling.stop()
-
-    def _go_on_soon(self) -> None:
-        if self._strokes:
-            QTimer.singleShot(0, self, self._go_on)
-
-    def _go_on(self) -> None:
-        """Apply the next stroke: each is an undo step, so none overtakes another."""
-        document = self._document
-        if not self._strokes or document.is_changing or document.recipe is None:
-            return
-        stroke = self._strokes.pop(0)
-        document.change(with_inputs(document.recipe, self._names(), stroke))
-        self._run_soon()
 
     def _run_soon(self) -> None:
         if self.live:
             self._settling.start()
 
     def _run(self) -> None:
-        if self._strokes:
-            self._settling.start()
-        else:
-            self._run_model(quick=True)
+        self._run_model(quick=True)
 
     def _note_problem(self) -> None:
         problem = self.problem
         if problem is not None:
-            self._strokes.clear()
             self._settling.stop()
             if problem.code == MANY_SAMPLES and self._dropped:
                 path, self._dropped = self._dropped, ""

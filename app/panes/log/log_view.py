@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.file_broker import cannot_write
-from lowerscope.app.engine.messages import printable, whole_of
+from lowerscope.app.engine.messages import printable
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -226,7 +226,6 @@ class ProblemsView(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._content: QWidget | None = None
-        self.saving = WholeText(document, self)
         document.on(("problems",), self.show_problems)
         document.on(("snapshot",), self.show_problems)
         self.show_problems()
@@ -331,10 +330,6 @@ class ProblemsView(QWidget):
             remedies.append((_("Change the inputs…"), self.inputs_wanted.emit))
         if refused is not None:
             remedies.append((_("Try again"), self.retry_wanted.emit))
-        if (whole := whole_of(problem)) is not None:
-            # The text shown marks where it was shortened.
-            save = partial(self.saving.choose_file, _("Save the whole text"), "problem.txt")
-            remedies.append((_("Save the whole text…"), partial(save, whole)))
         return remedies
 
 

@@ -32,7 +32,7 @@ from lowerscope.core.files.sources import is_file
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Extension, ExtensionKind, Recipe
 from lowerscope.core.model.snapshot import ExtensionRecord, FxNode, SourceLine
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 # --- The list of rule and library files: existing, enabled, and in order ---
 
@@ -197,7 +197,7 @@ class ExtensionsDialog(Dialog):
 
 def _holds(file: Extension, record: ExtensionRecord | None) -> str:
     if not file.on:
-        return "off"
+        return _("off")
     if file.kind == "passes":
         return _("passes of the catalogue")
     if record is None:
@@ -205,10 +205,12 @@ def _holds(file: Extension, record: ExtensionRecord | None) -> str:
     parts = []
     if record.rules:
         nodes = len({node for rule in record.rules for node in rule.nodes})
-        parts.append(f"{_count(len(record.rules), 'rule')} · {_count(nodes, 'node')}")
+        rules = _n("{count} rule", "{count} rules", len(record.rules))
+        seen = _n("{count} node", "{count} nodes", nodes)
+        parts.append(f"{rules} · {seen}")
     if record.functions:
-        parts.append(_count(len(record.functions), "function"))
-    return " · ".join(parts) or "nothing"
+        parts.append(_n("1 function", "{count} functions", len(record.functions)))
+    return " · ".join(parts) or _("nothing")
 
 
 def _told(record: ExtensionRecord | None) -> str:
@@ -226,10 +228,6 @@ def _told(record: ExtensionRecord | None) -> str:
         for rule in record.rules
     ]
     return "\n".join([*lines, *record.functions])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:

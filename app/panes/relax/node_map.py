@@ -47,7 +47,7 @@ class NodeMap(QWidget):
                 Column(_("#"), numeric=True, width=56),
                 Column(_("node"), width=108),
                 Column(_("target"), width=76),
-                Column(_("as"), width=50, tooltip=_("The strategy")),
+                Column(_("strategy"), width=72, tooltip=_("The strategy")),
                 Column(_("rule"), width=150),
                 Column(
                     _("value"),

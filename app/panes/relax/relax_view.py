@@ -13,11 +13,14 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.document.timelines import BuildSteps, RunSteps
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.panes.common.code_footer import CodeFooter
-from lowerscope.app.panes.common.compiled_page import CompiledPage
 from lowerscope.app.panes.common.descriptions import fate_text, moment_text, names_of, nothing_words
 from lowerscope.app.panes.common.graph_page import GraphPage
-from lowerscope.app.panes.common.script_page import FetchedPage, ScriptPage
+from lowerscope.app.panes.common.script_page import (
+    CodeFooter,
+    CompiledPage,
+    FetchedPage,
+    ScriptPage,
+)
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.model.texts import _

@@ -76,6 +76,7 @@ class WrongStep(QWidget):
     """The step after which the model differs, below its heading; hidden if the run matches."""
 
     step_wanted = Signal(object)  # Show the step: the record of the search.
+    node_wanted = Signal()  # Show the node that it is of, which is selected.
 
     def __init__(self, document: Document, bisecting: Bisecting) -> None:
         super().__init__()
@@ -89,12 +90,13 @@ class WrongStep(QWidget):
         self.stop = push_button(_("Stop"), act=bisecting.cancel)
         self.answer = Label(wraps=True)
         self.show_step = push_button(_("Show the step"), look="quiet", act=self._show_step)
-        self.show_step.setProperty("align", "left")
+        self.show_node = push_button(_("Show the node"), look="quiet", act=self._show_node)
+        for button in (self.show_step, self.show_node):
+            button.setProperty("align", "left")
         self.save = push_button(_("Save the reproduction…"), act=self._save)
         parts = (self.heading, self.search, self.progress, self.stop, self.answer)
-        self.column: QVBoxLayout = column_of(
-            self, *parts, self.show_step, self.save, margins=(12, 8, 12, 4), spacing=6
-        )
+        acts = (self.show_step, self.show_node, self.save)
+        self.column: QVBoxLayout = column_of(self, *parts, *acts, margins=(12, 8, 12, 4), spacing=6)
         bisecting.changed.connect(self._show)
         self._show()
 
@@ -108,6 +110,7 @@ class WrongStep(QWidget):
         self.heading.setVisible(bisecting.running or record is not None)
         self.answer.setVisible(record is not None)
         self.show_step.setVisible(record is not None and record.moment is not None)
+        self.show_node.setVisible(record is not None and bool(record.entity))
         self.save.setVisible(record is not None and bool(record.files))
         if record is not None:
             self.answer.setText(record.text)
@@ -115,6 +118,11 @@ class WrongStep(QWidget):
     def _show_step(self) -> None:
         if self._bisecting.record is not None:
             self.step_wanted.emit(self._bisecting.record)
+
+    def _show_node(self) -> None:
+        if self._bisecting.record is not None:
+            self._document.select((self._bisecting.record.entity,))
+            self.node_wanted.emit()
 
     def _save(self) -> None:
         save_reproduction(self._document, self._bisecting, self)
@@ -132,8 +140,6 @@ def save_reproduction(document: Document, bisecting: Bisecting, parent: QWidget)
 
 
 def bisect_commands(document: Document, bisecting: Bisecting, host: Host) -> tuple[Command, ...]:
-    """Return the commands."""
-
     def has_files() -> bool:
         return bisecting.record is not None and bool(bisecting.record.files)
 

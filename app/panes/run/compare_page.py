@@ -23,7 +23,7 @@ from lowerscope.app.kit.tables.data_table import Cell, Column, Gauge, Row
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import find_node, line_text, names_of
 from lowerscope.app.panes.common.entity_table import EntityTable, matching
-from lowerscope.app.panes.common.node_figures import hand_over_text
+from lowerscope.app.panes.common.run_figures import SAME, hand_over_text, ratio_cell
 from lowerscope.app.panes.run.outcomes import (
     is_inherited,
     runs_alone,
@@ -33,7 +33,6 @@ from lowerscope.app.panes.run.outcomes import (
 )
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.tensor_page import TensorPage
-from lowerscope.app.panes.run.time_text import SAME, ratio_cell
 from lowerscope.core.model.formatting import duration_text, error_text, status_words
 from lowerscope.core.model.graph import FAMILY_NAMES, STRATEGY_NAMES
 from lowerscope.core.model.module_steps import Moment

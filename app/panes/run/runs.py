@@ -31,14 +31,14 @@ from lowerscope.core.model.run_records import (
     parts_of_name,
 )
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A2 requested run: a whole one, or a part of an existing one anew.
+    """A requested run: a whole one, or a part of an existing one anew.
 
-    A2 ``quick`` one is to answer soon.
+    A ``quick`` one is to answer soon.
     """
 
     part: RunPart = "all"
@@ -53,7 +53,7 @@ class Runs(QObject):
         is_held_back: Returns whether a tuning measures, so that nothing may run.
     """
 
-    failed = Signal(object)  # A2 run failed, or was stopped in a call.
+    failed = Signal(object)  # A run failed, or was stopped in a call.
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Runs(QObject):
         text = estimate_text(estimate, recipe.measuring)
         if text and self._slot.is_busy:
             more = _("The pipeline Optimise for CPU schedules them; Stop ends this run.")
-            self._document.notify(f"{text} {more}", "info")
+            self._document.notify(sentences(text, more), "info")
             self._said_slow = self._document.state.notice
 
     def _tell(self, text: str, fraction: float | None = None) -> None:

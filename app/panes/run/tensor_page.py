@@ -38,7 +38,6 @@ from lowerscope.core.model.comparison_records import (
     ReferenceDtype,
     Saved,
     TensorPlace,
-    TensorStatistics,
     Window,
 )
 from lowerscope.core.model.formatting import (
@@ -52,6 +51,7 @@ from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery, WindowQuery
 from lowerscope.core.model.run_records import COMPARED, NodeRun
+from lowerscope.core.model.snapshot import TensorStatistics
 from lowerscope.core.model.texts import _
 
 # --- The sides of a tensor, in the heat map's format ---
@@ -248,7 +248,6 @@ class SideView(QWidget):
         column_of(self, self.title, (self.map, 1))
 
     def set_name(self, name: str) -> None:
-        """Set the name of the side."""
         self.title.setText(name)
         self.map.setAccessibleName(name)
 
@@ -280,7 +279,10 @@ class TensorMatrix(QWidget):
         self.views: Mapping[Side, SideView] = {side: SideView() for side in SIDES}
         self.readout = Label(role="quiet", wraps=True)
         self.readout.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-        self.readout.setFixedHeight(2 * self.readout.fontMetrics().lineSpacing())
+        # Two lines of the language: those of Chinese are higher than the font's.
+        self.readout.setText("\n".join((_("difference"),) * 2))
+        self.readout.setFixedHeight(self.readout.sizeHint().height())
+        self.readout.clear()
         row = row_of(None, self.slices, STRETCH, self.what, spacing=8)
         maps = row_of(None, *((each, 1) for each in self.views.values()), spacing=8)
         column_of(self, row, (maps, 1), self.readout, spacing=6)

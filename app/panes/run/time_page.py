@@ -16,9 +16,9 @@ from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import names_of
+from lowerscope.app.panes.common.run_figures import ratio_cell
 from lowerscope.app.panes.run.calls_strip import selected_with
 from lowerscope.app.panes.run.runs import Runs
-from lowerscope.app.panes.run.time_text import ratio_cell
 from lowerscope.core.model.formatting import (
     NONE,
     duration_text,
@@ -180,7 +180,7 @@ class TimePage(SeenPage):
             _("Times"),
             (
                 Column(_("name"), width=160),
-                Column(_("as"), width=50, tooltip=_("The strategy")),
+                Column(_("strategy"), width=72, tooltip=_("The strategy")),
                 Column(_("calls"), numeric=True, width=56, falling=True),
                 Column(
                     _("TVM"),
@@ -206,7 +206,7 @@ class TimePage(SeenPage):
                     falling=True,
                     tooltip=_("TVM's time over torch's for the same nodes"),
                 ),
-                Column(_("with"), stretch=True, width=110),
+                Column(_("fusion"), stretch=True, width=110),
             ),
         )
         self.table.set_sortable(True)

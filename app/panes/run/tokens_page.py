@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSpinBox, QWidget
 
 from lowerscope.app.document.document import Document
@@ -12,6 +12,7 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.panes.common.descriptions import find_node
 from lowerscope.app.panes.run.runs import TOKENS, Generations
 from lowerscope.core.model.formatting import duration_text, error_text, shape_text, verdict_words
 from lowerscope.core.model.generation_records import (
@@ -77,6 +78,8 @@ class TokensPage(SeenPage):
     A click on a token marks it in the other.
     """
 
+    node_wanted = Signal()  # Show the selected node beside what it became.
+
     def __init__(
         self, document: Document, generations: Generations, parent: QWidget | None = None
     ) -> None:
@@ -98,6 +101,12 @@ class TokensPage(SeenPage):
             _("Open the decode step as a model, with its dimensions; one step to undo"),
             act=generations.open_entry,
         )
+        self.node = push_button(
+            _("Show the node"),
+            _("Select the first node that differs, in the step that it is of"),
+            act=self._show_node,
+        )
+        self._awaited = ""  # Node to select once its step is open.
         self.state = ElidedLabel(role="quiet")
         self.chart = RunChart(_("Tokens and the cache after each"))
         self.chart.chosen.connect(self._choose)
@@ -128,9 +137,11 @@ class TokensPage(SeenPage):
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         lower = Split(across, self.table, self.cache, sizes=(700, 360), shares=(2, 1))
         split = Split(down, self.chart, lower, sizes=(160, 340), shares=(0, 1))
-        strip = strip_of(self.count, self.run, (self.state, 1), self.entry)
+        strip = strip_of(self.count, self.run, (self.state, 1), self.node, self.entry)
         column_of(self, strip, (split, 1))
         generations.changed.connect(self.show_if_seen)
+        document.on(("snapshot",), self._select_awaited)
+        self.show_content()
 
     def show_content(self) -> None:
         generations, recipe = self._generations, self._document.recipe
@@ -139,6 +150,8 @@ class TokensPage(SeenPage):
         self.run.setText(_("Stop") if generations.running else _("Generate"))
         self.entry.setText(_("Open prefill") if is_step else _("Open decode step"))
         self.entry.setEnabled(record is not None)
+        fault = None if record is None else record.fault
+        self.node.setVisible(fault is not None and bool(fault.node))
         self.table.set_empty(
             _("No tokens yet"),
             _("Generate compiles the prefill and the decode step, and runs both beside torch."),
@@ -174,14 +187,32 @@ class TokensPage(SeenPage):
         last = len(tokens) - 1
         groups = (Group(0, 0, "prefill"), Group(1, last, "decode")) if last else ()
         self.chart.set_run(token_spans(record), (), most, groups)
-        if record.fault is not None:
-            self._choose(str(record.fault.token))
+        if fault is not None:
+            self._choose(str(fault.token))
 
     def _run_or_stop(self) -> None:
         if self._generations.running:
             self._generations.cancel()
         else:
             self._generations.run(self.count.value())
+
+    def _show_node(self) -> None:
+        record, recipe = self._generations.record, self._document.recipe
+        if record is None or record.fault is None or recipe is None:
+            return
+        self._awaited = record.fault.node
+        if recipe.source.decode == (record.fault.entry == "decode"):
+            self._select_awaited()
+        else:
+            self._generations.open_entry()
+
+    def _select_awaited(self) -> None:
+        snapshot, node = self._document.snapshot, self._awaited
+        if snapshot is not None and node:
+            self._awaited = ""
+            if find_node(snapshot, node) is not None:
+                self._document.select((node,))
+                self.node_wanted.emit()
 
     def _choose(self, key: str) -> None:
         self.table.set_selection((key,))

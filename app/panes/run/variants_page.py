@@ -17,9 +17,9 @@ from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.panes.common.run_figures import how_of
 from lowerscope.app.panes.run.run_variants import KeptRun
 from lowerscope.app.panes.run.runs import Runs
-from lowerscope.app.panes.run.time_text import how_of
 from lowerscope.core.model.comparison_records import (
     FunctionTimes,
     Variant,
@@ -69,12 +69,11 @@ def variant_columns() -> tuple[Column, ...]:
         Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time over torch's")),
         Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute error")),
         Column(_("functions"), numeric=True, width=76),
-        Column(_("built in"), numeric=True, width=84),
+        Column(_("build"), numeric=True, width=84),
     )
 
 
 def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> Row:
-    """Return the row of a variant."""
     record = run.record
     facts = [
         *([_("● shown now")] if shown else []),

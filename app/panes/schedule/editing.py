@@ -50,13 +50,16 @@ class Editing(QObject):
         # Id of the step changed last, until the resulting record arrives; ``""`` for none.
         self.edited = ""
 
-    def apply(self, primitive: Primitive) -> None:
-        """Add a primitive after the current step."""
+    def apply(self, *primitives: Primitive) -> None:
+        """Add primitives after the current step, as one change."""
         scheduling = self._scheduling
-        primitive = msgspec.structs.replace(primitive, id=new_id(scheduling.primitives))
-        after = inserted(scheduling.primitives, scheduling.place, primitive)
-        scheduling.stop_at(scheduling.index_after)
-        self.edited = primitive.id
+        after, place = scheduling.primitives, scheduling.place
+        at_end = scheduling.index_after is None
+        for number, each in enumerate(primitives):
+            self.edited = new_id(after)
+            named = msgspec.structs.replace(each, id=self.edited)
+            after = inserted(after, place + number, named)
+        scheduling.stop_at(None if at_end else place + len(primitives))
         self._write(after)
 
     def replace(self, primitive: Primitive) -> None:

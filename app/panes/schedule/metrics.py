@@ -8,6 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QScrollArea, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Pill
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
@@ -23,6 +25,7 @@ from lowerscope.core.model.formatting import (
     NONE,
     UNRELIABLE,
     bytes_text,
+    cure_text,
     duration_text,
     durations_text,
     error_text,
@@ -31,9 +34,10 @@ from lowerscope.core.model.formatting import (
     ratio_text,
     share_text,
 )
-from lowerscope.core.model.queries import CheckQuery, PeaksQuery
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import CheckQuery, CoachQuery, PeaksQuery
 from lowerscope.core.model.schedule import Schedule, is_shared, shown_name
-from lowerscope.core.model.schedule_records import Checked, Measured, Work
+from lowerscope.core.model.schedule_records import Checked, Coaching, Measured, Work
 from lowerscope.core.model.texts import _, _n
 
 # --- Texts on a function's metrics: its verdict, its rates and its work ---
@@ -186,6 +190,7 @@ class Figures(SeenPage):
     def __init__(
         self,
         document: Document,
+        queries: Queries,
         scheduling: Scheduling,
         measurements: Measurements,
         parent: QWidget | None = None,
@@ -204,13 +209,13 @@ class Figures(SeenPage):
             _("Metrics of the function"),
             (
                 Column("", stretch=True),
-                Column(_("here"), numeric=True),
+                Column(_("current"), numeric=True),
                 Column(_("torch"), numeric=True),
             ),
         )
         self.title = Label(_("Metrics"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
-        self.advice = AdviceList(document, scheduling)
+        self.advice = AdviceList(document, queries, scheduling)
         column_of(self, self.head, (self.table, 1), (self.advice, 1), self.state)
         self.measure.clicked.connect(measurements.measure)
         self.stop.clicked.connect(measurements.cancel)
@@ -254,13 +259,19 @@ class Figures(SeenPage):
 
 
 class AdviceList(QScrollArea):
-    """Warnings on the schedule, each with a link to the primitive that cures it."""
+    """Warnings on the schedule, each with a link that cures it."""
 
     def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+        self,
+        document: Document,
+        queries: Queries,
+        scheduling: Scheduling,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document, self._scheduling = document, scheduling
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem)
+        self.coaching: Coaching | None = None  # Of the record shown; ``None`` before it arrives.
         # The links inside take the keyboard.
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.text = MarkupLabel(wraps=True)
@@ -277,28 +288,57 @@ class AdviceList(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.text.linkActivated.connect(self._follow)
-        scheduling.changed.connect(self._show)
+        scheduling.changed.connect(self._follow_record)
+        theme.notifier().changed.connect(self._show)  # Links have the colour of their time.
+        self._follow_record()
+
+    def _query(self) -> CoachQuery | None:
+        shown = self._scheduling.shown
+        if shown is None or self._scheduling.record is None:
+            return None
+        return CoachQuery(shown.recipe, shown.function, shown.index)
+
+    def _follow_record(self) -> None:
+        self.coaching = None
+        self._watch.update()
+        if self.coaching is None:
+            self._show()
+
+    def _take(self, coaching: Coaching) -> None:
+        self.coaching = coaching
+        self._show()
+
+    def _take_problem(self, _problem: Problem) -> None:
+        # The record of the same function has the same problem.
+        self.coaching = None
         self._show()
 
     def _show(self) -> None:
-        record = self._scheduling.record
-        advice = () if record is None else record.advice
+        coaching = self.coaching
+        advice = () if coaching is None else coaching.advice
         head = (
             _n("{count} warning", "{count} warnings", len(advice)) if advice else _("No warnings")
         )
-        whole = markup("<p><b>{0}</b></p>", head if record is not None else "")
+        if coaching is not None and coaching.predicted_ms is not None:
+            time = duration_text(coaching.predicted_ms)
+            head = _("{warnings} · predicted {time}", warnings=head, time=time)
+        whole = markup("<p><b>{0}</b></p>", head if coaching is not None else "")
         for number, each in enumerate(advice):
-            pattern = '{0}<p>{1}: {2}<br><a href="{3}">{4}</a></p>'
-            words = breakable(each.text), str(number), breakable(each.cure)
-            whole = markup(pattern, whole, each.block, *words)
+            pattern = '{0}<p>{1}<br><a href="{2}">{3}</a></p>'
+            text = _("{name}: {said}", name=each.block, said=each.text)
+            cure = cure_text(each.cure, each.predicted_ms)
+            whole = markup(pattern, whole, breakable(text), str(number), breakable(cure))
         self.text.setText(whole)
 
     def _follow(self, link: str) -> None:
-        """Select the loop of a warning, and choose the primitive that cures it."""
-        record = self._scheduling.record
-        if record is None or int(link) >= len(record.advice):
+        """Apply the cure of a warning; without one, choose the primitive for its loop."""
+        record, coaching = self._scheduling.record, self.coaching
+        if record is None or coaching is None or int(link) >= len(coaching.advice):
             return
-        advice = record.advice[int(link)]
+        advice = coaching.advice[int(link)]
+        if advice.steps:
+            self._scheduling.editing.apply(*advice.steps)
+            return
         self._document.select((record.tree[advice.place].id,))
         self._scheduling.trying.choose_named(advice.primitive)
 
@@ -540,7 +580,7 @@ class RooflineView(SeenPage):
         if best is not None and best[0] not in (here, here.unscheduled) and best[1].gflops:
             marks.append(Mark(_("best so far"), intensity, best[1].gflops, "best"))
         if now is not None and now.gflops:
-            marks.append(Mark(_("here"), intensity, now.gflops, "here"))
+            marks.append(Mark(_("current"), intensity, now.gflops, "here"))
         torch = now or before
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
             marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
@@ -556,15 +596,19 @@ class Standing(QWidget):
         self.verdict = Pill()
         # Fixed size for all its texts, so that nothing beside it moves.
         self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
-        stays = self.verdict.sizePolicy()
-        stays.setRetainSizeWhenHidden(True)
-        self.verdict.setSizePolicy(stays)
+        self.keep_room(True)
         self.times = PartsLabel()
         self.times.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row_of(self, (self.times, 1), self.verdict, spacing=10)
         self.verdict.clicked.connect(measurements.measure)
         measurements.changed.connect(self._follow)
         self._follow()
+
+    def keep_room(self, on: bool) -> None:
+        """Set whether the verdict has its room while there is none."""
+        stays = self.verdict.sizePolicy()
+        stays.setRetainSizeWhenHidden(on)
+        self.verdict.setSizePolicy(stays)
 
     def _follow(self) -> None:
         measurements = self._measurements

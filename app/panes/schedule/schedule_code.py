@@ -26,8 +26,7 @@ from lowerscope.app.kit.code.diff_editor import (
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
-from lowerscope.app.panes.common.compiled_page import CompiledPage
-from lowerscope.app.panes.common.script_page import FetchedPage, ScriptPage
+from lowerscope.app.panes.common.script_page import CompiledPage, FetchedPage, ScriptPage
 from lowerscope.app.panes.schedule.model import Preview, Scheduling
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
 from lowerscope.core.model.compact_script import compact_script

@@ -80,7 +80,7 @@ class FactorsField(QWidget):
                 field.setToolTip(_("known once it is applied: {value}", value=value))
             else:
                 field.setValidator(QIntValidator(1, _LARGEST, field))
-            field.setPlaceholderText(_("open"))
+            field.setPlaceholderText(_("auto"))
             field.setFixedWidth(_WIDTH)
             field.setAccessibleName(
                 _(

@@ -16,6 +16,8 @@ from lowerscope.app.panes.schedule.schedule_tree import move_choices
 from lowerscope.core.model.schedule_records import Move
 from lowerscope.core.model.texts import _
 
+KINDS = {"loop": _("loop"), "block": _("block")}
+
 
 class ScheduleMovesPage(QWidget):
     """The list of primitives.
@@ -48,8 +50,8 @@ class ScheduleMovesPage(QWidget):
             return
         scheduling = self._scheduling
         chosen = scheduling.chosen
-        kind = f"{chosen[0].kind} " if len(chosen) == 1 else ""
-        self.about.set_whole(kind + ", ".join(each.name for each in chosen))
+        names = _(", ").join(each.name for each in chosen)
+        self.about.set_whole(f"{KINDS[chosen[0].kind]} {names}" if len(chosen) == 1 else names)
         # Without a selection, primitives that need none would be the only entries, so none is
         # listed.
         moves = scheduling.moves.all if scheduling.record is not None and chosen else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
@@ -13,7 +14,7 @@ from lowerscope.app.kit.tables.choice_list import Choice
 from lowerscope.app.kit.tables.data_table import Cell, Column
 from lowerscope.app.kit.tables.trees import TreeRow, TreeTable
 from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.formatting import bytes_text, duration_text
 from lowerscope.core.model.schedule_records import (
     BufferNode,
     LoopNode,
@@ -97,16 +98,23 @@ def move_choices(moves: Sequence[Move], asking: Sequence[str]) -> list[Choice]:
     for group in legal_first:
         rows.append(Choice("", group))
         of_group = [move for move in moves if move.group == group]
-        for move in sorted(of_group, key=lambda each: not each.legal):
+        for move in sorted(of_group, key=_order):
             rows.append(_choice(move, move.name in asking))
     return rows
 
 
+def _order(move: Move) -> tuple[bool, float]:
+    """Return the place of a primitive in its group: legal ones by their predicted time."""
+    return not move.legal, math.inf if move.predicted_ms is None else move.predicted_ms
+
+
 def _choice(move: Move, asks: bool) -> Choice:
     note = move.title if move.legal else move.reason
-    mark = _("⚠ unsafe") if move.unsafe else "…" if asks and move.legal else ""
+    time = "" if move.predicted_ms is None else duration_text(move.predicted_ms)
+    mark = _("⚠ unsafe") if move.unsafe else " ".join(_some(time, "…" * (asks and move.legal)))
     example = f"{move.before}\n→\n{move.after}" if move.before or move.after else ""
-    tooltip = "\n\n".join(_some(move.help, move.reason, example))
+    price = _("Predicted time of a call with it: {time}", time=time) if time else ""
+    tooltip = "\n\n".join(_some(price, move.help, move.reason, example))
     return Choice(move.name, move.name, note, usable=move.legal, mark=mark, tooltip=tooltip)
 
 

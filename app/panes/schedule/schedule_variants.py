@@ -22,7 +22,7 @@ from lowerscope.core.model.recipe import Recipe, applied_to_model, applies_sched
 from lowerscope.core.model.schedule import APPLY_RULES, Schedule, fits, shown_name
 from lowerscope.core.model.schedule_records import ByRule, RuledFunction
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, sentences
 
 
 class LeftOver(QObject):
@@ -61,7 +61,7 @@ class LeftOver(QObject):
             names=names,
         )
         where = _("See Orphaned schedules in Schedule.")
-        return f"{text} {where}"
+        return sentences(text, where)
 
     def title(self, schedule: Schedule) -> str:
         """Return the name of a schedule and its number of steps."""

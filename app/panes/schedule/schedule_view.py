@@ -74,7 +74,7 @@ class ScheduleView(Pane):
         self.tree = ScheduleTree(document, scheduling)
         self.moves = ScheduleMovesPage(document, scheduling)
         self.form = ScheduleForm(document, scheduling, measurements)
-        self.figures = Figures(document, scheduling, measurements)
+        self.figures = Figures(document, queries, scheduling, measurements)
         self.code = ScheduleCode(document, queries, stepping, scheduling, colouring, build)
         self.history = ScheduleHistory(document, stepping, scheduling, measurements)
         self.variants = VariantTable(scheduling, variants, measurements)
@@ -240,6 +240,7 @@ class ScheduleView(Pane):
         for widget in (self.variant, self.by_rule, self.tune, self.in_model):
             widget.setEnabled(record is not None)
         self.in_model.setChecked(variants.in_model)
+        self.standing.keep_room(has_function)
 
     def _fill_functions(self) -> None:
         menu = self.function_menu

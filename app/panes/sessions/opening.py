@@ -21,14 +21,14 @@ from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.sessions import SUFFIX
-from lowerscope.core.files.sources import parse_spec, with_absolute_paths
+from lowerscope.core.files.sources import MODELS, SCRIPTED, parse_spec, with_absolute_paths
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json, with_source
 from lowerscope.core.model.schedule import with_unique_names
 from lowerscope.core.model.texts import _
 
-SUFFIXES = (".py", ".pt2", SUFFIX)
+SUFFIXES = (*MODELS, *SCRIPTED, SUFFIX)
 
 
 class Opening(QObject):
@@ -69,7 +69,10 @@ class Opening(QObject):
             self._window,
             _("Open a model or a session"),
             self._folder,
-            _("Models and sessions (*.py *.pt2 *.lowerscope);;All files (*)"),
+            _(
+                "Models and sessions ({kinds});;All files (*)",
+                kinds=" ".join(f"*{suffix}" for suffix in SUFFIXES),
+            ),
         )
         if path:
             self._folder = str(Path(path).parent)

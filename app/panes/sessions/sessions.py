@@ -39,7 +39,7 @@ from lowerscope.core.files.sessions import (
 from lowerscope.core.files.sources import is_in_memory
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Recipe, WindowLayout, document_of, with_trust
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 
 # --- Files of sessions, each locked by one window at a time ---
 
@@ -201,7 +201,7 @@ class Sessions(QObject):
 
     def last(self) -> Path | None:
         """Return the file of the last session, if it exists and no other window has it."""
-        text = self._settings.last_session()
+        text = self._settings.last_session
         path = Path(text)
         if not text or not path.is_file() or (self._place is not None and path == self._place.path):
             return None
@@ -257,7 +257,7 @@ class Sessions(QObject):
         self._release(before)
         recipe = self._document.recipe
         if place is not None and not (recipe is not None and is_in_memory(recipe)):
-            self._settings.set_last_session(str(place.path))
+            self._settings.last_session = str(place.path)
         if place is not None and place.hindrance:
             name = place.path.name
             text = (
@@ -269,7 +269,7 @@ class Sessions(QObject):
                 )
             )
             todo = _("File → Save session as… saves it to another file.")
-            self._document.notify(f"{text} {todo}", "wrong")
+            self._document.notify(sentences(text, todo), "wrong")
         self.changed.emit()
 
     def _release(self, place: Place | None) -> None:
@@ -286,7 +286,7 @@ class Sessions(QObject):
         text = _("Changed since the session was saved: {names}.", names=names)
         if count:
             more = _("What no longer applies is kept, and listed in Problems.")
-            text = f"{text} {more}"
+            text = sentences(text, more)
         self._document.notify(text, "info")
 
     def _forget_coming(self) -> None:
@@ -449,7 +449,6 @@ def keeping_sessions(
     watch: SourceWatch,
     open_session: Callable[[str], None],
 ) -> tuple[Command, ...]:
-    """Return the commands."""
     return (
         Command(
             "save-session",

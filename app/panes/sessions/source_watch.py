@@ -49,11 +49,11 @@ class SourceWatch(QObject):
     @property
     def on(self) -> bool:
         """Return whether files are watched."""
-        return self._settings.watching()
+        return self._settings.watching
 
     def switch(self) -> None:
         """Toggle watching."""
-        self._settings.set_watching(not self.on)
+        self._settings.watching = not self.on
         self._follow()
 
     def _follow(self) -> None:

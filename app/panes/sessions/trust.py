@@ -31,7 +31,7 @@ from lowerscope.core.files.sessions import files_of
 from lowerscope.core.files.sources import PREFIX, database_files, neighbours
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 
 
 class Trusting(QObject):
@@ -81,7 +81,7 @@ class Trusting(QObject):
 
     def approved(self) -> Mapping[str, str] | None:
         """Return the approved files with the hashes of their content; ``None`` for any."""
-        return self._table if self._settings.asks_first() else None
+        return self._table if self._settings.asks_first else None
 
     def _ask(
         self,
@@ -92,7 +92,7 @@ class Trusting(QObject):
         known = self._settings.trusted()
         hashes = _hashes(files())
         unknown = [path for path, content in hashes.items() if known.get(path) != content]
-        if not unknown or not self._settings.asks_first():
+        if not unknown or not self._settings.asks_first:
             self._allow(hashes)
             go()
             return
@@ -161,7 +161,7 @@ class Trusting(QObject):
     def _is_open(self, path: str) -> bool:
         """Return whether a change of a file counts as saved by the user; see `SourceWatch`."""
         recipe = self._document.recipe
-        if recipe is None or path not in self._allowed or not self._settings.watching():
+        if recipe is None or path not in self._allowed or not self._settings.watching:
             return False
         return path in code_of(recipe)
 
@@ -259,7 +259,7 @@ class RunCodeDialog(Dialog):
             self.files.addTab(view, literal(Path(path).name))
             self.files.setTabToolTip(self.files.count() - 1, path)
         if far:
-            question.setText(f"{question.text()} {' '.join(far)}")
+            question.setText(sentences(question.text(), *far))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         words = _("Run them") if several else _("Run it")
         self.run = buttons.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)

@@ -331,7 +331,8 @@ class PassDialog(Dialog):
             options = self.form.values()
         except LowerscopeError as error:
             problem = error.problem
-            self.wrong.setText(f"{problem.headline}. {problem.todo}.")
+            words = _("{first}. {second}", first=problem.headline, second=problem.todo)
+            self.wrong.setText(_("{sentence}.", sentence=words))
             self.form.mark_wrong(problem.where)
             return None
         on = True if self._step is None else self._step.on

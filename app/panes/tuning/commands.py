@@ -1,16 +1,208 @@
-"""Commands on tuning."""
+"""Commands on tuning, and the form for one: functions, number of trials, estimated time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QCheckBox,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QRadioButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.kit.dialogs import Dialog
+from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.tuning.model import Tuning
-from lowerscope.app.panes.tuning.tune_dialog import ask_tuning
+from lowerscope.app.panes.tuning.tune_page import estimated_seconds
+from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.model.texts import _
+from lowerscope.core.model.tuning_records import TuneOptions
+
+# --- The form for a tuning: functions, number of trials, and estimated time ---
+
+MOST_TRIALS = 100_000
+SLOWEST = 3
+
+
+class TuneDialog(Dialog):
+    """One of three choices, a number of trials, and the estimated time."""
+
+    def __init__(
+        self,
+        document: Document,
+        function: str,
+        tuning: Tuning,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._tuning = tuning
+        self._function = function
+        self.setWindowTitle(_("Tune"))
+        name = self._function or _("none is selected")
+        self.one = QRadioButton(_("This function: {name}", name=name))
+        self.one.setEnabled(bool(self._function))
+        self.slowest = QRadioButton(_("The slowest functions:"))
+        self.slowest.setToolTip(_("The functions with the largest measured share of a run"))
+        self.whole = QRadioButton(_("The whole model, trials by share of the time"))
+        self.count = _number(_("Number of the slowest functions"), 1, 100, SLOWEST)
+        self.trials = _number(_("Trials"), 1, MOST_TRIALS, self._tuning.trials)
+        self.fresh = QCheckBox(_("Measure candidates of the database again"))
+        self.estimate = Label()
+        self.estimate.setWordWrap(True)
+        self.empty = Label()
+        self.empty.setProperty("role", "wrong")
+        self.empty.setWordWrap(True)
+        self.note = Label()
+        self.note.setProperty("role", "quiet")
+        self.note.setWordWrap(True)
+        group = QButtonGroup(self)
+        for choice in (self.one, self.slowest, self.whole):
+            group.addButton(choice)
+        (self.one if self._function else self.whole).setChecked(True)
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.begin = self.buttons.addButton(_("Tune"), QDialogButtonBox.ButtonRole.AcceptRole)
+        self.begin.setProperty("primary", True)
+        self._lay_out()
+        group.buttonToggled.connect(self._show)
+        self.count.valueChanged.connect(self._show)
+        self.trials.valueChanged.connect(self._show)
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        self.accepted.connect(self._start)
+        self._show()
+        offer_help(self, "tune")
+
+    def _lay_out(self) -> None:
+        slowest = QHBoxLayout()
+        slowest.setSpacing(8)
+        slowest.addWidget(self.slowest)
+        slowest.addWidget(self.count)
+        slowest.addStretch(1)
+        trials = QHBoxLayout()
+        trials.setSpacing(8)
+        label = Label(_("Trials"))
+        label.setBuddy(self.trials)
+        hint = Label(_("measured candidates, including those in the database"))
+        hint.setProperty("role", "quiet")
+        for part in (label, self.trials, hint):
+            trials.addWidget(part)
+        trials.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(10)
+        column.addWidget(self.one)
+        column.addLayout(slowest)
+        column.addWidget(self.whole)
+        column.addSpacing(4)
+        column.addLayout(trials)
+        column.addWidget(self.fresh)
+        column.addWidget(self.estimate)
+        column.addWidget(self.empty)
+        column.addWidget(self.note)
+        column.addWidget(self.buttons)
+        self.setMinimumWidth(480)
+
+    def _functions(self) -> int:
+        """Return the number of functions that can be tuned."""
+        snapshot = self._document.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        return sum(each.kind == "tensorir" for each in functions)
+
+    def options(self) -> TuneOptions:
+        """Return the selected options."""
+        return TuneOptions(
+            functions=(self._function,) if self.one.isChecked() else (),
+            slowest=self.count.value() if self.slowest.isChecked() else 0,
+            trials=self.trials.value(),
+            fresh=self.fresh.isChecked(),
+        )
+
+    def _show(self) -> None:
+        there = self._functions()
+        self.count.setEnabled(self.slowest.isChecked())
+        functions = 1 if self.one.isChecked() else there
+        if self.slowest.isChecked():
+            functions = min(there, self.count.value())
+        trials = self.trials.value()
+        seconds = estimated_seconds(trials, functions, self._tuning.state)
+        each = trials // max(1, functions)
+        time = seconds_text(round(seconds))
+        words = _(
+            "About {time}: {functions} functions, about {trials} trials each by their share.",
+            time=time,
+            functions=functions,
+            trials=each,
+        )
+        self.estimate.setText(_("About {time}.", time=time) if functions == 1 else words)
+        self.estimate.setVisible(there > 0)
+        recipe = self._document.wanted
+        why = ""
+        if there == 0:
+            why = _(
+                "There is no TensorIR function to tune. Legalise the operators of the model: "
+                "the pipelines Legalise and Fuse have LegalizeOps."
+            )
+        self.empty.setText(why)
+        self.empty.setVisible(bool(why))
+        self.begin.setEnabled(not why and not self._tuning.under_way)
+        notes = [
+            _(
+                "It measures on all threads of the recipe. The window stays responsive; a run "
+                "pauses the tuning, and measurements in Schedule wait until it is over."
+            )
+        ]
+        if recipe is not None and recipe.remote is not None:
+            notes.append(_("Candidates run on {title}.", title=recipe.remote.title))
+        if recipe is not None and recipe.target == "llvm":
+            notes.append(
+                _(
+                    "The target is llvm, for any processor: with Target: this machine, wider "
+                    "vector instructions can be used."
+                )
+            )
+        self.note.setText("\n".join(notes))
+
+    def _start(self) -> None:
+        self._tuning.start(self.options())
+
+
+def function_of(document: Document) -> str:
+    """Return the selected function; empty for none."""
+    snapshot = document.snapshot
+    names = {} if snapshot is None else {each.id: each.name for each in snapshot.functions}
+    kinds = {} if snapshot is None else {each.id: each.kind for each in snapshot.functions}
+    chosen = document.selection.of_kind("tir")
+    found = (names[each] for each in chosen if kinds.get(each) == "tensorir")
+    return next(found, "")
+
+
+def ask_tuning(document: Document, function: str, tuning: Tuning, parent: QWidget) -> TuneDialog:
+    """Show the form, and start the tuning."""
+    dialog = TuneDialog(document, function or function_of(document), tuning, parent)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+    return dialog
+
+
+def _number(name: str, least: int, most: int, value: int) -> QSpinBox:
+    field = QSpinBox()
+    field.setRange(least, most)
+    field.setValue(value)
+    field.setAccessibleName(name)
+    field.setFixedWidth(110)
+    # The style sheet's padding does not apply to the text of a spin box.
+    field.lineEdit().setTextMargins(6, 0, 0, 0)
+    return field
 
 
 class TuneCommands(QObject):
@@ -36,7 +228,6 @@ class TuneCommands(QObject):
         self.show_page = show_page
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands."""
         tuning, document = self._tuning, self._document
 
         return (

@@ -20,7 +20,7 @@ from lowerscope.core.model.queries import PauseTuningQuery, ScheduleQuery, TuneQ
 from lowerscope.core.model.recipe import Recipe, applies_schedules, steps_before_schedules
 from lowerscope.core.model.schedule import APPLY_RULES, Schedule, fits
 from lowerscope.core.model.schedule_records import ScheduleRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
 # --- Applying tuning results to the recipe, as ordinary schedules and in one undo step ---
@@ -146,7 +146,7 @@ class TunedLanding(QObject):
                 gone=_names(self._gone),
             )
             parts.append(text)
-        return " ".join(parts) or _("Nothing better was found: nothing has changed.")
+        return sentences(*(parts or [_("Nothing better was found: nothing has changed.")]))
 
 
 def _is_better(found: TunedFunction, before: float | None) -> bool:
@@ -467,7 +467,7 @@ class Tuning(QObject):
 
     def _say_landed(self, text: str, role: str) -> None:
         """Report the outcome, after the reason if it ended early."""
-        text = " ".join(each for each in (self.said.text, text) if each)
+        text = sentences(self.said.text, text)
         self.said = Said(text, "wrong" if "wrong" in (role, self.said.role) else "info")
         self.changed.emit()
         self._document.notify(self.said.text, self.said.role)

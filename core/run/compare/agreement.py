@@ -118,7 +118,7 @@ class InputSet:
         if not count or len(set(counts.values())) > 1:
             said = ", ".join(f"{name} has {each}" for name, each in counts.items())
             raise LowerscopeError(
-                _("its arrays have no samples, or not as many of each input: {said}", said=said),
+                _("its arrays have no samples, or different numbers of them: {said}", said=said),
                 where=str(self._path),
                 todo=_("Give arrays with the samples in the first dimension"),
             )
@@ -176,7 +176,7 @@ def open_set(path: str, inputs: Sequence[ExampleInput], classes: Sequence[str]) 
     place = user_path(path).absolute()
     if not place.is_dir() and place.suffix.lower() not in (".npz", ".npy"):
         raise LowerscopeError(
-            _("this is no set of inputs"),
+            _("this is not a set of inputs"),
             where=path,
             todo=_("Give a folder of pictures or .npy files, or an .npz with samples first"),
         )
@@ -211,7 +211,7 @@ def agreement(query: AgreementQuery, pipeline: Pipeline, progress: Progress) -> 
     recipe = query.recipe
     use_threads(recipe.threads)
     stages = pipeline.stages(recipe, progress)
-    stages.check_runs_here(_("a set of inputs is being run"))
+    stages.check_runs_here(_("a set of inputs"))
     loaded = stages.loaded
     samples = open_set(query.path, loaded.inputs, loaded.classes)
     check_callable(stages)

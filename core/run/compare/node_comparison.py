@@ -28,7 +28,6 @@ from lowerscope.core.model.run_records import (
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.calls import CallsOf, Owners, Source
-from lowerscope.core.run.compare.float64_nodes import Float64Nodes
 from lowerscope.core.run.compare.verdicts import (
     Difference,
     Exact,
@@ -37,6 +36,7 @@ from lowerscope.core.run.compare.verdicts import (
     verdict_over,
 )
 from lowerscope.core.run.execution import to_torch, to_tvm
+from lowerscope.core.run.float64 import Float64Nodes
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.tracing.tracing import TracedModel
 
@@ -186,7 +186,7 @@ def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
         kind = value.ty if member is None else value.ty.fields[member]
         yield Part(node.node, path, kind, source)
     if is_empty:
-        raise NotCompared(_("its value is no tensor"), "no reference")
+        raise NotCompared(_("its value is not a tensor"), "no reference")
 
 
 def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Found]:
@@ -326,7 +326,7 @@ class NodesAlone:
         callee = self._calls.calls[index].callee
         return NotCompared(
             _(
-                "{callee} takes sizes or memory besides tensors, or gives none, so it is not "
+                "{callee} takes sizes or memory besides tensors, or returns none, so it is not "
                 "called alone",
                 callee=callee,
             )

@@ -21,14 +21,13 @@ from lowerscope.core.lowering.types import NamedConstant
 from lowerscope.core.model.comparison_records import (
     Comparison,
     TensorPlace,
-    TensorStatistics,
     Window,
     WorstElement,
 )
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery, answers
-from lowerscope.core.model.snapshot import ParameterRecord, ValuesRecord
+from lowerscope.core.model.snapshot import ParameterRecord, TensorStatistics, ValuesRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import EXACT, Tolerance, Tolerances
 from lowerscope.core.run.compare.verdicts import CHUNK, difference, elements, tolerance_for
@@ -55,18 +54,11 @@ def values_of(name: str, tensor: torch.Tensor) -> ValuesRecord:
     found = statistics_of(tensor)
     edges, counts = histogram_of(tensor, found.low, found.high)
     return ValuesRecord(
+        **msgspec.structs.asdict(found),
         name=name,
         shape=tuple(tensor.shape),
         dtype=str(tensor.dtype).removeprefix("torch."),
         size=tensor.numel() * tensor.element_size(),
-        count=tensor.numel(),
-        low=found.low,
-        high=found.high,
-        mean=found.mean,
-        deviation=found.deviation,
-        nans=found.nans,
-        infinities=found.infinities,
-        zeros=found.zeros,
         edges=edges,
         counts=counts,
         first=first_of(tensor, FIRST),
@@ -213,7 +205,9 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
     raise LowerscopeError(
         _("there is no parameter or constant {wanted}", wanted=wanted),
         where="--constant",
-        todo=_("Available: {listed}", listed=listed(known)) if known else _("The model has none"),
+        todo=_("Available: {listed}", listed=listed(known))
+        if known
+        else _("The model has no parameters"),
     )
 
 

@@ -258,9 +258,9 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         largest, farthest = max(largest, found[0]), max(farthest, found[1])
         outside += found[2]
     count = actual.numel()
-    said = (
-        _("{outside} of {count} elements differ", outside=outside, count=count) if outside else ""
-    )
+    said = ""
+    if outside:
+        said = _("{outside:,} of {count:,} elements differ", outside=outside, count=count)
     if not count:
         said = _("has no elements to compare")
     elif not outside and not finite:

@@ -25,8 +25,9 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, structure_of
 from lowerscope.core.model.problems import last_line
+from lowerscope.core.model.reasons import reason
 from lowerscope.core.model.schedule import At, Made, Primitive, Reference
-from lowerscope.core.model.texts import _, reason
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.standalone import is_symbolic
 from lowerscope.core.run.tuning.database import Tried
 from lowerscope.core.schedule.applying import apply
@@ -557,7 +558,7 @@ class Search:
                 proposals = [] if source is None else source.propose(_BATCH)
             except REFUSED as error:
                 # It cannot continue with its draws for some functions.
-                self.reason = _("TVM's search ended: {last_line}", last_line=last_line(error))
+                self.reason = _("TVM's search has ended: {last_line}", last_line=last_line(error))
                 proposals = []
             if proposals:
                 return proposals

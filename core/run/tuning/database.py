@@ -124,7 +124,7 @@ class Database:
         for file in (workloads, records):
             if file.exists() and not _is_text(file.read_bytes()):
                 raise LowerscopeError(
-                    _("these are no traces of TVM's search: the file is no text"),
+                    _("the file contains no traces of TVM's search: it is not text"),
                     where=str(file),
                     todo=_("Remove it, or all results of tuning: lowerscope cache --clear"),
                 )

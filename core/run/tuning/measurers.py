@@ -365,7 +365,7 @@ class Bench:
             return Outcome(reason=_("there was no time to check it"))
         if checked.verdict != "same":
             unsure = checked.verdict == "inconclusive"
-            what = _("it cannot be checked") if unsure else _("it computes something else")
+            what = _("it cannot be checked") if unsure else _("its result differs")
             return Outcome(reason=f"{what}: {checked.reason}")
         return Outcome(seconds, rival_seconds=rival)
 

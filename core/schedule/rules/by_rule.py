@@ -106,7 +106,7 @@ def written_by_rule(
         except OutOfTime:
             raise RuleFailed(
                 _(
-                    "the rule {name} reached the bound of {seconds:g} s after {count} steps",
+                    "the rule {name} reached its limit of {seconds:g} s after {count} steps",
                     name=name,
                     seconds=seconds,
                     count=len(writing.primitives),
@@ -114,4 +114,4 @@ def written_by_rule(
             ) from None
         except REFUSED as error:
             refused.append(f"{name}: {last_line(error)}")
-    return "", None, "; ".join(refused) or _("no rule is for functions of this kind")
+    return "", None, "; ".join(refused) or _("no rule fits functions of this kind")

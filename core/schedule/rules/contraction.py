@@ -11,8 +11,8 @@ from typing import Any
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
+from lowerscope.core.model.reasons import Reason, reason, reason_n
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.model.texts import Reason, reason, reason_n
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
@@ -233,7 +233,7 @@ def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Cont
     writing.do(
         "pad_einsum",
         reason(
-            "{spatial} is no whole number of tiles: zeros fill the last one",
+            "{spatial} is not a multiple of the tile: zeros fill the last one",
             spatial=found.spatial[tile.vector],
         ),
         block=At(found.block),

@@ -785,7 +785,7 @@ def _refuse_twins(functions: Mapping[str, Any]) -> None:
         if key in seen and tvm_ffi.structural_equal(function, functions[seen[key]]):
             raise LowerscopeError(
                 _(
-                    "{seen} and {name} are equal, and a block builder makes one of the two",
+                    "{seen} and {name} are equal, and a block builder keeps one of the two",
                     seen=seen[key],
                     name=name,
                 ),

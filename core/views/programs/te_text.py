@@ -295,7 +295,7 @@ class _Program:
         store = block.body
         if not isinstance(store, tirx.BufferStore):
             raise self.expressions.refusal(
-                _("the block {name_hint} is no single assignment", name_hint=block.name_hint)
+                _("the block {name_hint} is not a single assignment", name_hint=block.name_hint)
             )
         spatial = [axis.var for axis in block.iter_vars if axis.iter_type == tirx.IterVar.DataPar]
         if list(store.indices) != spatial:
@@ -374,7 +374,7 @@ class _Program:
         if stage.block.init is None or not reducer:
             raise self.expressions.refusal(
                 _(
-                    "the block {name_hint} is no sum, product, maximum or minimum",
+                    "the block {name_hint} is not a sum, product, maximum or minimum",
                     name_hint=stage.block.name_hint,
                 )
             )

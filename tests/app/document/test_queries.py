@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +13,13 @@ from lowerscope.app.document import queries as module
 from lowerscope.app.document.queries import Queries
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.progress import SILENT, Progress
-from lowerscope.core.model.queries import QUERIES, FunctionsQuery, Query, TextQuery, answers
+from lowerscope.core.model.queries import FunctionsQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.stages import Pipeline
 from tests.app.plain_values import Client
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
 OTHER = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 CRASHED = Problem(what="The engine crashed", code="crashed")
-PAGE = Path(__file__).parents[3] / "resources/help/contributing.md"
 
 
 class Page(QWidget):
@@ -235,29 +231,3 @@ def test_the_worker_is_killed_for_a_recipe_that_is_not_shown(setting: Setting) -
     watch.update()
     watch.cancel()
     assert setting.worker.sent[1].fate == "cancelled"
-
-
-def test_the_page_on_queries_works_to_the_letter(setting: Setting) -> None:
-    section = PAGE.read_text().partition("## A new query")[2]
-    kind, function, shown = (part.partition("```")[0] for part in section.split("```python\n")[1:4])
-    names: dict[str, Any] = {
-        "Query": Query,
-        "Recipe": Recipe,
-        "answers": answers,
-        "Pipeline": Pipeline,
-        "Progress": Progress,
-        "queries": setting.queries,
-        "recipe": RECIPE,
-        "page": setting.page,
-        "__name__": __name__,
-    }
-    setting.page.show_names = setting.page.shown.append  # type: ignore[attr-defined]
-    setting.page.show_problem = setting.page.problems.append  # type: ignore[attr-defined]
-    try:
-        exec(kind + function + shown, names)
-    finally:
-        QUERIES.pop("FunctionNamesQuery", None)
-    names["watch"].update()
-    (sent,) = setting.engine.sent
-    sent.answer(names["function_names"](sent.query, Pipeline(), SILENT))
-    assert "matmul" in setting.page.shown[0]

@@ -40,7 +40,7 @@ def test_what_is_wrong_is_said_beside_the_field(qtbot: QtBot) -> None:
     for span, sizes, message in (
         ("", "", "batch is not a number"),
         ("64..1", "", "64 is more than 1"),
-        ("1-64", "", "it is not a name with a range"),
+        ("1-64", "", "this is not a name with a range"),
         ("1..64", "65", "batch = 65 is outside 1..64"),
         ("1..64", "x", "'x' is not a number"),
     ):

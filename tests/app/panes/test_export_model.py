@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.export.export_dialog import ExportDialog
+from lowerscope.app.panes.export.commands import ExportDialog
 from lowerscope.core.model.artifacts import EXISTS, ExportRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ExportQuery

@@ -37,11 +37,12 @@ def test_an_input_without_a_name_is_the_next_that_nothing_names(qtbot: QtBot) ->
 
 
 def test_the_shape_beside_a_picture_is_kept(qtbot: QtBot) -> None:
-    dialog = InputsDialog(["x"], (), (), 0)
-    qtbot.addWidget(dialog)
-    dialog.row("x").shape.setText("1, 784")
-    dialog.row("x").file.setText("shoe.png")
-    assert _accept(dialog) == (InputSpec(name="x", shape=(1, 784), file="shoe.png"),)
+    for written in ("1, 784", "1x784", "1×784", "(1, 784)", "1 784"):
+        dialog = InputsDialog(["x"], (), (), 0)
+        qtbot.addWidget(dialog)
+        dialog.row("x").shape.setText(written)
+        dialog.row("x").file.setText("shoe.png")
+        assert _accept(dialog) == (InputSpec(name="x", shape=(1, 784), file="shoe.png"),)
 
 
 def test_an_array_brings_its_own_shape_unless_one_is_written(qtbot: QtBot) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import pytest
 from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
@@ -14,7 +13,7 @@ from lowerscope.core.files.sources import MANY_SAMPLES
 from lowerscope.core.model.comparison_records import AgreementRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import AgreementQuery, RunQuery, SnapshotQuery
-from lowerscope.core.model.recipe import Drawing, InputSpec, from_json, to_json
+from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.snapshot import InputRecord, Picture
 from tests.app.plain_values import CANCELLED, RECIPE, WRONG, Bench, snapshot
 
@@ -48,56 +47,23 @@ def wanted(bench: Bench) -> tuple[InputSpec, ...]:
     return bench.document.wanted.inputs
 
 
-@pytest.mark.parametrize(
-    "records",
-    [
-        (),
-        (record(), record("y")),
-        (record(shape=(3, 2), channels=3),),
-        (record(shape=(1, 2, 65), width=65),),
-        (record(shape=("n", 2)),),
-        (record(shape=(4, 2)),),
-    ],
-    ids=["none", "two", "colours", "large", "any size", "a part of it"],
-)
-def test_only_the_one_small_grey_picture_can_be_drawn(
-    bench: Bench, records: tuple[InputRecord, ...]
-) -> None:
-    assert open_with(bench, record()).drawable == record()
-    bench.document.reload()
-    if records:
-        derive(bench, *records)
-    else:
-        bench.derive(key="2")
-    assert bench.features.inputs.drawable is None
-
-
-def test_a_drawing_is_in_the_recipe_and_its_file(bench: Bench) -> None:
-    open_with(bench).draw(b"ab")
-    derive(bench)
-    recipe = bench.document.recipe
-    assert recipe is not None
-    assert recipe.inputs[0].drawing == Drawing(width=1, height=2, pixels=b"ab")
-    assert from_json(to_json(recipe)) == recipe
-
-
 def test_an_input_is_not_run_unless_that_is_wanted(bench: Bench, qtbot: QtBot) -> None:
     inputs = open_with(bench)
     inputs.set_live(False)
-    inputs.draw(b"ab")
+    inputs.randomise("x", 1)
     derive(bench)
     settled = QTimer(singleShot=True, interval=2 * SETTLE_MS)
     with qtbot.waitSignal(settled.timeout):
         settled.start()
     assert bench.count(RunQuery) == 0
     inputs.set_live(True)
-    inputs.draw(b"cd")
+    inputs.randomise("x", 2)
     derive(bench)
     qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
 
 
 def test_a_quick_run_is_no_variant_of_the_model(bench: Bench, qtbot: QtBot) -> None:
-    open_with(bench).draw(b"ab")
+    open_with(bench).randomise("x", 1)
     derive(bench)
     qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
     query = bench.sent(RunQuery).query
@@ -127,12 +93,9 @@ def test_a_file_is_brought_to_fit_and_one_that_cannot_be_leaves_what_was_there(
     derive(bench)
     before = bench.document.recipe
     inputs.drop(str(tmp_path / "broken.png"), "x")
-    inputs.draw(b"ab")
     bench.sent(SnapshotQuery).refuse(WRONG)
     assert inputs.problem == WRONG
     assert bench.document.recipe == before
-    # Strokes that were to follow are not drawn on something else.
-    assert not inputs.waits
     inputs.reset("x")
     derive(bench)
     assert inputs.problem is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.app.kit.code.code_editor import Heading
-from lowerscope.app.panes.model.inspection import Section, sections_of
-from lowerscope.app.panes.tensorir.function_texts import joined
+from lowerscope.app.panes.model.details_view import Section, sections_of
+from lowerscope.app.panes.tensorir.tensorir_view import joined
 from lowerscope.core.model.run_records import NodeRun
 from lowerscope.core.model.snapshot import (
     FunctionRecord,

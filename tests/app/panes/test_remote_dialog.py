@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.remote.remote_dialog import RemoteDialog, Targets
+from lowerscope.app.panes.remote.commands import RemoteDialog, Targets
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RemoteQuery
 from tests.app.conftest import bench

@@ -12,14 +12,15 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
-from lowerscope.app.panes.common.node_figures import figures_of, run_facts
+from lowerscope.app.panes.common.run_figures import figures_of, run_facts
 from lowerscope.app.panes.log.log_view import ProblemsView
 from lowerscope.app.panes.run.calls_strip import groups_of
+from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.memory_page import memory_rows
-from lowerscope.app.panes.run.run_dialogs import TolerancesDialog
 from lowerscope.app.panes.run.run_view import FOLDED, RunView
 from lowerscope.app.panes.run.tensor_page import TensorPage
+from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.formatting import duration_text, error_text
@@ -98,7 +99,7 @@ def test_a_run_is_started_and_stopped_where_nothing_has_run(bench: Bench, view: 
     view.run.click()
     assert view.empty.accessibleName() == "Run in progress"
     bench.sent(RunQuery).progress("Compiling dense")
-    assert view.empty.accessibleDescription() == "Compiling dense"
+    assert view.empty.accessibleDescription() == "Compiling dense…"
     view.run.click()
     bench.worker.last().refuse(CANCELLED)
     assert view.empty.accessibleName() == "Not run yet"
@@ -352,6 +353,65 @@ def test_consecutive_calls_of_a_part_of_the_model_are_a_group() -> None:
     assert groups == (Group(0, 0, "stem"), Group(1, 2, "layer1"), Group(3, 3, "head"))
     # Without parts, the calls say as much.
     assert groups_of(records, record) == ()
+
+
+def test_every_way_to_share_out_the_time_adds_up(bench: Bench, qtbot: QtBot) -> None:
+    modules = {"norm": "norm", "query": "attention.query", "key": "attention.key"}
+    records = snapshot(*modules)
+    fx = tuple(msgspec.structs.replace(node, module=modules[node.name]) for node in records.fx)
+    bench.document.open(RECIPE)
+    bench.sent(SnapshotQuery).answer(msgspec.structs.replace(records, fx=fx, key="1"))
+    # The second one computes two nodes, and has the time of both.
+    calls = tuple(
+        CallRun(function=name, milliseconds=time, nodes=nodes, entity=f"tir:{name}")
+        for name, time, nodes in (
+            ("norm", 1.0, ("fx:norm",)),
+            ("query", 4.0, ("fx:query", "fx:key")),
+            ("norm", 3.0, ("fx:key",)),
+        )
+    )
+    nodes = tuple(
+        NodeRun(id=f"fx:{name}", torch_ms=2.0, shared_with=others)
+        for name, others in (("norm", ()), ("query", ("fx:key",)), ("key", ("fx:query",)))
+    )
+    bench.run(msgspec.structs.replace(RECORD, calls=calls, nodes=nodes))
+    page = TimePage(bench.document, bench.features.runs)
+    shown(qtbot, page)
+
+    def choose(by: str) -> None:
+        place = page.by.segment_rect(by).center().toPoint()
+        qtbot.mouseClick(page.by, Qt.MouseButton.LeftButton, pos=place)
+
+    def values(by: str) -> dict[str, tuple[float | None, ...]]:
+        choose(by)
+        return {row.key: tuple(row.cell(at).value for at in (2, 3, 4)) for row in page.table.rows()}
+
+    assert values("call") == {
+        "call:0": (1, 1, 1 / 8),
+        "call:1": (1, 4, 4 / 8),
+        "call:2": (1, 3, 3 / 8),
+    }
+    assert values("function") == {"norm": (2, 4.0, 0.5), "query": (1, 4.0, 0.5)}
+    assert values("node") == {
+        "fx:norm": (1, 1.0, 1 / 8),
+        "fx:query": (1, 4.0, 4 / 8),
+        "fx:key": (2, 7.0, 7 / 8),
+    }
+    notes = {row.key: row.cell(7).text for row in page.table.rows()}
+    assert (notes["fx:norm"], notes["fx:query"]) == ("", "fused with key")
+    assert values("module")["module:"] == (3, 8.0, 1.0)
+    # In the order of the model, each below what it is a part of.
+    titles = [row.cell(0).text for row in page.table.rows()]
+    assert titles[1:] == ["    norm", "    attention", "        query", "        key"]
+    assert page.summary.whole().startswith("3 calls")
+    choose("call")
+    page.table.row_clicked.emit("call:1", Qt.KeyboardModifier.NoModifier)
+    assert bench.document.selection.chosen == ("fx:query", "fx:key")
+    # So is the other call of one of these nodes.
+    assert page.table.selected_keys() == ["call:1", "call:2"]
+    choose("function")
+    page.table.row_clicked.emit("query", Qt.KeyboardModifier.NoModifier)
+    assert bench.document.selection.chosen == ("tir:query",)
 
 
 def test_the_tensors_of_the_largest_storage_come_first() -> None:

@@ -87,7 +87,7 @@ def desk(qtbot: QtBot, bench: Bench, tmp_path: Path) -> Iterator[Desk]:
         QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path / "settings")
     )
     desk = Desk(bench)
-    desk.settings.set_asks_first(False)
+    desk.settings.asks_first = False
     yield desk
     desk.sessions.finish()
     desk.window.deleteLater()
@@ -170,7 +170,7 @@ def test_a_session_that_cannot_be_opened_leaves_what_was_open(
     bad = saved.with_name("bad.lowerscope")
     bad.write_text("{")
     assert not desk.sessions.open(str(bad))
-    assert "it holds no session" in desk.document.problems[0].what
+    assert "the file contains no session" in desk.document.problems[0].what
     assert desk.sessions.path == saved
     # One whose model cannot be opened: neither file may become the other's.
     value = json.loads(saved.read_text())
@@ -291,7 +291,7 @@ def test_a_declined_session_leaves_the_open_one(desk: Desk, saved: Path, watched
     }
     other.write_text(json.dumps({"version": 1, "recipe": recipe}))
     desk.settings.set_trusted({})
-    desk.settings.set_asks_first(True)
+    desk.settings.asks_first = True
     sent = desk.bench.count(SnapshotQuery)
     desk.sessions.open(str(other))
     dialog = desk.dialog(RunCodeDialog)
@@ -308,7 +308,7 @@ def test_a_declined_session_leaves_the_open_one(desk: Desk, saved: Path, watched
 
 
 def test_each_dialog_approves_its_own_files(desk: Desk, tmp_path: Path) -> None:
-    desk.settings.set_asks_first(True)
+    desk.settings.asks_first = True
     for name in ("first.py", "second.py"):
         (tmp_path / name).write_text("")
     desk.opening.open_source(str(tmp_path / "first.py"))
@@ -324,7 +324,7 @@ def test_each_dialog_approves_its_own_files(desk: Desk, tmp_path: Path) -> None:
 def test_imports_are_shown_and_what_was_written_meanwhile_is_shown_again(
     desk: Desk, tmp_path: Path
 ) -> None:
-    desk.settings.set_asks_first(True)
+    desk.settings.asks_first = True
     path, layers = tmp_path / "net.py", tmp_path / "layers.py"
     path.write_text("import layers\n")
     layers.write_text("a = 1\n")

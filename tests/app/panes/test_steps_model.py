@@ -185,7 +185,7 @@ def test_sections_have_one_count_each(qtbot: QtBot, pane: Pane) -> None:
     def said() -> dict[str, str]:
         return {row.title: row.words for row in pane.view.list.rows() if row.kind == "section"}
 
-    assert said()["Passes"] == "3 of 4 change"
+    assert said()["Passes"] == "3 of 4 changed"
     assert said()["Build"] == "not built"
     inner = [
         msgspec.structs.replace(PASSES[1], number=2, label="1.1", depth=1, parent=1),
@@ -193,7 +193,7 @@ def test_sections_have_one_count_each(qtbot: QtBot, pane: Pane) -> None:
     ]
     pane.stepping.take_build((PASSES[0], *inner))
     # What a section counts is what the slider has a dot for.
-    assert said()["Build"] == "1 of 2 change"
+    assert said()["Build"] == "1 of 2 changed"
     assert len(pane.stepping.dots("build")) == 2
     pane.stepping.go(Moment(section="build", index=3))
     assert pane.view.list.marked() == "build:3"
@@ -309,7 +309,7 @@ def editing(pane: Pane, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name in ("getSaveFileName", "getOpenFileName"):
         monkeypatch.setattr(QFileDialog, name, lambda *_: (str(tmp_path / "mine.json"), ""))
     features, settings = pane.bench.features, Settings()
-    settings.set_asks_first(False)
+    settings.asks_first = False
     trusting = Trusting(pane.document, features.processes, features.runs.run, settings, str, shell)
     return PipelineEditing(shell, pane.document, pane.stepping, trusting.ask, Commands(shell))
 

@@ -7,8 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialogButtonBox, QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.remote.remote_dialog import Targets
-from lowerscope.app.panes.remote.target_dialog import TargetDialog
+from lowerscope.app.panes.remote.commands import TargetDialog, Targets
 from lowerscope.core.model.machines import TargetRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TargetsQuery

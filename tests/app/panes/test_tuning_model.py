@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
+from lowerscope.app.panes.tuning.commands import TuneDialog
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.queries import (
     PauseTuningQuery,

@@ -41,8 +41,8 @@ def plain_windows(application: Any, folder: Path) -> Iterator[OpenPlainWindow]:
     def open_(recipe: Recipe | None = None, records: Snapshot | None = None) -> MainWindow:
         window = MainWindow()
         windows.append(window)
-        window.settings.set_asks_first(False)
-        window.settings.set_sandbox(False)
+        window.settings.asks_first = False
+        window.settings.sandbox = False
         window.show()
         window.begin(recipe)
         if recipe is not None:

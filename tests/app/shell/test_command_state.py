@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
-
 import pytest
-from PySide6.QtCore import QAbstractEventDispatcher, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -39,51 +35,6 @@ def lower_by_key(window: MainWindow, focus: QWidget) -> None:
     wanted = window.document.wanted
     assert wanted is not None
     assert len(wanted.overrides) == 1
-
-
-def test_predicates_are_evaluated_at_most_once_a_turn(qtbot: QtBot, window: MainWindow) -> None:
-    commands, counts = window.commands, Counter[str]()
-    turns: list[Counter[str]] = []
-
-    def counted(name: str, predicate: Callable[[], bool] | None) -> Callable[[], bool] | None:
-        if predicate is None:
-            return None
-
-        def evaluate() -> bool:
-            counts[name] += 1
-            return predicate()
-
-        return evaluate
-
-    predicates = 0
-    for command, _ in list(commands):
-        commands._commands[command.id] = replace(
-            command,
-            enabled=counted(f"{command.id} enabled", command.enabled),
-            checked=counted(f"{command.id} checked", command.checked),
-        )
-        predicates += (command.enabled is not None) + (command.checked is not None)
-    assert predicates > 100
-
-    def end_turn() -> None:
-        if counts:
-            turns.append(Counter(counts))
-            counts.clear()
-
-    dispatcher = QAbstractEventDispatcher.instance()
-    dispatcher.awake.connect(end_turn)
-    window.document.lower_nodes(("fx:dense",), "high-level")
-    # Nothing is evaluated while the change is made.
-    assert not counts
-    sent(window).answer(snapshot("dense", "relu"))
-    qtbot.waitUntil(lambda: commands.action("undo").isEnabled())
-    dispatcher.awake.disconnect(end_turn)
-    end_turn()
-    assert turns
-    assert max(max(each.values()) for each in turns) == 1
-    for command, action in commands:
-        assert command.enabled is None or action.isEnabled() == command.enabled(), command.id
-        assert command.checked is None or action.isChecked() == command.checked(), command.id
 
 
 @pytest.mark.x

@@ -109,7 +109,7 @@ def test_the_memory_for_values_is_that_of_the_next_run(
     window.features.runs.run()
     qtbot.waitUntil(lambda: bool(worker.sent))
     assert isinstance(worker.last().query, RunQuery)
-    assert worker.last().query.keep == window.settings.keep() == 1000
+    assert worker.last().query.keep == window.settings.keep == 1000
 
 
 def test_the_caches_are_cleared_when_the_question_is_answered(

@@ -91,8 +91,8 @@ def test_what_is_chosen_is_in_effect_after_ok_and_nothing_of_it_after_cancel(
     assert window.features.runs.keep == 2_000_000_000
     assert window.banner.isVisible()
     # The next window has them from its start.
-    assert Settings().scale() == 150
-    assert Settings().code_pixels() == 16.0
+    assert Settings().scale == 150
+    assert Settings().code_pixels == 16.0
 
 
 def test_what_is_no_amount_of_memory_is_said_and_not_taken(window: MainWindow) -> None:

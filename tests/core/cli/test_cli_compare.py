@@ -59,7 +59,7 @@ def test_each_combination_is_a_variant_and_the_table_has_the_figures_of_the_reco
     }
     assert [row[6] for row in rows.values()] == ["7", "2", "5", "2"]
     for verdict, error, tvm, spread, torch, ratio, *_ in rows.values():
-        assert verdict == "match"
+        assert verdict == "✓ matches"
         assert 0 < float(error) < 1e-4
         low, _, high = spread.rpartition(" – ")
         low = low if not low or " " in low else f"{low} {high.split()[1]}"
@@ -113,6 +113,6 @@ def test_one_that_differs_is_exit_code_1_and_never_the_fastest(
     options = ["--rules", str(wrong), "--lowering", "te", "--lowering", "high-level"]
     assert main(["compare", "sample:fashion_mlp", *options]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert [cells(line)[1] for line in lines[1:3]] == ["differ", "match"]
+    assert [cells(line)[1] for line in lines[1:3]] == ["✕ differs", "✓ matches"]
     assert lines[3] == "Fastest: high-level"
-    assert lines[-1].endswith("; first difference: relu")
+    assert lines[-1] == "  first difference: relu"

@@ -46,7 +46,7 @@ def test_a_schedule_is_applied_shown_and_checked(
     assert main(["schedule", MLP, "--function", "matmul", "--apply", file, "--check"]) == 0
     out = capsys.readouterr().out
     assert "i1_1  16  vectorized" in out
-    assert "✓ 1  split i1 into 8 × 16" in out
+    assert "✓  1  split i1 into 8 × 16" in out
     assert "sch.parallel(l" in out
     assert "Same result as the unscheduled function" in out
     assert main(["schedule", MLP, "--function", "matmul", "--apply", file, "--show"]) == 0
@@ -115,17 +115,17 @@ def _none(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (_version, "it is of version 7"),
+        (_version, "the file has version 7"),
         (_name, "there is no primitive 'splitt'; did you mean split?"),
         (_argument, "split does not take 'factor'"),
         (_type, "Factors takes several values, and not 'many'"),
-        (_number, "it holds no schedules: can't serialize ints"),
-        (_field, "it holds no schedules"),
+        (_number, "the file contains no schedules: can't serialize ints"),
+        (_field, "the file contains no schedules"),
         (_function, "the schedule is for nothing, and there is no such function"),
         (_structure, "the schedule was made for another structure of matmul"),
         (_reference, "there is no step 's7' before it"),
         (_twice, "several steps of the schedule of matmul are called 's1'"),
-        (_none, "there is no schedule in it"),
+        (_none, "the file contains no schedules"),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line(

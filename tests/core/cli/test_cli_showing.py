@@ -17,7 +17,7 @@ def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if line.startswith("2  linear0"))
-    assert re.search(r"te +linear: topi.nn.dense, topi.add +lv1 +1×128 float32 +dense, add$", row)
+    assert re.search(r"TE +linear: topi.nn.dense, topi.add +lv1 +1×128 float32 +dense, add$", row)
     assert main([*arguments, "--node", "linear0"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("2 linear0: Lowered to tensor expressions by linear")

@@ -95,7 +95,7 @@ def test_what_needs_numbers_runs_in_torch_and_says_so(
     lowered = pipeline.stages(recipe_of("Recurrent", *CASES["Recurrent"])).lowered
     assert lowered is not None
     assert [note.text for note in lowered.notes] == [
-        "lstm: no rule covers it as a whole, and it is broken up only where shapes are numbers; "
+        "lstm: no rule covers it as a whole, and it is decomposed only where shapes are numbers; "
         "runs in torch (node lstm)"
     ]
 

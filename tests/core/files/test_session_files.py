@@ -22,7 +22,6 @@ from lowerscope.core.files.sessions import load_session, save_session
 from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
-    Drawing,
     Extension,
     InputSpec,
     Override,
@@ -45,7 +44,7 @@ def rich(folder: Path) -> Recipe:
         seed=3,
         inputs=(
             InputSpec(name="x", file=str(folder / "x.npy")),
-            InputSpec(name="y", drawing=Drawing(width=1, height=2, pixels=b"\x00\xff")),
+            InputSpec(name="y", seed=3),
         ),
         overrides=(Override(pattern="fx:relu", strategy="te"),),
         extensions=(Extension(path=str(folder / "rules.py"), kind="rules"),),
@@ -142,9 +141,9 @@ def test_a_newer_file_is_refused(tmp_path: Path, place: tuple[str, ...], said: s
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "it holds no session"),
-        (b"\x80\x04\x95", "it holds no session"),
-        (b"[" * 100_000, "it holds no session"),
+        (b"", "the file contains no session"),
+        (b"\x80\x04\x95", "the file contains no session"),
+        (b"[" * 100_000, "the file contains no session"),
         (b'{"version": 1}', "missing required field `recipe`"),
         (b'{"version": 1, "recipe": {"source": {}}}', r"`spec`.*\$.source"),
         (b'{"version": 1, "recipe": {"source": {"spec": "a.py"}, "seed": "x"}}', r"\$.seed"),

@@ -142,6 +142,17 @@ def vectorised(x: torch.Tensor) -> torch.Tensor:
     return torch.vmap(lambda row: row.softmax(0) * row.norm())(x)
 
 
+def chosen(x: torch.Tensor) -> torch.Tensor:
+    def positive(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.max() > 1, lambda x: x * 2, torch.sin, (x,))
+
+    return torch.cond(x.sum() > 0, positive, lambda x: x - 1, (x,)) + 1
+
+
+def sensitive(x: torch.Tensor) -> Any:
+    return torch.func.jacrev(lambda row: row.sin() * row.sum())(x[0])
+
+
 def checked(x: torch.Tensor) -> torch.Tensor:
     assert not torch.isnan(x).any(), "not a number"
     return x + 1
@@ -165,6 +176,8 @@ def checked(x: torch.Tensor) -> torch.Tensor:
         pytest.param(Calls(by_distribution), 8, 0, id="distributions"),
         pytest.param(Calls(force), 2, 0, id="gradient"),
         pytest.param(Calls(vectorised), 3, 0, id="vmap"),
+        pytest.param(Calls(chosen), 10, 0, id="torch.cond"),
+        pytest.param(Calls(sensitive), 0, 1, id="jacobian"),
         pytest.param(Calls(checked), 1, 0, id="check"),
     ],
 )

@@ -63,8 +63,8 @@ def test_the_default_runs_end_where_the_inputs_would_be_very_large() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--dim", "batch"], "--dim batch: it is not a name with a range"),
-        (["--dim", "batch=1"], "it is not a name with a range"),
+        (["--dim", "batch"], "--dim batch: this is not a name with a range"),
+        (["--dim", "batch=1"], "this is not a name with a range"),
         (["--dim", "batch=one..2"], "'one' is not a number"),
         (["--dim", "batch=64..1"], "64 is more than 1"),
         (["--dim", "batch=0..4"], "0..4 is not within 1.."),
@@ -72,7 +72,7 @@ def test_the_default_runs_end_where_the_inputs_would_be_very_large() -> None:
         (["--dim", "n=1..4"], "no input has a dimension called n"),
         (["--dim", "batch=1..4", "--dim", "batch=1..5"], "batch is given twice"),
         (["--sizes", "batch=1", "--sizes", "batch=2"], "batch is given twice"),
-        (["--sizes", "batch"], "it is not a name with sizes"),
+        (["--sizes", "batch"], "this is not a name with sizes"),
         (["--sizes", "batch=2000"], "batch = 2000 is outside 1..1024"),
         (["--sizes", "n=2"], "no input has a dimension called n"),
         (["--sizes", "batch=1,2", "--sizes", "seq=1,2,3"], "seq has 3 sizes to run at"),

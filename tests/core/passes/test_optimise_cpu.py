@@ -126,7 +126,7 @@ def test_rules_that_take_too_long_leave_the_function_and_say_which() -> None:
     assert made.module["slow"].same_as(function)
     (note,) = scheduled.notes()
     assert note.where == "slow"
-    assert "the rule movement reached the bound of 0 s" in note.text
+    assert "the rule movement reached its limit of 0 s" in note.text
 
 
 def test_a_pass_that_fails_is_applied_to_the_other_functions() -> None:

@@ -10,7 +10,6 @@ from tvm import relax
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
-from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.stages import Pipeline, Stages
 
 NET = """
@@ -59,11 +58,6 @@ def recipe(source: Source) -> Recipe:
 @pytest.fixture(scope="module")
 def stages(recipe: Recipe) -> Stages:
     return Pipeline().stages(recipe)
-
-
-@pytest.fixture(scope="module")
-def record(recipe: Recipe) -> RunRecord:
-    return Pipeline().answer(RunQuery(recipe))
 
 
 def called(stages: Stages, step: str) -> list[str]:

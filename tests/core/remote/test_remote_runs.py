@@ -130,7 +130,9 @@ def test_what_cannot_run_there_is_refused_in_one_line(farm: Farm, pipeline: Pipe
     assert state.machine is not None
     assert state.machine.target in line
     assert [(each.key, each.servers) for each in state.keys] == [(KEY, 1)]
-    with pytest.raises(LowerscopeError, match="on this machine only, and the recipe has remote"):
+    with pytest.raises(
+        LowerscopeError, match="on this machine only, and the recipe runs on remote"
+    ):
         pipeline.answer(AgreementQuery(there, "anywhere"))
 
 

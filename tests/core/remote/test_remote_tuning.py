@@ -1,8 +1,4 @@
-"""Tuning on another machine from the command line: a real server of this one, until it is lost.
-
-In the window, and with two servers of which one is lost in the middle: see
-``tests/end_to_end/test_remote.py``.
-"""
+"""Tuning on another machine from the command line: a real server of this one, until it is lost."""
 
 from __future__ import annotations
 

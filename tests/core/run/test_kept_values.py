@@ -172,7 +172,7 @@ def test_beyond_the_budget_there_are_figures_only(folder: Path, ran: Ran, tmp_pa
     whole = ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
     assert (found.kept, found.matches, found.ours) == (False, True, whole.ours)
     assert found.max_abs_error == whole.max_abs_error
-    assert "200 B for values of a run" in found.reason
+    assert "200 B for a run" in found.reason
     shown = less.pipeline.answer(WindowQuery(less.recipe, place))
     assert (shown.ours, len(shown.torch)) == (b"", 3 * 5 * 8)
     with pytest.raises(LowerscopeError, match="were not kept"):

@@ -173,7 +173,7 @@ def test_a_wrong_rule_is_the_first_node_that_differs(pipeline: Pipeline, tmp_pat
     found = [(name, nodes[name].matches) for name in LAYERS["conv_net"]]
     assert found[:2] == [("conv", True), ("relu", False)]
     assert nodes["relu"].max_abs_error == pytest.approx(1.0, abs=1e-5)
-    assert nodes["relu"].reason.startswith("12544 of 12544 elements differ: against float64")
+    assert nodes["relu"].reason.startswith("12,544 of 12,544 elements differ: against float64")
 
 
 @pytest.mark.parametrize("steps", ["default-build", "cpu", "optimise-cpu"])

@@ -15,7 +15,7 @@ PI = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}'
     ("text", "told"),
     [
         ("llvm -mcpu=skylark", "no processor of x86_64 called skylark. Did you mean skylake"),
-        ("llvm -speed=11", "'-speed=11' is no option of a target"),
+        ("llvm -speed=11", "'-speed=11' is not an option of a target"),
         ('{"kind": "llvm", "mtriple": "vax-dec-vms"}', "no architecture called vax"),
         ('{"kind": "llvm", "mattr": ["+avx2", "+warp"]}', "no feature of x86_64 called warp"),
         ('{"kind": "llvm", "speed": 11}', "Unknown config option 'speed'"),

@@ -218,7 +218,7 @@ def _functions(samples: list[str]) -> list[tuple[str, Any]]:
 
     from lowerscope.core.model.recipe import Recipe, Source, Step
     from lowerscope.core.stages import Pipeline
-    from tests.core.schedule.tensorir_cases import functions
+    from tests.core.schedule import functions
 
     found = [
         (name, each)

@@ -78,7 +78,7 @@ def test_a_step_that_fails_leaves_the_schedule_and_says_why() -> None:
         ("split", {"loop": loop("matmul", 0)}, "Factors is missing"),
         ("split", {"loop": loop("nothing", 0), "factors": (2, None)}, "there is no block nothing"),
         ("split", {"loop": loop("matmul", 3), "factors": (2, None)}, "matmul has 3 loops around"),
-        ("split", {"loop": made("s9"), "factors": (2, None)}, "the step that made this is not"),
+        ("split", {"loop": made("s9"), "factors": (2, None)}, "the step that created this is not"),
         ("split", {"loop": loop("matmul", 0), "factors": (0, None)}, "Factors is at least 1"),
         ("split", {"loop": loop("matmul", 0), "factors": (None, None)}, "at most one factor"),
         ("split", {"loop": block("matmul"), "factors": (2, None)}, "Loop takes a loop"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,12 @@ from tvm import te, tirx
 from tvm.s_tir import Schedule
 
 from lowerscope.core.build.targets import make_target
-from lowerscope.core.schedule.coach import Caches, advice, caches_here
-from lowerscope.core.schedule.references import function_of
+from lowerscope.core.schedule.applying import apply
+from lowerscope.core.schedule.coach import advice
+from lowerscope.core.schedule.cures import with_cures
+from lowerscope.core.schedule.nests import Caches, caches_here
+from lowerscope.core.schedule.price import predicted_ms, rates_here
+from lowerscope.core.schedule.references import first_outputs, function_of
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.schedule.rules.recorder import Machine, machine_of
 
@@ -209,6 +214,33 @@ def test_schedules_of_the_rules_get_hardly_any_warning() -> None:
         if found:
             told[number] = [each.text for each in found]
     assert len(told) <= 1, told
+
+
+CURED = ("serial-reduction", "strided", "one-thread", "beyond-cache")
+
+
+def test_cures_are_primitives_that_are_faster_by_prediction() -> None:
+    target = make_target("native", 2)
+    rates = rates_here(target, None)
+    cured = Counter()
+    for code, function, spoil in SPOILED:
+        sch = Schedule(tvm.IRModule({"main": function}))
+        spoil(sch)
+        spoiled = function_of(sch)
+        now = predicted_ms(spoiled, rates)
+        warnings = advice(spoiled, MACHINE, CACHES)
+        for each in with_cures(warnings, spoiled, target, rates, lambda: None):
+            if each.code != code or each.predicted_ms is None:
+                continue
+            assert now is not None
+            assert each.predicted_ms < now
+            sch = Schedule(tvm.IRModule({"main": spoiled}))
+            outputs = first_outputs(sch)
+            for step in each.steps:
+                sch = apply(sch, step, outputs, target).sch
+            assert predicted_ms(function_of(sch), rates) == each.predicted_ms
+            cured[code] += 1
+    assert set(CURED) <= set(cured), cured
 
 
 def test_symbolic_extents_have_no_warnings() -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import pytest
 import tvm
 
+from lowerscope.core.model.texts import LANGUAGES
 from lowerscope.core.schedule.primitive_table import PRIMITIVES
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.views.workbench import help_texts, page
 from tests.core.schedule.examples import EXAMPLES
 from tests.core.schedule.functions import Steps
 from tests.core.schedule.running import Runner
-from tests.primitive_page import written
+from tests.primitive_page import with_examples, written
 
 
 def test_page_has_what_tvm_makes_of_each_example() -> None:
     assert page() == written()
     assert set(help_texts()) == set(PRIMITIVES)
+    for code in LANGUAGES:
+        assert with_examples(page(code), page()) == page(code)
 
 
 @pytest.mark.parametrize("name", PRIMITIVES)

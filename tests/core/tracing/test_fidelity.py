@@ -169,8 +169,8 @@ FROZEN: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "a part's counter": (lambda: nn.Sequential(Counts()), "forward changes 0.calls"),
     "Python's numbers": (lambda: Calls(lambda x: x + random.random()), "numbers of Python's"),
     "NumPy's numbers": (lambda: Calls(lambda x: x + np.random.rand()), "numbers of NumPy's"),
-    "a generator's": (lambda: Calls(lambda x: x + GENERATOR.random()), "else at each call"),
-    "a global": (lambda: Calls(changing_global), "else at each call"),
+    "a generator's": (lambda: Calls(lambda x: x + GENERATOR.random()), "other values at each call"),
+    "a global": (lambda: Calls(changing_global), "other values at each call"),
 }
 
 

@@ -76,22 +76,28 @@ class CountingWithoutABuffer(Counting):
 
 
 @pytest.mark.parametrize(
-    ("model", "line", "words"),
+    ("model", "line", "words", "todo"),
     [
-        (Counting(), "# the count", "it changes its buffer n in place"),
-        (CountingInAView(), "# the view", "it changes its buffer n in place"),
-        (CountingBehindTheVersion(), "# the data", "it changes its buffer n in place"),
-        (CountingWithoutABuffer(), "# the plain", "it changes its own tensor in place"),
+        (Counting(), "# the count", "it changes its buffer n in place", "Try --tracer export"),
+        (
+            CountingInAView(),
+            "# the view",
+            "it changes its buffer n in place",
+            "Try --tracer export",
+        ),
+        # torch.export fails as well.
+        (CountingBehindTheVersion(), "# the data", "it changes its buffer n in place", "Remove"),
+        (CountingWithoutABuffer(), "# the plain", "it changes its own tensor in place", "Try"),
     ],
 )
 def test_a_change_of_state_is_left_to_the_export_tracer(
-    model: Counting, line: str, words: str
+    model: Counting, line: str, words: str, todo: str
 ) -> None:
     with pytest.raises(LowerscopeError) as caught:
         trace(model, (X,), "fx")
     problem = caught.value.problem
     assert words in problem.what
     assert problem.where == f"{__file__}:{line_with(line)}"
-    assert (problem.code, problem.todo) == ("try-export", "Try --tracer export")
+    assert problem.todo.startswith(todo)
     assert torch.equal(model.n, torch.zeros(4))
     assert torch.equal(model.plain, torch.zeros(4))

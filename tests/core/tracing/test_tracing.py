@@ -96,10 +96,11 @@ def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None
     problem = caught.value.problem
     assert problem.where == f"{__file__}:{line_with('# the branch')}"
     assert "a condition depends on a tensor or its size" in problem.what
-    assert problem.todo == "Try --tracer export"
-    assert problem.code == "try-export"
+    # torch.export cannot trace it either.
+    assert problem.todo.startswith("Leave out --tracer")
     with pytest.raises(LowerscopeError) as caught:
         trace(Branch(), (X,), "export")
+    assert caught.value.problem.todo.startswith("Leave out --tracer")
     problem = caught.value.problem
     assert problem.where == f"{__file__}:{line_with('# the branch')}"
     assert "\n" not in problem.line()

@@ -3,7 +3,7 @@
 import pytest
 
 from lowerscope.core.model.graph import FAMILY_NAMES
-from lowerscope.core.views.graph.families import family_of, weightiest
+from lowerscope.core.views.graph.boxes import family_of, weightiest
 
 NAMES = {
     "dense": "Conv2d ConvTranspose1d Linear LSTM GRUCell aten::convolution addmm R.nn.conv2d",

@@ -225,18 +225,18 @@ ENTRIES = (
     Entry(
         "fft",
         {"x": Tensors(("float32", "float64"), (3, 8))},
-        in_torch={
-            "torch.fft.rfft(x).abs()": "no relax operator for fft_rfft",
-            "torch.fft.fft(x).real": "no relax operator for fft_fft",
-            "torch.fft.irfft(torch.fft.rfft(x))": "no relax operator for fft_rfft",
-            "torch.view_as_real(torch.fft.fft2(x))": "no relax operator for fft_fft2",
-        },
+        "torch.fft.rfft(x).abs(); torch.fft.fft(x).real; torch.fft.irfft(torch.fft.rfft(x)); "
+        "torch.view_as_real(torch.fft.fft2(x))",
+    ),
+    Entry(
+        "complex numbers",
+        {"x": Tensors(("float32", "float64"), (3, 4, 2))},
+        "torch.view_as_real(torch.view_as_complex(x) * torch.view_as_complex(x + 1)); "
+        "torch.view_as_complex(x).abs(); torch.polar(x, x).real",
     ),
     Entry(
         "stft",
         {"x": Tensors(F32, (1, 32))},
-        in_torch={
-            "torch.stft(x, 8, window=torch.hann_window(8), return_complex=True).abs()": "no relax operator for stft"
-        },
+        "torch.stft(x, 8, window=torch.hann_window(8), return_complex=True).abs()",
     ),
 )

@@ -1,18 +1,12 @@
-"""Exported programs of many kinds, and changes of one field that would make torch run code.
-
-The changes call `CANARY`, which `Watch` puts among the builtins: a call is noticed, and so is code
-that mentions it and is handed to the interpreter.
-"""
+"""Exported programs of many kinds, and a watch for code in them that is run: a call of `CANARY`."""
 
 from __future__ import annotations
 
 import builtins
 import contextlib
-import copy
 import functools
 import io
 import json
-import os
 import sys
 import types
 import warnings
@@ -20,8 +14,6 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from random import Random
 from typing import Any
 
 import torch
@@ -30,14 +22,10 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim, export, save
 
-from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.sources.exported import load_exported
-
 CANARY = "it_ran"
 MODEL = "models/model.json"
 Tensor = torch.Tensor
 Document = Any
-Place = tuple[str | int, ...]
 
 
 class Of(nn.Module):
@@ -243,210 +231,6 @@ def with_document(program: bytes, value: Document, name: str = MODEL) -> bytes:
     return archive(members(program) | {name: json.dumps(value).encode()})
 
 
-def places(value: Document, start: Place = ()) -> Iterator[Place]:
-    """Yield the path to each field in a document."""
-    if start:
-        yield start
-    if isinstance(value, (dict, list)):
-        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places(entry, (*start, key))
-
-
-def at(value: Document, place: Place) -> Document:
-    """Return the field of a document at a path."""
-    for key in place:
-        value = value[key]
-    return value
-
-
-def kind_of(place: Place) -> Place:
-    """Return what tells the kind of a field: its name, and the name of what it is in."""
-    tables = ("tensor_values", "sym_int_values", "sym_bool_values", "range_constraints", "config")
-    names = [
-        "*" if number and place[number - 1] in tables else key
-        for number, key in enumerate(place)
-        if isinstance(key, str)
-    ]
-    return tuple(names[-2:])
-
-
-CALLS = (
-    f"{CANARY}()",
-    f"(lambda: {CANARY}())()",
-    f"[{CANARY}() for _ in (1,)]",
-    f"__import__('builtins').{CANARY}()",
-    f"().__class__.__base__.__subclasses__()[0].__init__.__globals__['{CANARY}']()",
-    f"exec('{CANARY}()')",
-    f"f'{{{CANARY}()}}'",
-    f"'{{0.__class__}}'.format({CANARY}())",
-)
-"""Python that calls the canary."""
-
-SPLICES = (
-    "{call}",
-    "{old}; {call}",
-    "{old}\n    {call}\n",
-    "{old}\r    {call}\r",
-    "{old} + {call}",
-    "{call} or {old}",
-    "{old} if {call} else 1",
-    "{old}[{call}]",
-    '{old}" + str({call}) + "',
-    "{old}' + str({call}) + '",
-    '{old}") or {call} or ("',
-    "{old}') or {call} or ('",
-    '{old}\\") or {call} #',
-    '{old}\n"""\n{call}\n"""\n',
-    "{old}=({call}), other",
-    "{old}: ({call})",
-    "{old}, other={call}",
-    "{old}):\n    {call}\n    def f(self",
-    "{old} # {call}\n{call}",
-    "{old}\u2028{call}",
-    "{old}.__class__.__init__",
-    "__import__('os').system('touch {canary}')",
-    "open('{canary}', 'w')",
-    "torch.hub.os.system",
-    "torch.ops.load_library",
-    "torch.ops.aten.from_file.default",
-    "_operator.call",
-    "_operator.methodcaller",
-    "math.__loader__",
-    "#{call}:{call}",
-    "builtins.{canary}",
-    "9**9**9",
-    "Pow(Integer(9), Pow(Integer(9), Integer(9)))",
-    "LShift(Integer(1), Integer(99999999999))",
-    "Symbol('{call}')",
-    "{old}!=factorial(10**9)",
-    "L['x'].size()[{call}]",
-    "{{{call}}}",
-    "%s{old}%n",
-    "../../../../{canary}",
-    "/tmp/{canary}",
-    "custom_obj_0",
-    "opaque_obj_0",
-    '[1, {{"type": "collections.defaultdict", "context": {{"default_factory_module": "{canary}"}},'
-    ' "children_spec": []}}]',
-    '[1, {{"type": "builtins.dict", "context": "[{{\\"__enum__\\": true,'
-    ' \\"fqn\\": \\"{canary}:a\\", \\"name\\": \\"b\\"}}]", "children_spec": []}}]',
-    "\0{call}",
-    "",
-)
-"""Forms in which a call of the canary is put in the place of text."""
-
-OTHER_VALUES: tuple[Document, ...] = (
-    None,
-    True,
-    -1,
-    1 << 62,
-    1 << 80,
-    10**400,
-    1e308,
-    [],
-    {},
-    CALLS[0],
-    [CALLS[0]],
-    {CALLS[0]: CALLS[0]},
-    {"as_string": f"' or {CALLS[0]} or '"},
-    {"as_operator": "torch.hub.os.system"},
-    {"as_custom_obj": {"name": "x", "class_fqn": CALLS[0]}},
-    {"as_expr": {"expr_str": CALLS[0], "hint": None}},
-    {"as_int": CALLS[0]},
-)
-
-
-def hostile(old: Document, random: Random) -> Document:
-    """Return something to put in the place of a value."""
-    if random.random() < (0.85 if isinstance(old, str) else 0.3):
-        text = random.choice(SPLICES) if random.random() < 0.7 else random.choice(SPLICES[:7])
-        before = old if isinstance(old, str) else "x"
-        return text.format(old=before, call=random.choice(CALLS), canary=CANARY)
-    return random.choice(OTHER_VALUES)
-
-
-@dataclass(frozen=True)
-class Changed:
-    """A program of which one field is changed."""
-
-    name: str
-    what: str
-    data: bytes
-
-
-def changed(number: int) -> Changed:
-    """Return a program of `programs` with one field changed; the same for the same number."""
-    random = Random(number)
-    name = random.choice(sorted(programs()))
-    program = programs()[name]
-    parts = members(program)
-    if random.random() < 0.08:
-        part = random.choice(sorted(parts))
-        what, parts = _changed_part(parts, part, random)
-        return Changed(name, what, archive(parts))
-    texts = [part for part in parts if part.endswith(".json")]
-    part = MODEL if random.random() < 0.8 else random.choice(texts)
-    value = json.loads(parts[part])
-    kinds: dict[Place, list[Place]] = {}
-    for place in places(value):
-        kinds.setdefault(kind_of(place), []).append(place)
-    texts_first = [kind for kind, found in kinds.items() if isinstance(at(value, found[0]), str)]
-    chosen = texts_first if texts_first and random.random() < 0.6 else list(kinds)
-    place = random.choice(kinds[random.choice(chosen)])
-    owner, key = at(value, place[:-1]), place[-1]
-    deed = random.random()
-    if deed < 0.12 and isinstance(owner, dict):
-        # The name of a field, or of a value in a table.
-        new = random.choice(SPLICES).format(old=key, call=random.choice(CALLS), canary=CANARY)
-        entry = owner.pop(key) if random.random() < 0.5 else copy.deepcopy(owner[key])
-        owner[new] = entry
-    elif deed < 0.35:
-        # A value that is found elsewhere in it, of the same type.
-        alike = [each for each in places(value) if type(at(value, each)) is type(owner[key])]
-        new = copy.deepcopy(at(value, random.choice(alike)))
-        owner[key] = new
-    else:
-        new = hostile(owner[key], random)
-        owner[key] = new
-    what = f"{part} {'.'.join(map(str, place))}: {new!r:.200}"
-    return Changed(name, what, archive(parts | {part: json.dumps(value).encode()}))
-
-
-class Reducing:
-    """Calls the canary when it is unpickled."""
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return exec, (f"{CANARY}()",)
-
-
-def _changed_part(
-    parts: dict[str, bytes], part: str, random: Random
-) -> tuple[str, dict[str, bytes]]:
-    """Return what has become of a member of an archive, and the archive."""
-    evil = io.BytesIO()
-    torch.save(({CALLS[0]: torch.ones(1)}, Reducing()), evil)
-    keyed = io.BytesIO()
-    torch.save(((torch.ones(1),), {f"x'] or {CALLS[0]} or ['": torch.ones(1)}), keyed)
-    names = (
-        part.upper(),
-        f"../{part}",
-        "data/aotinductor/model/a.so",
-        "data/constants/opaque_obj_0",
-        "data/constants/model.pt",
-        "data/weights/model.pt",
-        "models/other.json",
-        f"models/{CALLS[0]}.json",
-        "extra/run.py",
-        f"{CANARY}.py",
-    )
-    contents = (evil.getvalue(), keyed.getvalue(), parts[part], CALLS[0].encode(), b"")
-    content = random.choice(contents)
-    if random.random() < 0.5:
-        return f"{part} is another", parts | {part: content}
-    name = random.choice(names)
-    return f"{part} is {name} as well", parts | {name: content}
-
-
 @dataclass
 class Watch:
     """Notices in this process if the canary is called, or handed to the interpreter as code."""
@@ -509,52 +293,3 @@ def _mentions(code: types.CodeType) -> bool:
 def watch() -> Watch:
     """Return the one watch of this process: its hook stays for ever."""
     return Watch()
-
-
-@dataclass
-class Tally:
-    """Counts of the programs that were opened, refused as code, or could not be read."""
-
-    opened: int = 0
-    refused: int = 0
-    unreadable: int = 0
-    executed: list[str] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
-    """Errors that are not said in one line."""
-
-
-def open_changed(folder: Path, numbers: range) -> Tally:
-    """Open changed programs without trust, and count what became of them."""
-    tally, file = Tally(), folder / "changed.pt2"
-    for program in programs().values():
-        # Opening imports much the first time.
-        file.write_bytes(program)
-        load_exported(file, trust=False)
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        for number in numbers:
-            case = changed(number)
-            file.write_bytes(case.data)
-            label = f"{number}: {case.name}, {case.what}"
-            with watch().watching() as seen:
-                try:
-                    load_exported(file, trust=False)
-                    tally.opened += 1
-                except LowerscopeError as error:
-                    if error.problem.code == "trust":
-                        tally.refused += 1
-                    else:
-                        tally.unreadable += 1
-                    if "\n" in error.problem.line():
-                        tally.broken.append(f"{label}: {error.problem.line()}")
-                except Exception as error:
-                    tally.broken.append(f"{label}: {error!r}")
-            if seen:
-                tally.executed.append(f"{label}: {seen}")
-            strange = {each.name for each in folder.iterdir()} - {file.name}
-            if strange:
-                tally.executed.append(f"{label}: wrote {strange}")
-    finally:
-        os.chdir(before)
-    return tally

@@ -1,23 +1,42 @@
-"""Results of the last run for nodes: for a graph's colours and cards, and Details."""
+"""Results of the last run: figures of nodes, the prediction, and texts on times."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lowerscope.app.kit.canvas.colouring import CanvasFigures, CanvasShade, Colouring
+from lowerscope.app.kit.charts.bars import Bar, Bars
+from lowerscope.app.kit.tables.data_table import Cell
 from lowerscope.app.panes.common.descriptions import Facts, names_of
-from lowerscope.core.model.formatting import bytes_text, duration_text, error_text, share_text
+from lowerscope.core.model.formatting import (
+    NONE,
+    UNRELIABLE,
+    bytes_text,
+    claims,
+    disturbances,
+    duration_text,
+    error_text,
+    not_finite_text,
+    ratio_text,
+    share_text,
+)
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.run_records import (
+    FEW,
     NOT_THERE,
+    TOP,
     CallRun,
     DlpackTransfer,
     NodeRun,
     RunRecord,
+    RunTimes,
+    SideTimes,
     TransferMode,
+    is_reliable,
+    times_as_fast,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 # --- Texts on how tensors were passed to library functions ---
 
@@ -218,3 +237,173 @@ def _error_text(runs: Sequence[NodeRun]) -> str:
     if worst.matches:
         return f"{text}; {worst.reason}" if worst.reason else text
     return _("✕ differs: {text}; {reason}", text=text, reason=worst.reason)
+
+
+# --- The prediction of a run as bars: the five best classes of both sides ---
+
+
+def show_prediction(bars: Bars, record: RunRecord | None, *, legend: bool = True) -> None:
+    """Show in bars both sides' scores of the best classes of either; nothing without a record."""
+    prediction = None if record is None else record.prediction
+    if record is None or prediction is None:
+        bars.set_bars(())
+        bars.setToolTip("")
+        return
+    has_torch = all(each.torch is not None for each in prediction.top)
+    sides = ("TVM", record.reference) if has_torch else ("TVM",)
+    rows: list[Bar] = []
+    for each in prediction.top:
+        scores = (each.tvm,) if each.torch is None else (each.tvm, each.torch)
+        rows.append(Bar(each.name, scores, _figures(scores), best=not rows))
+    ours = prediction.tvm
+    # A class found by one side only is always included.
+    shown = [row for place, row in enumerate(rows) if place < TOP or row.name == ours]
+    bars.set_bars(shown, sides if legend else ())
+    said = {
+        "softmax": _("The softmax of the output"),
+        "output": _("The output itself, which sums to 1"),
+    }
+    heading = [said[prediction.scores]] if prediction.scores else []
+    bars.setToolTip("\n".join([*heading, *(_line(row, sides) for row in rows)]))
+
+
+def _line(row: Bar, sides: Sequence[str]) -> str:
+    scores = (f"{side} {score:.1%}" for side, score in zip(sides, row.values, strict=True))
+    return f"{row.name}: {', '.join(scores)}"
+
+
+def _figures(scores: Sequence[float]) -> str:
+    """Return the scores of both sides, once if they look the same: ``98.2%``, ``98.2 · 91.0%``."""
+    texts = list(dict.fromkeys(f"{each:.1%}" for each in scores))
+    return " · ".join([*(each.removesuffix("%") for each in texts[:-1]), texts[-1]])
+
+
+def verdict_state(record: RunRecord) -> tuple[str, str, str]:
+    """Return role, words and figure of the verdict on a run, as a `Pill` shows them."""
+    role, words = {
+        "match": ("right", _("matches {reference}", reference=record.reference)),
+        "differ": ("wrong", _("differs from {reference}", reference=record.reference)),
+        "rounding": ("near", _("differs by rounding")),
+        "inconclusive": ("unsure", _("inconclusive")),
+        "not-comparable": ("neutral", _("not comparable")),
+        "no-reference": ("neutral", _("ran, no reference")),
+    }[record.verdict]
+    figures = []
+    if record.verdict in ("match", "rounding", "differ"):
+        figures.append(error_text(record.max_abs_error))
+    figures.append(not_finite_text(record.not_finite_count))
+    return role, words, " · ".join(filter(None, figures))
+
+
+# --- Texts on the times of a whole run: claims, and the method ---
+
+
+def bars_of(times: RunTimes) -> tuple[Bar, ...]:
+    """Return a bar for each side; one that is faster than all others is the best."""
+    return tuple(
+        Bar(
+            side.side,
+            (side.milliseconds,),
+            duration_text(side.milliseconds),
+            "" if side is times.sides[0] else "other",
+            (side.low, side.high),
+            _is_fastest(side, times),
+        )
+        for side in times.sides
+    )
+
+
+def _is_fastest(side: SideTimes, times: RunTimes) -> bool:
+    others = [each for each in times.sides if each is not side]
+    ratios = [times_as_fast(side, each) for each in others]
+    return (
+        bool(others)
+        and is_reliable(times)
+        and all(ratio is not None and ratio > 1 for ratio in ratios)
+    )
+
+
+def claims_of(times: RunTimes) -> str:
+    """Return which side is how many times as fast, or that it is within noise; and the threads."""
+    return " · ".join([*claims(times), threads_text(times)])
+
+
+def short_claim(times: RunTimes) -> str:
+    """Return the claim on TVM against the reference, shown after our time."""
+    if len(times.sides) < 2:
+        return ""
+    ours, other = times.sides[:2]
+    if not is_reliable(times):
+        return _(
+            "{side} {milliseconds}, unreliable",
+            side=other.side,
+            milliseconds=duration_text(other.milliseconds),
+        )
+    ratio = times_as_fast(ours, other)
+    if ratio is None:
+        return _(
+            "{side} {milliseconds}", side=other.side, milliseconds=duration_text(other.milliseconds)
+        )
+    if ratio >= 1:
+        return _("{ratio} as fast as {side}", ratio=ratio_text(ratio), side=other.side)
+    return _("{side} is {ratio} as fast", side=other.side, ratio=ratio_text(1 / ratio))
+
+
+SAME = 0.1
+"""Difference of two times, as a share, up to which neither is called the faster."""
+
+
+def ratio_cell(ours: float | None, other: float | None, times: RunTimes | None) -> Cell:
+    """Return a cell with how many times slower or faster a part of a run is than in torch."""
+    if not ours or not other:
+        return Cell(NONE, "quiet")
+    ratio, sure = ours / other, times is None or is_reliable(times)
+    if abs(ratio - 1) <= SAME:
+        return Cell(_("same"), "quiet", value=ratio)
+    slower = ratio > 1
+    words = (
+        _("{ratio} slower", ratio=ratio_text(ratio if slower else 1 / ratio, about=not sure))
+        if slower
+        else _("{ratio} faster", ratio=ratio_text(ratio if slower else 1 / ratio, about=not sure))
+    )
+    text = words
+    role = "unsure" if not sure else "wrong" if slower else "right"
+    return Cell(text, role, tooltip="" if sure else UNRELIABLE, value=ratio)
+
+
+def how_of(times: RunTimes) -> str:
+    """Return the method of measurement: disturbances, torch.compile, repeats, warm-up."""
+    return " · ".join(_how(times))
+
+
+def _how(times: RunTimes) -> Iterator[str]:
+    yield from disturbances(times)
+    if times.compile_problem:
+        yield _(
+            "torch.compile does not work: {compile_problem}", compile_problem=times.compile_problem
+        )
+    ours = times.sides[0]
+    spread = _("quartiles") if ours.repeats >= FEW else _("extremes")
+    calls = _n("1 call", "{count} calls", ours.repeats)
+    yield _(
+        "median and {spread} of {calls} after {warm_up}",
+        spread=spread,
+        calls=calls,
+        warm_up=times.warm_up,
+    )
+    if times.compile_ms is not None:
+        took = duration_text(times.compile_ms)
+        yield _("torch.compile took {took}", took=took)
+
+
+def threads_text(times: RunTimes) -> str:
+    """Return the number of threads of each side."""
+    first, *others = [side.threads for side in times.sides] or [None]
+    if first is not None and not others:
+        return _n("{count} thread", "{count} threads", first)
+    if first is not None and set(others) == {first}:
+        return _n("{count} thread each", "{count} threads each", first)
+    known = [side for side in times.sides if side.threads is not None]
+    return ", ".join(
+        _("{side} with {threads} threads", side=each.side, threads=each.threads) for each in known
+    )

@@ -1,0 +1,291 @@
+"""Complex tensors as pairs of real ones: rules for them, made of the rules for real tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import torch
+from tvm import ir
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder, cast, torch_common_dtype
+from lowerscope.core.lowering.rule_table import Lower, Refused, Rule, find_rule
+from lowerscope.core.lowering.values import (
+    COMPLEX,
+    EncodedTensor,
+    Value,
+    dtype_of,
+    is_float,
+    is_tensor,
+    leaves,
+    rank_of,
+    same_sizes,
+    shape_of,
+)
+from lowerscope.core.model.texts import _
+
+Part = Any
+"""A real tensor or number; ``None`` for 0."""
+
+OF_COMPLEX: dict[str, Lower] = {}
+"""Rules for complex arguments, by the name of the rule for real ones."""
+
+_PARTWISE = frozenset(
+    {
+        *("reshape", "flatten", "ravel", "unflatten", "squeeze", "unsqueeze", "transpose", "t"),
+        *("permute", "movedim", "expand", "repeat", "tile", "flip", "fliplr", "flipud", "rot90"),
+        *("roll", "tril", "triu", "identity", "getitem", "select", "slice", "narrow", "chunk"),
+        *("split", "tensor_split", "unbind", "index_select", "take_along_dim", "gather", "unfold"),
+        *("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "repeat_interleave"),
+        *("sum", "mean", "cumsum", "trace", "diagonal", "neg", "copy", "slice_scatter", "zeros"),
+        *("select_scatter", "index_put", "index_add", "index_copy", "zeros_like", "new_zeros"),
+        *("where", "fill", "zero", "masked_fill", "pad"),
+    }
+)
+"""Rules that hold for real and imaginary parts, one by one."""
+
+_BILINEAR = frozenset({"matmul", "einsum", "outer", "linear"})
+"""Rules for products of two tensors."""
+
+_FILLS = frozenset({"where", "fill", "masked_fill"})
+"""Partwise rules in which numbers are elements of the result."""
+
+_CONJUGATES = (torch.vdot, "vdot")
+"""Keys of `matmul` that are another function of complex arguments."""
+
+
+def is_complex(value: Any) -> bool:
+    """Return whether a leaf of a node's arguments is complex, or a complex dtype."""
+    if isinstance(value, EncodedTensor):
+        return value.dtype in COMPLEX
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.") in COMPLEX
+    return isinstance(value, complex)
+
+
+def rule_for(target: Any, args: Any, kwargs: Any) -> Rule | None:
+    """Return the rule for a call, or ``None``: that for complex arguments, if there are any."""
+    rule = find_rule(target)
+    if (
+        rule is None
+        or rule.name == "check"
+        or not any(map(is_complex, leaves([args, kwargs], slices=True)))
+    ):
+        return rule
+    if rule.name in OF_COMPLEX:
+        return replace(rule, lower=OF_COMPLEX[rule.name], exact=True)
+    if rule.name in _PARTWISE:
+        return replace(rule, lower=_partwise(rule), exact=True)
+    if rule.name in _BILINEAR and target not in _CONJUGATES:
+        return replace(rule, lower=_bilinear(rule), exact=True)
+    return None
+
+
+def refuse_encoded(args: Any, kwargs: Any) -> None:
+    """Raise `Refused` if there is a complex tensor among the arguments."""
+    for each in leaves([args, kwargs], slices=True):
+        if isinstance(each, EncodedTensor):
+            raise Refused(_("TVM has no {dtype}", dtype=each.dtype))
+
+
+def of_complex(name: str) -> Callable[[Lower], Lower]:
+    """Register the decorated function as the rule `name` for complex arguments."""
+
+    def enter(lower: Lower) -> Lower:
+        OF_COMPLEX[name] = lower
+        return lower
+
+    return enter
+
+
+def part_dtype(dtype: str) -> str:
+    """Return the dtype of the parts of numbers of `dtype`: ``float32`` for ``complex64``."""
+    return COMPLEX.get(dtype, dtype)
+
+
+def parts_of(b: NodeBuilder, value: Value) -> tuple[Part, Part]:
+    """Return the real and the imaginary part of a tensor or number, of its own dtype."""
+    if isinstance(value, complex):
+        return value.real, value.imag
+    if not isinstance(value, EncodedTensor):
+        return value, None
+    if value.parts is not None:
+        return value.parts
+    axis = rank_of(value.value) - 1
+    return _member(b, value.value, axis, 0), _member(b, value.value, axis, 1)
+
+
+def _member(b: NodeBuilder, value: Value, axis: int, place: int) -> Value:
+    cut = b.emit(op.strided_slice(value, [axis], [place], [place + 1], [1]))
+    return b.emit(op.squeeze(cut, [axis]))
+
+
+def joined(b: NodeBuilder, parts: Iterable[Part], dtype: str) -> EncodedTensor:
+    """Return the complex tensor of two parts; at least one of them is a tensor."""
+    kind = part_dtype(dtype)
+    real, imaginary = parts
+    tensors = [each for each in (real, imaginary) if is_tensor(each)]
+    shape = shape_of(max(tensors, key=rank_of))
+    real, imaginary = (_filled(b, each, shape, kind) for each in (real, imaginary))
+    value = b.emit(op.stack([real, imaginary], rank_of(real)))
+    return EncodedTensor(value, dtype, (real, imaginary))
+
+
+def _filled(b: NodeBuilder, part: Part, shape: Sequence[Any], dtype: str) -> Value:
+    """Return a part as a tensor of this shape and dtype."""
+    if part is None:
+        return b.emit(op.zeros(list(shape), dtype))
+    value = cast(b, part, dtype)
+    if same_sizes(shape_of(value), shape):
+        return value
+    return b.emit(op.broadcast_to(value, list(shape)))
+
+
+def complex_of(*values: Value) -> str:
+    """Return the complex dtype to which torch promotes these values."""
+    dtype = str(torch_common_dtype(*values)).removeprefix("torch.")
+    return {"float64": "complex128"}.get(dtype, dtype if dtype in COMPLEX else "complex64")
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a nest of values with each leaf changed."""
+    if isinstance(value, tuple | list):
+        made = [_mapped(each, change) for each in value]
+        return tuple(made) if isinstance(value, tuple) else made
+    if isinstance(value, dict):
+        return {key: _mapped(each, change) for key, each in value.items()}
+    return change(value)
+
+
+def _partwise(rule: Rule) -> Lower:
+    fills = rule.name in _FILLS
+
+    @wraps(rule.lower)
+    def lower(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
+        if rule.name == "pad" and (kwargs.get("value") or (len(args) > 3 and args[3])):
+            raise Refused(_("it pads complex numbers with other values than 0"))
+        given = [each for each in leaves([args, kwargs]) if is_complex(each)]
+        dtypes = [each for each in given if isinstance(each, torch.dtype)]
+        dtype = str(dtypes[0]).removeprefix("torch.") if dtypes else complex_of(*given)
+
+        def part(index: int) -> Callable[[Any], Any]:
+            def of(value: Any) -> Any:
+                if isinstance(value, torch.dtype):
+                    return getattr(torch, part_dtype(str(value).removeprefix("torch.")))
+                is_number = fills and isinstance(value, int | float) and value is not True
+                if is_complex(value) or is_number or (is_tensor(value) and _is_element(value)):
+                    found = parts_of(b, value)[index]
+                    if found is not None:
+                        return cast(b, found, part_dtype(dtype)) if is_tensor(found) else found
+                    return _zeros(b, value, part_dtype(dtype))
+                return value
+
+            return of
+
+        real, imaginary = (
+            rule.lower(b, *_mapped(args, part(index)), **_mapped(kwargs, part(index)))
+            for index in range(2)
+        )
+        return _joined_all(b, real, imaginary, dtype)
+
+    return lower
+
+
+def _is_element(value: Value) -> bool:
+    """Return whether a tensor has elements of the result, not indices or a mask."""
+    return is_float(dtype_of(value))
+
+
+def _zeros(b: NodeBuilder, value: Value, dtype: str) -> Value:
+    tensor = value.parts[0] if isinstance(value, EncodedTensor) and value.parts else value
+    return b.emit(op.zeros(list(shape_of(tensor)), dtype)) if is_tensor(tensor) else 0.0
+
+
+def _joined_all(b: NodeBuilder, real: Value, imaginary: Value, dtype: str) -> Value:
+    if isinstance(real, ir.Expr) and not is_tensor(real):
+        members = range(len(real.ty.fields))
+        real = tuple(b.emit(real[each]) for each in members)
+        imaginary = tuple(b.emit(imaginary[each]) for each in members)
+    if isinstance(real, (tuple, list)):
+        pairs = zip(real, imaginary, strict=True)
+        return type(real)(_joined_all(b, *each, dtype) for each in pairs)
+    return joined(b, (real, imaginary), dtype)
+
+
+def _bilinear(rule: Rule) -> Lower:
+    @wraps(rule.lower)
+    def lower(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
+        factors = [
+            each
+            for each in leaves([args, kwargs])
+            if isinstance(each, EncodedTensor) or is_tensor(each)
+        ]
+        if len(factors) != 2:
+            raise Refused(_("it is no product of two complex tensors"))
+        dtype = complex_of(*factors)
+        first, second = (_cast(b, parts_of(b, each), dtype) for each in factors)
+
+        def product(one: Part, other: Part) -> Part:
+            if one is None or other is None:
+                return None
+            given = iter((one, other))
+
+            def of(value: Any) -> Any:
+                is_factor = isinstance(value, EncodedTensor) or is_tensor(value)
+                return next(given) if is_factor else value
+
+            return rule.lower(b, *_mapped(args, of), **_mapped(kwargs, of))
+
+        return joined(b, multiplied(b, product, first, second), dtype)
+
+    return lower
+
+
+def _cast(b: NodeBuilder, parts: tuple[Part, Part], dtype: str) -> tuple[Part, Part]:
+    kind = part_dtype(dtype)
+    real, imaginary = (None if each is None else cast(b, each, kind) for each in parts)
+    return real, imaginary
+
+
+def multiplied(
+    b: NodeBuilder,
+    product: Callable[[Part, Part], Part],
+    first: tuple[Part, Part],
+    second: tuple[Part, Part],
+) -> tuple[Part, Part]:
+    """Return the parts of the product of two complex values, given that of real ones."""
+    (a, c), (d, e) = first, second
+    real = minus(b, product(a, d), product(c, e))
+    return real, plus(b, product(a, e), product(c, d))
+
+
+def times(b: NodeBuilder) -> Callable[[Part, Part], Part]:
+    """Return the elementwise product of two parts of one dtype."""
+
+    def product(one: Part, other: Part) -> Part:
+        return None if one is None or other is None else b.emit(op.multiply(one, other))
+
+    return product
+
+
+def plus(b: NodeBuilder, one: Part, other: Part) -> Part:
+    """Return the sum of two parts of one dtype."""
+    if one is None or other is None:
+        return other if one is None else one
+    return b.emit(op.add(one, other))
+
+
+def minus(b: NodeBuilder, one: Part, other: Part) -> Part:
+    """Return the difference of two parts of one dtype."""
+    if other is None:
+        return one
+    return b.emit(op.negative(other) if one is None else op.subtract(one, other))
+
+
+def in_one_dtype(b: NodeBuilder, values: Sequence[Value]) -> tuple[str, list[tuple[Part, Part]]]:
+    """Return the complex dtype of some values together, and their parts, cast to it."""
+    dtype = complex_of(*values)
+    return dtype, [_cast(b, parts_of(b, each), dtype) for each in values]

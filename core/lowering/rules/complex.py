@@ -1,0 +1,596 @@
+"""Complex numbers, and the discrete Fourier transform as products with matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder, cast
+from lowerscope.core.lowering.complex_numbers import (
+    Part,
+    complex_of,
+    in_one_dtype,
+    is_complex,
+    joined,
+    minus,
+    multiplied,
+    of_complex,
+    part_dtype,
+    parts_of,
+    plus,
+    times,
+)
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
+from lowerscope.core.lowering.rules.arithmetic import atan2, div, hypot, maximum, mul
+from lowerscope.core.lowering.rules.convolution import pad_by
+from lowerscope.core.lowering.rules.shape import attribute, permute_to, reshape_to
+from lowerscope.core.lowering.rules.writing import unfold
+from lowerscope.core.lowering.values import (
+    EncodedTensor,
+    Value,
+    axis_of,
+    dtype_of,
+    is_float,
+    is_tensor,
+    rank_of,
+    shape_of,
+)
+from lowerscope.core.model.texts import _
+
+aten = torch.ops.aten
+
+
+def _encoded(value: Value) -> EncodedTensor:
+    if not isinstance(value, EncodedTensor):
+        raise Refused(_("its argument is not complex"))
+    return value
+
+
+# From and to real tensors
+
+
+@exact(torch.view_as_complex, aten.view_as_complex.default)
+def view_as_complex(b: NodeBuilder, input: Value) -> Value:
+    dtype = {"float32": "complex64", "float64": "complex128"}.get(dtype_of(input))
+    if dtype is None:
+        raise Refused(_("TVM has no {dtype}", dtype="complex32"))
+    return EncodedTensor(input, dtype)
+
+
+@of_complex("view_as_real")
+@exact(torch.view_as_real, aten.view_as_real.default)
+def view_as_real(b: NodeBuilder, input: Value) -> Value:
+    return _encoded(input).value
+
+
+@exact(torch.complex, aten.complex.default)
+def complex(b: NodeBuilder, real: Value, imag: Value) -> Value:
+    return joined(b, (real, imag), complex_of(real))
+
+
+@rule(torch.polar, aten.polar.default)
+def polar(b: NodeBuilder, abs: Value, angle: Value) -> Value:
+    dtype = complex_of(abs)
+    cosine, sine = b.emit(op.cos(angle)), b.emit(op.sin(angle))
+    return joined(b, (mul(b, abs, cosine), mul(b, abs, sine)), dtype)
+
+
+@of_complex("real")
+@exact(torch.real, aten.real.default)
+def real(b: NodeBuilder, input: Value) -> Value:
+    return parts_of(b, input)[0]
+
+
+@of_complex("imag")
+@exact(torch.imag, aten.imag.default)
+def imag(b: NodeBuilder, input: Value) -> Value:
+    _real, imaginary = parts_of(b, _encoded(input))
+    return imaginary
+
+
+@of_complex("conj")
+@exact(torch.conj, "conj", torch.conj_physical, aten.conj.default, aten._conj.default)
+def conj(b: NodeBuilder, input: Value) -> Value:
+    if not isinstance(input, EncodedTensor):
+        return input
+    first, second = parts_of(b, input)
+    return joined(b, (first, minus(b, None, second)), input.dtype)
+
+
+@of_complex("resolve_conj")
+@exact(torch.resolve_conj, "resolve_conj", "resolve_neg", torch.resolve_neg)
+def resolve_conj(b: NodeBuilder, input: Value) -> Value:
+    return input
+
+
+@of_complex("attribute")
+def complex_attribute(b: NodeBuilder, input: Value, name: str) -> Any:
+    first, second = parts_of(b, input)
+    match name:
+        case "real":
+            return first
+        case "imag":
+            return second
+        case "dtype":
+            return getattr(torch, input.dtype)
+        case "T" | "mT":
+            parts = (attribute(b, each, name) for each in (first, second))
+            return joined(b, parts, input.dtype)
+        case "H" | "mH":
+            return complex_attribute(b, conj(b, input), "mT")
+        case _:
+            return attribute(b, first, name)
+
+
+@of_complex("size")
+def complex_size(b: NodeBuilder, input: Value, dim: int | None = None) -> Any:
+    shape = shape_of(input.value)[:-1]
+    return shape if dim is None else shape[dim]
+
+
+@of_complex("dim")
+def complex_dim(b: NodeBuilder, input: Value) -> int:
+    return rank_of(input.value) - 1
+
+
+@of_complex("numel")
+def complex_numel(b: NodeBuilder, input: Value) -> int:
+    return math.prod(complex_size(b, input))
+
+
+@of_complex("is_complex")
+@exact(torch.is_complex, "is_complex")
+def is_complex_tensor(b: NodeBuilder, input: Value) -> bool:
+    return isinstance(input, EncodedTensor)
+
+
+@of_complex("is_floating_point")
+def complex_is_floating_point(b: NodeBuilder, input: Value) -> bool:
+    return False
+
+
+@of_complex("eq")
+def complex_eq(b: NodeBuilder, input: Value, other: Value) -> Value:
+    _dtype, (first, second) = in_one_dtype(b, [input, other])
+    none = cast(b, 0.0, dtype_of(first[0]))
+    same = (
+        b.emit(op.equal(*(none if each is None else each for each in pair)))
+        for pair in zip(first, second, strict=True)
+    )
+    return b.emit(op.logical_and(*same))
+
+
+@of_complex("ne")
+def complex_ne(b: NodeBuilder, input: Value, other: Value) -> Value:
+    return b.emit(op.logical_not(complex_eq(b, input, other)))
+
+
+@of_complex("to")
+def complex_to(b: NodeBuilder, input: Value, *args: Any, dtype: Any = None, **_others: Any) -> Any:
+    kinds = [each for each in (*args, dtype) if isinstance(each, torch.dtype)]
+    kind = str(kinds[0]).removeprefix("torch.") if kinds else _dtype_among(args)
+    first, second = parts_of(b, input)
+    if not kind:
+        return input
+    if not is_complex(kinds[0]) if kinds else kind == part_dtype(kind):
+        return cast(b, first, kind)
+    if isinstance(input, EncodedTensor) and input.dtype == kind:
+        return input
+    if second is not None:
+        return joined(b, (first, second), kind)
+    made = joined(b, (first, None), kind)
+    assert made.parts is not None
+    return EncodedTensor(made.value, kind, (made.parts[0], None))
+
+
+def _dtype_among(args: Sequence[Any]) -> str:
+    """Return the dtype of the first tensor among arguments; empty for none."""
+    for each in args:
+        if isinstance(each, EncodedTensor):
+            return each.dtype
+        if is_tensor(each):
+            return dtype_of(each)
+    return ""
+
+
+@of_complex("type_as")
+def complex_type_as(b: NodeBuilder, input: Value, other: Value) -> Value:
+    return complex_to(b, input, other)
+
+
+@exact("cfloat")
+def cfloat(b: NodeBuilder, input: Value) -> Value:
+    return complex_to(b, input, torch.complex64)
+
+
+# Arithmetic
+
+
+@of_complex("add")
+def complex_add(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
+    dtype, (first, second, factor) = in_one_dtype(b, [input, other, alpha])
+    if alpha != 1:
+        second = multiplied(b, times(b), second, factor)
+    return joined(b, (plus(b, *each) for each in zip(first, second, strict=True)), dtype)
+
+
+@of_complex("sub")
+def complex_sub(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
+    return complex_add(b, input, other, -alpha)
+
+
+@of_complex("rsub")
+def complex_rsub(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
+    return complex_add(b, other, input, -alpha)
+
+
+@of_complex("mul")
+def complex_mul(b: NodeBuilder, input: Value, other: Value) -> Value:
+    dtype, (first, second) = in_one_dtype(b, [input, other])
+    return joined(b, multiplied(b, times(b), first, second), dtype)
+
+
+@of_complex("square")
+def complex_square(b: NodeBuilder, input: Value) -> Value:
+    return complex_mul(b, input, input)
+
+
+@of_complex("pow")
+def complex_pow(b: NodeBuilder, input: Value, exponent: Value) -> Value:
+    if exponent not in (1, 2, 3):
+        raise Refused(_("its exponent is not 1, 2 or 3"))
+    value = input
+    for _time in range(int(exponent) - 1):
+        value = complex_mul(b, value, input)
+    return value
+
+
+@of_complex("div")
+def complex_div(
+    b: NodeBuilder, input: Value, other: Value, rounding_mode: str | None = None
+) -> Value:
+    dtype, ((a, c), (d, e)) = in_one_dtype(b, [input, other])
+    if e is None:
+        parts = (None if each is None else div(b, each, d) for each in (a, c))
+        return joined(b, parts, dtype)
+    # Scaled by the larger part, since squares overflow.
+    d = 0.0 if d is None else d
+    scale = maximum(b, b.emit(op.abs(cast(b, d, dtype_of(e)))), b.emit(op.abs(e)))
+    d_scaled, e_scaled = div(b, d, scale), div(b, e, scale)
+    below = plus(b, mul(b, d, d_scaled), mul(b, e, e_scaled))
+    above = multiplied(b, times(b), (a, c), (d_scaled, minus(b, None, e_scaled)))
+    return joined(b, (div(b, each, below) for each in above), dtype)
+
+
+@of_complex("reversed_div")
+def complex_reversed_div(b: NodeBuilder, input: Value, other: Value) -> Value:
+    return complex_div(b, other, input)
+
+
+@of_complex("reciprocal")
+def complex_reciprocal(b: NodeBuilder, input: Value) -> Value:
+    return complex_div(b, 1.0, input)
+
+
+@of_complex("abs")
+def complex_abs(b: NodeBuilder, input: Value) -> Value:
+    first, second = parts_of(b, input)
+    return b.emit(op.abs(first)) if second is None else hypot(b, first, second)
+
+
+@of_complex("angle")
+@rule(torch.angle, "angle", aten.angle.default)
+def angle(b: NodeBuilder, input: Value) -> Value:
+    first, second = parts_of(b, _encoded(input))
+    return atan2(b, second, first)
+
+
+@of_complex("exp")
+def complex_exp(b: NodeBuilder, input: Value) -> Value:
+    first, second = parts_of(b, input)
+    return polar(b, b.emit(op.exp(first)), second)
+
+
+@of_complex("log")
+def complex_log(b: NodeBuilder, input: Value) -> Value:
+    length = b.emit(op.log(complex_abs(b, input)))
+    return joined(b, (length, angle(b, input)), input.dtype)
+
+
+# The discrete Fourier transform
+
+
+_DENSE = 64
+"""Largest length that is transformed by one product with a matrix."""
+
+_LARGEST = 512
+"""Largest prime factor of a length; the product with its matrix is slower than torch's."""
+
+
+def _matrix(
+    n: int, count: int, sign: int, scale: float, dtype: str, *, of_complex: bool, only_real: bool
+) -> torch.Tensor:
+    """Return the matrix that transforms rows of `n` numbers: of their parts, or of real ones."""
+    places = torch.outer(torch.arange(n), torch.arange(count)) % n
+    angles = places.double() * (2 * math.pi / n)
+    cosine, sine = angles.cos() * scale, angles.sin() * (sign * scale)
+    rows = [torch.cat([cosine, sine], 1)]
+    if of_complex:
+        rows.append(torch.cat([-sine, cosine], 1))
+    whole = torch.cat(rows)
+    return (whole[:, :count] if only_real else whole).to(getattr(torch, dtype)).contiguous()
+
+
+def _factors(n: int) -> tuple[int, int]:
+    """Return two factors of `n`, as near to each other as can be."""
+    first = next(each for each in range(math.isqrt(n), 0, -1) if n % each == 0)
+    return first, n // first
+
+
+def _along_last(
+    b: NodeBuilder,
+    first: Part,
+    second: Part,
+    sign: int,
+    scale: float,
+    count: int,
+    *,
+    only_real: bool = False,
+) -> tuple[Part, Part]:
+    """Transform the last axis of a complex tensor, given by its parts.
+
+    A length of two factors is transformed by each of them (Cooley and Tukey, 1965).
+
+    `sign`: of the exponent: -1 for the forward transform.
+    `count`: number of results: the first ones of each row.
+    """
+    *batch, n = shape_of(first)
+    dtype = dtype_of(first)
+    low, high = _factors(n)
+    if n <= _DENSE or low == 1:
+        if n > _LARGEST:
+            raise Refused(_("its length has the large prime factor {n}", n=n))
+        matrix = _matrix(
+            n, count, sign, scale, dtype, of_complex=second is not None, only_real=only_real
+        )
+        rows = first if second is None else b.emit(op.concat([first, second], len(batch)))
+        made = b.emit(op.matmul(rows, b.constant(matrix)))
+        if only_real:
+            return made, None
+        halves = b.emit(op.split(made, 2, len(batch)))
+        return b.emit(halves[0]), b.emit(halves[1])
+    # Element (i, j) of `low` rows is number i * high + j; result (k, l) is number k + l * low.
+    swapped = [*range(len(batch)), len(batch) + 1, len(batch)]
+
+    def turned(part: Part, sizes: Sequence[int]) -> Part:
+        if part is None:
+            return None
+        return permute_to(b, reshape_to(b, part, [*batch, *sizes]), swapped)
+
+    first, second = turned(first, (low, high)), turned(second, (low, high))
+    inner = _along_last(b, first, second, sign, 1.0, low)
+    angles = torch.outer(torch.arange(high), torch.arange(low)).double() * (sign * 2 * math.pi / n)
+    kind = getattr(torch, dtype)
+    twiddles = (b.constant(angles.cos().to(kind)), b.constant(angles.sin().to(kind)))
+    inner = multiplied(b, times(b), inner, twiddles)
+    first, second = (turned(each, (high, low)) for each in inner)
+    outer = -(-count // low)
+    first, second = _along_last(b, first, second, sign, scale, outer, only_real=only_real)
+
+    def flat(part: Part) -> Part:
+        if part is None:
+            return None
+        rows = reshape_to(b, permute_to(b, part, swapped), [*batch, outer * low])
+        return rows if outer * low == count else _first(b, rows, count)
+
+    return flat(first), flat(second)
+
+
+def _first(b: NodeBuilder, part: Value, count: int) -> Value:
+    """Return the first elements along the last axis."""
+    return b.emit(op.strided_slice(part, [rank_of(part) - 1], [0], [count], [1]))
+
+
+def _sized(b: NodeBuilder, part: Part, count: int | None) -> Part:
+    """Return the last axis cut, or continued with zeros, to `count` elements."""
+    if part is None:
+        return None
+    n = shape_of(part)[-1]
+    if not isinstance(n, int):
+        raise Refused(_("it needs a number, and the dimension is symbolic"))
+    if count is None or count == n:
+        return part
+    return _first(b, part, count) if count < n else pad_by(b, part, [0, count - n], "constant", 0)
+
+
+def _whole_spectrum(b: NodeBuilder, first: Part, second: Part, n: int) -> tuple[Part, Part]:
+    """Return the `n` elements of the spectrum of real numbers, given its first half."""
+    half = n // 2 + 1
+    first, second = _sized(b, first, half), _sized(b, second, half)
+    rest = n - half
+    if not rest:
+        return first, second
+    axis = rank_of(first) - 1
+
+    def mirrored(part: Value) -> Value:
+        cut = b.emit(op.strided_slice(part, [axis], [1], [rest + 1], [1]))
+        return b.emit(op.flip(cut, axis))
+
+    whole = b.emit(op.concat([first, mirrored(first)], axis))
+    if second is None:
+        return whole, None
+    tail = minus(b, None, mirrored(second))
+    return whole, b.emit(op.concat([second, tail], axis))
+
+
+def _transformed(
+    b: NodeBuilder,
+    input: Value,
+    dims: Sequence[int],
+    sizes: Sequence[int | None],
+    *,
+    inverse: bool,
+    scale: Any,
+    kind: str = "complex",
+) -> Value:
+    """Return the transform over some axes.
+
+    `scale`: ``"none"``, ``"by_root_n"`` or ``"by_n"``.
+    `kind`: ``"complex"``, ``"from real"`` where half of the last of `dims` is the result, or
+        ``"to real"`` where it is given.
+    """
+    if not isinstance(input, EncodedTensor) and not is_float(dtype_of(input)):
+        input = cast(b, input, "float32")
+    dtype = complex_of(input)
+    if part_dtype(dtype) != _dtype_of_parts(input):
+        raise Refused(_("TVM has no {dtype}", dtype="complex32"))
+    first, second = parts_of(b, input)
+    rank = rank_of(first)
+    axes = [axis_of(each, rank) for each in dims]
+    order = list(zip(axes, sizes, strict=True))
+    if kind == "from real":
+        order.reverse()
+    sign = 1 if inverse else -1
+    for place, (axis, size) in enumerate(order):
+        to_last = [*(each for each in range(rank) if each != axis), axis]
+        back = [to_last.index(each) for each in range(rank)]
+        first, second = (
+            None if each is None else permute_to(b, each, to_last) for each in (first, second)
+        )
+        is_last = place == len(order) - 1
+        n = shape_of(first)[-1] if size is None else size
+        if kind == "to real" and is_last:
+            n = 2 * (n - 1) if size is None else size
+            first, second = _whole_spectrum(b, first, second, n)
+        else:
+            first, second = _sized(b, first, size), _sized(b, second, size)
+        count = n // 2 + 1 if kind == "from real" and place == 0 else n
+        factor = {"none": 1.0, "by_root_n": n**-0.5, "by_n": 1 / n}[scale]
+        only_real = kind == "to real" and is_last
+        first, second = _along_last(b, first, second, sign, factor, count, only_real=only_real)
+        first, second = (
+            None if each is None else permute_to(b, each, back) for each in (first, second)
+        )
+    return first if kind == "to real" else joined(b, (first, second), dtype)
+
+
+def _dtype_of_parts(value: Value) -> str:
+    return part_dtype(value.dtype) if isinstance(value, EncodedTensor) else dtype_of(value)
+
+
+_SCALES = ("none", "by_root_n", "by_n")
+
+
+@rule(aten._fft_r2c.default, name="fft_r2c")
+def fft_r2c(
+    b: NodeBuilder, input: Value, dim: Sequence[int], normalization: int, onesided: bool
+) -> Value:
+    kind = "from real" if onesided else "complex"
+    scale, sizes = _SCALES[normalization], [None] * len(dim)
+    return _transformed(b, input, dim, sizes, inverse=False, scale=scale, kind=kind)
+
+
+@of_complex("fft_c2c")
+@rule(aten._fft_c2c.default, name="fft_c2c")
+def fft_c2c(
+    b: NodeBuilder, input: Value, dim: Sequence[int], normalization: int, forward: bool
+) -> Value:
+    scale, sizes = _SCALES[normalization], [None] * len(dim)
+    return _transformed(b, input, dim, sizes, inverse=not forward, scale=scale)
+
+
+@of_complex("fft_c2r")
+@rule(aten._fft_c2r.default, name="fft_c2r")
+def fft_c2r(
+    b: NodeBuilder, input: Value, dim: Sequence[int], normalization: int, last_dim_size: int
+) -> Value:
+    sizes = [*([None] * (len(dim) - 1)), last_dim_size]
+    scale = _SCALES[normalization]
+    return _transformed(b, input, dim, sizes, inverse=True, scale=scale, kind="to real")
+
+
+def _enter_transform(name: str, *, inverse: bool, kind: str, axes: int) -> None:
+    """Register one of torch's functions; `axes`: of which it is by default, 0 for all."""
+
+    def lower(
+        b: NodeBuilder, input: Value, s: Any = None, dim: Any = None, norm: Any = None
+    ) -> Any:
+        rank = rank_of(parts_of(b, input)[0])
+        sizes = [s] if isinstance(s, int) else s
+        if dim is None:
+            count = len(sizes) if sizes is not None and not axes else axes or rank
+            dims = list(range(-count, 0))
+        else:
+            dims = [dim] if isinstance(dim, int) else list(dim)
+        sizes = [None] * len(dims) if sizes is None else [None if n == -1 else n for n in sizes]
+        scale = {"ortho": "by_root_n", "forward": "none" if inverse else "by_n"}.get(
+            norm or "backward", "by_n" if inverse else "none"
+        )
+        return _transformed(b, input, dims, sizes, inverse=inverse, scale=scale, kind=kind)
+
+    def of_one(b: NodeBuilder, input: Value, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+        return lower(b, input, n, dim, norm)
+
+    shown = f"fft_{name}"
+    keys = (getattr(torch.fft, name), getattr(aten, shown).default)
+    of_complex(shown)(rule(*keys, name=shown)(of_one if axes == 1 else lower))
+
+
+for _axes, _suffix in ((1, ""), (2, "2"), (0, "n")):
+    _enter_transform(f"fft{_suffix}", inverse=False, kind="complex", axes=_axes)
+    _enter_transform(f"ifft{_suffix}", inverse=True, kind="complex", axes=_axes)
+    _enter_transform(f"rfft{_suffix}", inverse=False, kind="from real", axes=_axes)
+    _enter_transform(f"irfft{_suffix}", inverse=True, kind="to real", axes=_axes)
+
+
+@rule(torch.stft, "stft", aten.stft.center)
+def stft(
+    b: NodeBuilder,
+    input: Value,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Value = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Value:
+    if isinstance(input, EncodedTensor) or isinstance(window, EncodedTensor):
+        raise Refused(_("its argument is complex"))
+    if align_to_window:
+        raise Refused(_("its frames begin at the window"))
+    hop = n_fft // 4 if hop_length is None else hop_length
+    if center:
+        input = _padded_signal(b, input, n_fft // 2, pad_mode)
+    frames = unfold(b, input, -1, n_fft, hop)
+    length = n_fft if win_length is None else win_length
+    if window is None and length < n_fft:
+        window = b.constant(torch.ones(length, dtype=getattr(torch, dtype_of(input))))
+    if window is not None:
+        left = (n_fft - length) // 2
+        if length < n_fft:
+            window = pad_by(b, window, [left, n_fft - length - left], "constant", 0)
+        frames = mul(b, frames, window)
+    count = n_fft // 2 + 1 if onesided is not False else n_fft
+    scale = n_fft**-0.5 if normalized else 1.0
+    axes = rank_of(frames)
+    order = [*range(axes - 2), axes - 1, axes - 2]
+    parts = _along_last(b, frames, None, -1, scale, count)
+    first, second = (permute_to(b, each, order) for each in parts)
+    made = joined(b, (first, second), complex_of(input))
+    return made if return_complex is not False else made.value
+
+
+def _padded_signal(b: NodeBuilder, input: Value, width: int, mode: str) -> Value:
+    """Pad a signal, or a batch of signals, on both sides; some modes need three axes."""
+    shape = shape_of(input)
+    wide = reshape_to(b, input, [1] * (3 - len(shape)) + list(shape))
+    padded = pad_by(b, wide, [width, width], mode, 0)
+    return reshape_to(b, padded, [*shape[:-1], shape_of(padded)[-1]])

@@ -1,0 +1,146 @@
+"""Complex numbers and Fourier transforms are lowered to real tensors, and give torch's values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import fft, nn
+
+from lowerscope.core.build.build import build, register_library
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.lowering.translator import lower
+from lowerscope.core.model.recipe import Strategy
+from lowerscope.core.run.execution import Execution
+from lowerscope.core.tracing.tracing import trace
+
+LLVM = make_target("llvm", 0)
+F = nn.functional
+
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "products": lambda z, w, v, x, y: (z * v, z * y, 2 * z * 1j, x * 1j, (z * 1).mul_(w)),
+    "sums": lambda z, w, v, x, y: (z + v + 1, y + v, 1 - (z - w), torch.sub(z, w, alpha=2j)),
+    "quotients": lambda z, w, v, x, y: (z / w, z / y / 2, 1 / z, x / z, z.reciprocal()),
+    "large": lambda z, w, v, x, y: ((z * 1e30).abs(), (z * 1e25) / (w * 1e25)),
+    "functions": lambda z, w, v, x, y: (z.abs(), z.angle(), z.exp(), torch.log(z), z.sgn()),
+    "powers": lambda z, w, v, x, y: (z**2, z.square(), z**3),
+    "parts": lambda z, w, v, x, y: (z.real + z.imag, torch.real(z), torch.imag(z), z.conj() * z),
+    "made": lambda z, w, v, x, y: (torch.polar(x.abs(), x), torch.complex(x, x + 1), x.cfloat()),
+    "views": lambda z, w, v, x, y: (
+        torch.view_as_real(torch.view_as_complex(x.reshape(3, 2, 2)) * 2),
+        z.view(2, -1).transpose(0, 1).unsqueeze(1),
+        z.expand(5, 3, 4).contiguous().flatten(1),
+        z[:, None, 1:3] + z[0, 0],
+        torch.chunk(z, 2, 1)[1] * z[:, 2:],
+        z.reshape(z.shape[0] * z.size(1)) / z.numel(),
+    ),
+    "joined": lambda z, w, v, x, y: (torch.cat([z, y], 1), torch.stack([z, w], 1)),
+    "matrices": lambda z, w, v, x, y: (z @ w.T, z.mH @ z, torch.einsum("ij,ik->jk", z, w)),
+    "sums of all": lambda z, w, v, x, y: (z.mean(1), z.sum(0, keepdim=True)),
+    "chosen": lambda z, w, v, x, y: (
+        torch.where(x > 0, z, 0),
+        z.masked_fill(x > 0, 0.5),
+        F.pad(z, (1, 2)),
+        (z == w).float(),
+        z != w,
+    ),
+    "dtypes": lambda z, w, v, x, y: (
+        z + torch.zeros(3, 4, dtype=torch.cfloat),
+        z.to(torch.complex128).abs(),
+        z * x.double(),
+    ),
+}
+SHAPES = ((3, 4), (3, 4), (4,), (3, 4), (3, 1))
+
+TRANSFORMS: dict[str, Callable[..., Any]] = {
+    "of one axis": lambda z, x: (fft.fft(z), fft.ifft(z, n=10), fft.fft(x, dim=0, norm="ortho")),
+    "cut and continued": lambda z, x: (fft.fft(z, n=20, norm="forward"), fft.rfft(x, n=9)),
+    "of real numbers": lambda z, x: (fft.rfft(x), fft.irfft(z), fft.irfft(z, n=21), fft.hfft(z)),
+    "of several axes": lambda z, x: (
+        fft.fft2(x),
+        fft.ifft2(z, s=(8, 30)),
+        fft.rfft2(x),
+        fft.irfft2(z, s=(12, 21)),
+        fft.fftn(x).real,
+        fft.rfftn(x, dim=(0, 1)),
+        fft.irfftn(z, s=(6, 8), dim=(0, 1)),
+    ),
+    "in between": lambda z, x: (
+        fft.fftshift(fft.fft(x)),
+        fft.irfft(fft.rfft(x, n=40) * fft.rfft(x[0], n=40), n=40),
+        fft.fft(fft.fft(x, dim=-1), dim=-2).real,
+    ),
+    "of a signal": lambda z, x: (
+        torch.stft(x.reshape(2, 72), 16, 4, window=torch.ones(16), return_complex=True).abs(),
+        torch.view_as_real(
+            torch.stft(x.flatten(), 20, onesided=False, normalized=True, return_complex=True)
+        ),
+        torch.stft(x.flatten(), 30, 8, 25, center=False, return_complex=True),
+    ),
+}
+
+
+class Computing(nn.Module):
+    """A model that returns everything that some functions give."""
+
+    def __init__(self, functions: dict[str, Callable[..., Any]]) -> None:
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(each for made in self.functions.values() for each in made(*values))
+
+
+def check(
+    model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: Strategy
+) -> None:
+    """Compare each output with torch's; no node may run in torch."""
+    traced = trace(model, inputs, tracer)  # type: ignore[arg-type]
+    specs = [(f"x{i}", tuple(x.shape), str(x.dtype)[6:]) for i, x in enumerate(inputs)]
+    lowered = lower(traced, specs, strategy)
+    in_torch = [each.node for each in lowered.nodes.values() if each.strategy == "library"]
+    assert not in_torch
+    register_library(lowered.library)
+    given = tuple(torch.view_as_real(x) if x.is_complex() else x for x in inputs)
+    outputs = Execution(build(lowered.module, LLVM).executable, "main", given).outputs()
+    expected = model(*inputs)
+    assert len(outputs) == len(expected)
+    for actual, wanted in zip(outputs, expected, strict=True):
+        wanted = torch.view_as_real(wanted.resolve_conj()) if wanted.is_complex() else wanted
+        assert actual.dtype == wanted.dtype
+        scale = float(wanted.double().abs().max())
+        torch.testing.assert_close(actual, wanted, rtol=2e-5, atol=2e-6 * scale)
+
+
+def values(*shapes: tuple[int, ...], complex_ones: int) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    return tuple(
+        torch.randn(shape, dtype=torch.complex64 if index < complex_ones else torch.float32)
+        for index, shape in enumerate(shapes)
+    )
+
+
+@pytest.mark.parametrize(("tracer", "strategy"), [("export", "high-level"), ("fx", "te")])
+def test_arithmetic(tracer: str, strategy: Strategy) -> None:
+    check(Computing(ARITHMETIC), values(*SHAPES, complex_ones=3), tracer, strategy)
+
+
+def test_transforms() -> None:
+    inputs = values((12, 11), (12, 12), complex_ones=1)
+    check(Computing(TRANSFORMS), inputs, "fx", "high-level")
+
+
+def test_transforms_of_many_lengths() -> None:
+    lengths = (1, 2, 5, 65, 127, 256)
+
+    def of(n: int) -> Callable[..., Any]:
+        return lambda z, x: (
+            fft.fft(z[:, :n]),
+            fft.rfft(x[:, :n]),
+            fft.irfft(z[:, : n // 2 + 1], n),
+        )
+
+    inputs = values((2, 256), (2, 256), complex_ones=1)
+    check(Computing({str(n): of(n) for n in lengths}), inputs, "fx", "high-level")
