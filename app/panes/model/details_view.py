@@ -345,7 +345,7 @@ class DetailsView(Pane):
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()
         # Of the last selections, the least recent first.
-        self._pages: dict[object, _Page] = {}
+        self._kept: dict[object, _Page] = {}
         self._function = ""
         self.pin = IconButton("pin", _("Keep the inspector without a selection"))
         self.pin.setCheckable(True)
@@ -483,7 +483,7 @@ class DetailsView(Pane):
 
     def _renew(self) -> None:
         """Build the sections anew, in other colours."""
-        self._pages.clear()
+        self._kept.clear()
         self._fill()
 
     def _fill(self) -> None:
@@ -491,10 +491,10 @@ class DetailsView(Pane):
         sections, node = self._shown(), self._node()
         lowers = node is not None and bool(node.strategy)
         shape = lowers, tuple((each.title, tuple(map(_kind, each.facts))) for each in sections)
-        page = self._pages.pop(shape, None)
+        page = self._kept.pop(shape, None)
         if page is None:
             page = self._built(sections, lowers)
-        self._pages[shape] = page
+        self._kept[shape] = page
         facts = (fact for section in sections for fact in section.facts)
         for widget, fact in zip(page.values, facts, strict=True):
             _put(widget, fact)
@@ -507,8 +507,8 @@ class DetailsView(Pane):
                 page.column.insertWidget(page.switch, self._lowering)
                 self._lowering.show()
             self._show_lowering()
-        while len(self._pages) > MOST_PAGES:
-            oldest = self._pages.pop(next(iter(self._pages)))
+        while len(self._kept) > MOST_PAGES:
+            oldest = self._kept.pop(next(iter(self._kept)))
             if self._lowering.parentWidget() is oldest.widget:
                 self._lowering.setParent(None)
 
