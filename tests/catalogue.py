@@ -22,11 +22,15 @@ KEYWORDS = {"_": None, "_n": (1, 2), "reason": None, "reason_n": (1, 2)}
 def texts() -> Catalog:
     """Return the texts of the code, without translations."""
     found = Catalog(project="lowerscope", version="", charset="utf-8")
+    forms: dict[str, bool] = {}
     for folder in ("app", "core"):
         for name, line, text, comments, _context in extract_from_dir(
             PROJECT / folder, keywords=KEYWORDS, comment_tags=("Translators:",)
         ):
             found.add(text, None, [(f"{folder}/{name}", line)], auto_comments=comments)
+            # One entry has no room for both a text and the forms of a text.
+            single = text if isinstance(text, str) else text[0]
+            assert forms.setdefault(single, text is single) == (text is single), single
     for sample in SAMPLES:
         found.add(title_of(sample), None, [(f"resources/samples/{sample}.py", 1)])
     return found

@@ -30,7 +30,7 @@ from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import Applied
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.run.execution import to_numpy
 from lowerscope.core.schedule.code import Code, program, program_by_name
@@ -116,12 +116,9 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
     there = [name for name in names if _is_there(folder / name)]
     if set(there) - set(replacing):
         raise LowerscopeError(
-            _n(
-                "the file already exists",
-                "the file already exists, and {more} more",
-                len(there),
-                more=len(there) - 1,
-            ),
+            _("the file already exists, and {count} more", count=len(there) - 1)
+            if there[1:]
+            else _("the file already exists"),
             where=str(folder / there[0]),
             todo=_("Choose another folder, or add --force to overwrite it"),
             code=EXISTS,

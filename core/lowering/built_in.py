@@ -21,7 +21,7 @@ from lowerscope.core.lowering.complex_numbers import refuse_encoded, rule_for
 from lowerscope.core.lowering.decomposition import NUMBERS_ONLY, Parts, as_traced, check_members
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
-from lowerscope.core.lowering.torch_operators import is_random, operator_name
+from lowerscope.core.lowering.torch_operators import OF_SHAPE_ALONE, is_random, operator_name
 from lowerscope.core.lowering.types import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.user_rules import UserRule
 from lowerscope.core.lowering.values import (
@@ -543,7 +543,7 @@ class BuiltIn:
         else:
             value = self._apply(node, node.target, args, kwargs, now)
         check_read_members(node, value)
-        if operator_name(node, self._modules) not in _BY_INDEX:
+        if operator_name(node, self._modules) not in _BY_INDEX | OF_SHAPE_ALONE:
             check_reduced((args, kwargs), value, self._dimensions)
         return self._as_traced(node, value)
 

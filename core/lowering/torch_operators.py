@@ -180,7 +180,7 @@ _WITH_DROPOUT = {
 _RANDOM_MODULES = (nn.modules.dropout._DropoutNd, nn.RReLU)
 _ALWAYS_RANDOM_MODULES = (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
 
-_OF_SHAPE_ALONE = frozenset(
+OF_SHAPE_ALONE = frozenset(
     {
         *("zeros_like", "ones_like", "empty_like", "full_like"),
         *("new_zeros", "new_ones", "new_empty", "new_full", "zero", "fill"),
@@ -233,7 +233,7 @@ def random_outputs(
         if not gives_tensors(node):
             continue
         read = list(node.all_input_nodes)
-        if bare_name(node, modules).strip("_") in _OF_SHAPE_ALONE:
+        if bare_name(node, modules).strip("_") in OF_SHAPE_ALONE:
             read = read[1:]
         found = {name: None for each in read for name in sources.get(each, ())}
         if is_random(node, modules):

@@ -24,7 +24,7 @@ from lowerscope.core.model.run_records import (
     is_short_of_processors,
     times_as_fast,
 )
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, joined
 from lowerscope.core.model.tuning_records import TunedFunction, TunedTime
 
 NONE = "–"
@@ -253,7 +253,7 @@ def method_text(times: RunTimes) -> str:
     )
     if len(times.sides) > 1 and len({each.machine for each in times.sides}) == 1:
         found = _("{method}, in turn", method=found)
-    return f"{found}; {_threads_text(times)}"
+    return joined(_("; "), (found, _threads_text(times)))
 
 
 def disturbed_times(one: TunedFunction, *names: TunedTime) -> str:

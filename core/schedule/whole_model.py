@@ -65,7 +65,7 @@ class Functions:
             names = tuple(sorted(self.by_name))
             raise LowerscopeError(
                 _("there is no TensorIR function {function!r} to schedule", function=function),
-                where="schedule",
+                where="--function",
                 todo=_("Choose one of {listed}", listed=listed(names))
                 if names
                 else _("Legalise the operators of the module to get some"),

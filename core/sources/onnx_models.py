@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import operator
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -549,6 +550,8 @@ def _of_node(
 def _session(model: bytes | str, outputs: tuple[str, ...], threads: int) -> Run:
     if side() == "onnx":
         return _evaluator(model, outputs)
+    # It reports its use to its makers otherwise, from the import on.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
     from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as Absent
 

@@ -205,7 +205,7 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
     raise LowerscopeError(
         _("there is no parameter or constant {wanted}", wanted=wanted),
         where="--constant",
-        todo=_("Available: {listed}", listed=listed(known))
+        todo=_("Available: {listed}", listed=listed(tuple(dict.fromkeys(known))))
         if known
         else _("The model has no parameters"),
     )

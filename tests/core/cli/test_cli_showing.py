@@ -39,7 +39,6 @@ def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     [
         ("bytecode", "", ("@main:", "call  dense "), ("__tvm_ffi_",)),
         ("llvm", "dense", ("@__tvm_ffi_dense(", "for_body_k:"), ("@__tvm_ffi_add(",)),
-        ("asm", "dense", ("__tvm_ffi_dense:", "# %for_body_k"), ("__tvm_ffi_add:",)),
         ("asm", "", ("__tvm_ffi_dense:", "__tvm_ffi_add:"), ()),
     ],
 )
