@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COMMANDS = frozenset(
     (
         *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-        *("tune", "why", "bisect", "course", "cache"),
+        *("tune", "why", "bisect", "referee", "course", "cache"),
     )
 )
 """Commands of `lowerscope.core.cli.main`, which the window does not import because that is slow."""

@@ -39,9 +39,7 @@ from lowerscope.core.model.graph import (
 from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import (
     BisectQuery,
-    CoachQuery,
     GraphQuery,
-    NodeErrorsQuery,
     RunQuery,
     SnapshotQuery,
     WhyFunctionQuery,
@@ -54,7 +52,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
-    from lowerscope.core.model.comparison_records import NodeErrors
+    from lowerscope.core.model.comparison_records import NodeErrors, WeightDtype
     from lowerscope.core.model.explanation_records import BisectRecord
     from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.model.run_records import RunRecord
@@ -198,19 +196,19 @@ class Exploration:
         """Build and run it, compare with torch, and time both."""
         return _pipeline().answer(RunQuery(self.recipe))
 
-    def referee(self) -> tuple[NodeErrors, ...]:
+    def referee(self, dtype: WeightDtype = "") -> tuple[NodeErrors, ...]:
         """Return the errors of TVM and of torch against float64, for each compared node.
 
         Uses the values of the last run; if that was another, or there is none, runs the model.
+
+        Args:
+            dtype: ``"float16"``, ``"bfloat16"`` or ``"int8"``: also the errors that weights of this
+                dtype would make.
         """
-        query = NodeErrorsQuery(self.recipe)
-        try:
-            return _pipeline().answer(query)
-        except LowerscopeError as error:
-            if error.problem.code != "not-kept":
-                raise
-        _pipeline().answer(RunQuery(self.recipe, quick=True))
-        return _pipeline().answer(query)
+        from lowerscope.core.cli.referee import judged
+        from lowerscope.core.model.progress import SILENT
+
+        return judged(_pipeline(), self.recipe, dtype, SILENT)
 
     def bisect(self) -> BisectRecord:
         """Return the first step after which it differs from torch, with a reproduction."""
@@ -233,8 +231,9 @@ class Exploration:
 
         Raises `LowerscopeError` if there is no such function.
         """
-        query = CoachQuery(self.recipe, function.removeprefix("tir:"), None)
-        return _pipeline().answer(query).advice
+        from lowerscope.core.cli.schedule import coached
+
+        return coached(_pipeline(), self.recipe, function.removeprefix("tir:")).advice
 
     # Display in a notebook
 

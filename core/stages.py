@@ -25,7 +25,7 @@ from lowerscope.core.build.targets import check_runs_here, make_target
 from lowerscope.core.files.memo import FileHashes, Memo, cached_property, key_of
 from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids, relax_functions
-from lowerscope.core.ir.script import function_script
+from lowerscope.core.ir.script import function_script, text_key
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.lowering.partial_module import module_prefix, with_parameters_as_inputs
 from lowerscope.core.lowering.translator import lower
@@ -543,7 +543,7 @@ class Stages:
         """Return the script of a function, cached for all modules that share it."""
         # Keep the function with its text, so that its address is not reused.
         _other, text = self._memo.get(
-            key_of("function text", function.__chandle__(), name),
+            key_of("function text", text_key(function), name),
             lambda: (function, function_script(function, name)),
             lambda kept: 2 * len(kept[1]),
         )

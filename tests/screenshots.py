@@ -28,7 +28,7 @@ from lowerscope.core.model.schedule import APPLY_RULES
 from tests import schedule_walk
 
 SIZE = (1440, 900)
-PATIENCE = 120.0
+PATIENCE = 600.0
 SETTLE = 0.6
 
 PICTURES = ("window-light.png", "window-dark.png", "step.png")
@@ -103,12 +103,11 @@ def take_compare(application: QApplication, window: MainWindow, folder: Path) ->
     window.show_page("compare")
     window.commands.action("colours-error").trigger()
     window.commands.action("first-difference").trigger()
-    wait(application, SETTLE)
+    matrix = window.panes.compare.tensor.matrix
+    wait_until(application, lambda: matrix.views["tvm"].map.piece() is not None)
     wait_until(application, lambda: window.features.processes.engine.state == "ready")
     save_small(application, window, folder / "compare-nodes.png")
     window.commands.action("compare-values").trigger()
-    matrix = window.panes.compare.tensor.matrix
-    wait_until(application, lambda: matrix.views["tvm"].map.piece() is not None)
     # With few colours, those of the heat map would not be what they are.
     wait(application, SETTLE)
     window.grab().save(str(folder / "compare-tensor.png"))

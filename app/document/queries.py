@@ -109,10 +109,10 @@ class Pending:
 class _Ahead:
     """A query that was sent before its answer is wanted, and what is done with it then."""
 
-    def __init__(self, query: Query[Any]) -> None:
+    def __init__(self, query: Query[Any], on_answer: Callable[[Any], None]) -> None:
         self.query = query
         self.pending: Pending | None = None
-        self.on_answer: Callable[[Any], None] = lambda _answer: None
+        self.on_answer = on_answer
         self.on_problem: OnProblem = lambda _problem: None
         self.on_progress: OnProgress = lambda _text, _fraction: None
 
@@ -220,18 +220,21 @@ class Queries(QObject):
 
         return Pending(client, client.request(query, take, on_problem, on_progress))
 
-    def ask_ahead(self, query: Query[Any]) -> None:
+    def ask_ahead(self, query: Query[A], on_answer: Callable[[A], None]) -> None:
         """Send a ``cached_first`` query whose answer may be wanted next, in place of the last one.
 
         Where it is wanted while it is under way, it is not sent again; where another one of its
         kind is wanted, it is dropped.
+
+        Args:
+            on_answer: Called with the answer, if that comes before it is wanted.
         """
         assert query.cached_first
         before = self._ahead
         if query in self._cache or (before is not None and before.query == query):
             return
         self._drop_ahead()
-        ahead = self._ahead = _Ahead(query)
+        ahead = self._ahead = _Ahead(query, on_answer)
 
         def end() -> None:
             if self._ahead is ahead:

@@ -84,6 +84,7 @@ class Links:
         self._links: dict[str, set[str]] = {}
         # Cache of one entry: several panes query the links of the selected module.
         self._last: tuple[str, frozenset[str]] = ("", frozenset())
+        self._nodes: dict[str, tuple[str, ...]] = {}
         for first, *others in snapshot.links if snapshot is not None else ():
             self._links.setdefault(first, set()).update(others)
             for other in others:
@@ -94,6 +95,7 @@ class Links:
         """Return the links with the functions at a step; with none, those of the final module."""
         links = copy.copy(self)
         links._at_step = {each.id: each for each in functions}
+        links._nodes = {}
         if functions:
             links._pieces = Pieces(functions)
         return links
@@ -133,6 +135,15 @@ class Links:
                 self._last = (entity, self._of_module(entity))
             return self._last[1]
         return frozenset(linked)
+
+    def nodes_of(self, entity: str) -> tuple[str, ...]:
+        """Return the FX nodes linked to an id, sorted; cached, since a function may have many."""
+        found = self._nodes.get(entity)
+        if found is None:
+            linked = self.of(entity)
+            found = tuple(sorted(each for each in linked if each.startswith("fx:")))
+            self._nodes[entity] = found
+        return found
 
     def _of_module(self, entity: str) -> frozenset[str]:
         below = entity if entity == "module:" else f"{entity}."

@@ -26,7 +26,10 @@ COLLECTION_MS = 250
 """Interval between checks of the collection thresholds."""
 
 FULL_COLLECTION_SHARE = 0.01
-"""Largest share of time spent in collections of all generations."""
+"""Largest share of time spent in collections of what was made since the last of these."""
+
+WHOLE_COLLECTION_SHARE = 0.001
+"""Largest share of time spent in collections of everything, which takes 0.1 s for a large model."""
 
 
 def in_thread(name: str, work: Callable[[], T]) -> Future[T]:
@@ -92,7 +95,7 @@ class CycleCollector(QObject):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         gc.disable()
-        self._next_full = 0.0
+        self._next_full = self._next_whole = 0.0
         self._timer = QTimer(self)
         self._timer.setInterval(COLLECTION_MS)
         self._timer.timeout.connect(self.collect)
@@ -106,9 +109,16 @@ class CycleCollector(QObject):
         ]
         if exceeded[2] and time.monotonic() >= self._next_full:
             began = time.monotonic()
+            is_whole = began >= self._next_whole
+            if is_whole:
+                gc.unfreeze()
             gc.collect()
+            # What lives on is not visited again by the next ones.
+            gc.freeze()
             ended = time.monotonic()
             self._next_full = ended + (ended - began) / FULL_COLLECTION_SHARE
+            if is_whole:
+                self._next_whole = ended + (ended - began) / WHOLE_COLLECTION_SHARE
         elif exceeded[1] or exceeded[2]:
             gc.collect(1)
         elif exceeded[0]:

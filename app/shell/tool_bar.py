@@ -186,6 +186,7 @@ class ToolBar(QWidget):
     def _show_step(self) -> None:
         here, line = self._stepping.here, self._stepping.line
         self.step.setVisible(here is not None)
+        self._show_plan()
         name = _("start") if line is None else f"{line.label} · {line.title}"
         if line is not None and self.width() < SMALL:
             name = line.label
@@ -197,6 +198,14 @@ class ToolBar(QWidget):
         self.step.setAccessibleName(words)
         title = "" if line is None else f"{line.label} {line.title}: "
         self.step.setToolTip(_("{title}all panes show this step. Leave it: Esc", title=title))
+
+    def _show_plan(self) -> None:
+        """Show pipeline and target in one box where two, or the chip beside them, have no room."""
+        chip = 0 if self.step.isHidden() else STEP_WIDTH
+        one_box = self.width() < ONE_BOX + chip
+        self.pipeline.setVisible(not one_box)
+        self.target.setVisible(not one_box)
+        self.plan.setVisible(one_box)
 
     def _lowering_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -384,12 +393,10 @@ class ToolBar(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        narrow, one_box = self.width() < NARROW, self.width() < ONE_BOX
+        narrow = self.width() < NARROW
         self.lowering.setVisible(not narrow)
         self.lowering_box.setVisible(narrow)
-        self.pipeline.setVisible(not one_box)
-        self.target.setVisible(not one_box)
-        self.plan.setVisible(one_box)
+        self._show_plan()
         self.modes.set_narrow(self.width() < SMALL)
         if _kind(self.width()) != _kind(event.oldSize().width()):
             self._show_run()

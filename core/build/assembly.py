@@ -427,6 +427,22 @@ class _Noting:
             self._passes[index] = (str(info.name), function)
 
 
+def with_lines(
+    name: str, function: tirx.PrimFunc, target: tvm.target.Target
+) -> tuple[tirx.PrimFunc, dict[int, Chain], dict[str, int]]:
+    """Return a function as passed to LLVM, with a line number on each statement.
+
+    Returns:
+        The function; the loops around each line, by unique names; and the numbers of these loops,
+        in text order.
+    """
+    twin = make_twin(name, function, target)
+    lowered = twin.lowered
+    assert lowered is not None, "it was compiled"
+    marked, chains = _with_lines(lowered)
+    return marked, chains, {loop: number for number, loop in enumerate(twin.loops)}
+
+
 def _renamed(function: tirx.PrimFunc) -> tirx.PrimFunc:
     graph = json.loads(tvm.ir.save_json(function))
     nodes = graph["nodes"]

@@ -31,6 +31,7 @@ from lowerscope.core.cli.recipe_options import (
     files_read,
     recipe_from,
 )
+from lowerscope.core.cli.referee import add_referee_options, referee
 from lowerscope.core.cli.run import (
     add_bisect_options,
     add_compare_options,
@@ -155,7 +156,7 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-    *("tune", "why", "bisect", "course", "cache"),
+    *("tune", "why", "bisect", "referee", "course", "cache"),
 )
 
 PATIENCE = 2.0
@@ -163,6 +164,7 @@ PATIENCE = 2.0
 
 _OPENING = (
     *("run", "rule", "show", "compare", "export", "passes", "schedule", "tune", "why", "bisect"),
+    "referee",
 )
 """Commands that open a source."""
 
@@ -336,6 +338,7 @@ def _parser() -> argparse.ArgumentParser:
         ("tune", _("search for fast schedules by measuring candidates"), add_tune_options),
         ("why", _("explain a fusion, a pass or a schedule"), add_why_options),
         ("bisect", _("find the step that makes a model differ from torch"), add_bisect_options),
+        ("referee", _("show where rounding grows, against float64"), add_referee_options),
         (
             "cache",
             _("print the size of the caches of tuning and measuring, or clear them"),
@@ -536,4 +539,5 @@ _ANSWERS = {
     "tune": tune,
     "why": why,
     "bisect": bisect,
+    "referee": referee,
 }

@@ -197,8 +197,7 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
                 "could not be compared"
             )
         )
-    if made.passes:
-        lines.append(_("  passes on it: {passes}", passes=", ".join(made.passes)))
+    lines.append(_("  passes on it: {passes}", passes=", ".join(made.passes) or _("none")))
     lines += (_("  schedule of {function}", function=each) for each in made.schedules)
     return "\n".join(lines)
 

@@ -22,7 +22,13 @@ from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import NONE, bytes_text, cure_text, duration_text, error_text
 from lowerscope.core.model.problems import LowerscopeError, listed
-from lowerscope.core.model.queries import ByRuleQuery, CheckQuery, CoachQuery, ScheduleQuery
+from lowerscope.core.model.queries import (
+    ByRuleQuery,
+    CheckQuery,
+    CoachQuery,
+    CompiledCoachQuery,
+    ScheduleQuery,
+)
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import Primitive, Schedule, fits
 from lowerscope.core.model.schedule_records import (
@@ -121,7 +127,7 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
     record = pipeline.answer(ScheduleQuery(recipe, options.function, None))
     left_out = left_out or any(step.status == "failed" for step in record.steps)
-    coaching = pipeline.answer(CoachQuery(recipe, options.function, None))
+    coaching = coached(pipeline, recipe, options.function)
     code = ERROR if left_out else MATCH
     checked = None
     if options.check:
@@ -261,6 +267,17 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
             todo=_("Choose another file, or another --function"),
         )
     return msgspec.structs.replace(recipe, schedules=loaded)
+
+
+def coached(pipeline: Pipeline, recipe: Recipe, function: str) -> Coaching:
+    """Return what makes a function slow, as its loops and its machine code tell."""
+    found = pipeline.answer(CoachQuery(recipe, function))
+    try:
+        more = pipeline.answer(CompiledCoachQuery(recipe, function))
+    except LowerscopeError:
+        # A function of another machine, for example, is not compiled here.
+        return found
+    return msgspec.structs.replace(found, advice=(*found.advice, *more))
 
 
 def _described(record: ScheduleRecord, coaching: Coaching) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from tvm import DataType, IRModule, ir, relax, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
+from tvm_ffi import structural_hash
 
 from lowerscope.core.files.python_text import with_characters
 from lowerscope.core.ir.relax import Bound, binding_ids, bound_in
@@ -130,7 +131,7 @@ def constant_cards(
     """Return the cards of the constants in the lines of bindings, and their names by printed form.
 
     A constant has a card for either. One without a name, such as those that passes compute, is
-    ``const[3]: 64×3 float32``.
+    ``const[3]: 64×3``, with its dtype unless that is float32.
     """
     cards: list[Card] = []
     names: dict[str, str] = {}
@@ -157,7 +158,8 @@ def constant_cards(
 
 def _constant_text(printed: str, tensor: Any) -> str:
     number = printed[printed.rindex("[") :]
-    return f"const{number}: {shape_text(tensor.shape)} {tensor.dtype}"
+    dtype = "" if str(tensor.dtype) == "float32" else f" {tensor.dtype}"
+    return f"const{number}: {shape_text(tensor.shape)}{dtype}"
 
 
 def allocated_lines(
@@ -361,6 +363,19 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
     """
     lines, functions, bindings, cards, _other = _module_lines(module, show_meta=show_meta)
     return _record(lines, _spans(lines, functions, bindings), cards)
+
+
+def text_key(function: Any) -> tuple[int, ...]:
+    """Return what the script of a function depends on, as a key while the function exists.
+
+    Passes copy functions that they leave alone: copies share the body, and have the same key.
+    """
+    if type(function) is not tirx.PrimFunc:
+        return (function.__chandle__(),)
+    attributes = 0 if function.attrs is None else structural_hash(function.attrs)
+    parameters = (each.__chandle__() for each in function.params)
+    result = structural_hash(function.ret_type)
+    return function.body.__chandle__(), *parameters, attributes, result
 
 
 def function_script(function: Any, name: str) -> str:

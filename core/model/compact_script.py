@@ -127,6 +127,7 @@ _NUMBER = re.compile(
 _LONG_FLOAT = re.compile(
     r'"(?:\\.|[^"\\])*+"|\\.|(?<![\w.])(?P<number>\d\.\d{15,20}(?:e[-+]?\d{1,3})?)(?![\w.])'
 )
+_TYPED = re.compile(r'R\.const\((?P<number>-?[\d.]+(?:e[-+]?\d+)?|True|False), "\w+"\)')
 _CONSTANT = re.compile(r'metadata\["[\w.]+"\](\[\d+\])')
 _DTYPE = re.compile(r'R\.Tensor\(\([^()]*\), (dtype=)"')
 _NOTHING = re.compile(r", \w+=None(?=[,)])")
@@ -147,12 +148,16 @@ def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
     if "dtype=" in line:
         for found in _DTYPE.finditer(line):
             yield Edit(found.start(1), found.end(1))
+    typed: list[Edit] = []
     if "R." in line:
         for found in _NOTHING.finditer(line):
             yield Edit(found.start(), found.end())
+        for found in _TYPED.finditer(line):
+            typed.append(Edit(found.start(), found.end(), _shortest(found["number"])))
+        yield from typed
     if "T." not in line:
         for found in _LONG_FLOAT.finditer(line):
-            if found["number"]:
+            if found["number"] and not _inside(Edit(*found.span("number")), typed):
                 yield Edit(found.start(), found.end(), _shortest(found["number"]))
     if "metadata[" in line:
         for found in _CONSTANT.finditer(line):
@@ -161,7 +166,8 @@ def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
 
 def _shortest(number: str) -> str:
     """Return the shortest text of the same float64: ``1e-05`` for ``1.0000000000000001e-05``."""
-    return repr(float(number)) if _LONG_FLOAT.fullmatch(number) else number
+    is_long = _LONG_FLOAT.fullmatch(number.removeprefix("-"))
+    return repr(float(number)) if is_long else number
 
 
 def _types(line: str) -> Iterator[Edit]:

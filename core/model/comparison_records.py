@@ -39,13 +39,30 @@ class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
     reference: ReferenceDtype = "torch"
 
 
+WeightDtype = Literal["", "float16", "bfloat16", "int8"]
+"""A dtype of weights whose cost is computed; empty for none."""
+
+
 class NodeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """The largest absolute errors of both sides of a node's tensor in a run, against float64."""
+    """The errors of a node's tensor in a run, against float64.
+
+    Relative errors are root mean squares, relative to that of the exact values.
+    """
 
     id: str  # ``"fx:relu"``
     item: int  # index among the tensors of the node's value
+    operator: str = ""  # what the node calls: ``"linear"``, ``"Conv2d"``
+    # tvm, torch: the largest absolute errors of both sides
     tvm: float
     torch: float
+    # relative: of TVM; made: relative error that torch's node makes by itself, given exact values;
+    # ``None`` where that is not known
+    relative: float = 0.0
+    made: float | None = None
+    # Relative errors with weights of `NodeErrorsQuery.dtype` and everything else exact: of the
+    # node alone, ``None`` if it has none, and of all nodes.
+    narrow_made: float | None = None
+    narrow: float | None = None
 
 
 class WorstElement(msgspec.Struct, frozen=True, kw_only=True):

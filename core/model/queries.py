@@ -21,6 +21,7 @@ from lowerscope.core.model.comparison_records import (
     RunStep,
     Saved,
     TensorPlace,
+    WeightDtype,
     Window,
 )
 from lowerscope.core.model.explanation_records import (
@@ -43,6 +44,7 @@ from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.run_records import KEEP, RunEstimate, RunPart, RunRecord, RunTimes
 from lowerscope.core.model.schedule import Reference, Schedule
 from lowerscope.core.model.schedule_records import (
+    Advice,
     ByRule,
     Checked,
     Coaching,
@@ -430,6 +432,16 @@ class CoachQuery(Query[Coaching], frozen=True):
     doing = _("looking for what is slow")
 
 
+class CompiledCoachQuery(Query[tuple[Advice, ...]], frozen=True):
+    """Warnings on ``function`` after ``index`` that its machine code gives, and their cures."""
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    runs_on = "worker"
+    doing = _("reading the machine code")
+
+
 class ByRuleQuery(Query[ByRule], frozen=True):
     """The primitives of the first rule that fits a function with nothing done to it."""
 
@@ -651,9 +663,13 @@ class ComparisonQuery(Query[Comparison], frozen=True):
 
 
 class NodeErrorsQuery(Query[tuple[NodeErrors, ...]], frozen=True):
-    """The errors of the compared nodes of the last run, which has to be of ``recipe``."""
+    """The errors of the compared nodes of the last run, which has to be of ``recipe``.
+
+    ``dtype``: also those that weights of this dtype would make.
+    """
 
     recipe: Recipe
+    dtype: WeightDtype = ""
     runs_on = "worker"
     doing = _("computing the nodes in float64")
 

@@ -113,6 +113,14 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     predicted_ms: float | None = None  # after `steps`
 
 
+class Spills(msgspec.Struct, frozen=True, kw_only=True):
+    """Vector registers that an innermost loop stores to the stack and loads from it."""
+
+    stored: int
+    loaded: int
+    instructions: int  # of the loop
+
+
 class Coaching(msgspec.Struct, frozen=True, kw_only=True):
     """Predicted time of a scheduled function, and what makes it slow."""
 

@@ -14,7 +14,7 @@ from tvm.ir.instrument import PassInstrument, pass_instrument
 from tvm_ffi import Tensor
 
 from lowerscope.core.ir.relax import elements_of
-from lowerscope.core.ir.script import function_script
+from lowerscope.core.ir.script import function_script, text_key
 from lowerscope.core.model.module_steps import PassRecord
 
 _AT_ONCE = 1 << 20
@@ -23,7 +23,7 @@ _AT_ONCE = 1 << 20
 
 def is_same(one: Any, other: Any, script: Callable[[Any], str]) -> bool:
     """Return whether two functions of one name have the same text and the same constants."""
-    if one.same_as(other):
+    if one.same_as(other) or text_key(one) == text_key(other):
         return True
     if script(one) != script(other):
         return False
@@ -258,7 +258,7 @@ class FunctionChanges:
         self._script_of = script
         self._known: dict[int, tuple[tvm.IRModule, Mapping[str, Any]]] = {}
         # Keep a function with its script, so that its address is not reused.
-        self._scripts: dict[tuple[int, str], tuple[Any, str]] = {}
+        self._scripts: dict[tuple[str, tuple[int, ...]], tuple[Any, str]] = {}
 
     def between_modules(self, before: tvm.IRModule, after: tvm.IRModule | None) -> tuple[str, ...]:
         """Return the names of the functions that were changed or added, then those removed."""
@@ -286,7 +286,7 @@ class FunctionChanges:
         return not is_same(old[name], function, lambda each: self._script(name, each))
 
     def _script(self, name: str, function: Any) -> str:
-        key = (function.__chandle__(), name)
+        key = (name, text_key(function))
         if key not in self._scripts:
             self._scripts[key] = (function, self._script_of(function, name))
         return self._scripts[key][1]

@@ -21,6 +21,7 @@ from tvm import ir, relax
 
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import Elements, elements_of
+from lowerscope.core.lowering.torch_operators import operator_name
 from lowerscope.core.lowering.values import held_from
 from lowerscope.core.model.comparison_records import (
     CallSide,
@@ -31,6 +32,7 @@ from lowerscope.core.model.comparison_records import (
     StepTensor,
     TensorKind,
     TensorPlace,
+    WeightDtype,
     Window,
 )
 from lowerscope.core.model.formatting import bytes_text
@@ -70,7 +72,8 @@ from lowerscope.core.run.compare.tensor_values import (
     window,
 )
 from lowerscope.core.run.compare.verdicts import difference, tolerance_for
-from lowerscope.core.run.float64 import Float64Nodes
+from lowerscope.core.run.float64 import ERRORS, Float64Nodes
+from lowerscope.core.run.referee import Referee, relative_error
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
 from lowerscope.core.stages import Pipeline, Stages
@@ -336,7 +339,7 @@ class KeptRun:
         judging = sides.tolerances(tolerances)
         return window(place, ours, sides.theirs, judging, leading, area, cells, reason)
 
-    def errors(self, job: Progress) -> tuple[NodeErrors, ...]:
+    def errors(self, job: Progress, dtype: WeightDtype = "") -> tuple[NodeErrors, ...]:
         """Return the errors of both sides of each compared node, in graph order.
 
         Nodes without cached values are left out, and those from the first node on that cannot be
@@ -345,26 +348,41 @@ class KeptRun:
         compared = {name: each for name, each in self.in_run.items() if each.status in COMPARED}
         if self.traced is None or self.parts is None or not compared:
             raise LowerscopeError(_("the last run has no node that was compared"), where="run")
+        nodes = {each.name: each for each in self.traced.graph_module.graph.nodes}
+        modules = dict(self.traced.graph_module.named_modules())
         names = [name for name in self.parts.of if name in compared]
         theirs = self._torch_values(names)
-        exact = Float64Nodes(self.traced, self.inputs, self.seed, lambda: names, {})
+        referee = Referee(self.traced, self.inputs, self.seed, names, dtype)
         found: list[NodeErrors] = []
         for place, name in enumerate(names):
             job.check()
             job.report(_("Computing {name} in float64", name=name), place / len(names))
             for item, part in enumerate(self.parts.of[name]):
-                right = exact.in_run(name, part.path)
-                if right is None and not found:
-                    raise LowerscopeError(_("the model cannot be run in float64"), where="run")
-                if right is None:
+                try:
+                    budget = referee.of(name, part.path)
+                except ERRORS:
+                    if not found:
+                        text = _("the model cannot be run in float64")
+                        raise LowerscopeError(text, where="run") from None
                     return tuple(found)
                 ours = self.values.calls[part.source[0]].written[part.source[1]].value
                 if ours is not None:
+                    exact = budget.exact
                     sides = ours, torch_tensor(theirs.of(name), part)
-                    tvm_error, torch_error = (_error(each, right.value) for each in sides)
-                    id = f"fx:{name}"
-                    found.append(NodeErrors(id=id, item=item, tvm=tvm_error, torch=torch_error))
-            exact.used(name)
+                    tvm_error, torch_error = (_error(each, exact) for each in sides)
+                    errors = NodeErrors(
+                        id=f"fx:{name}",
+                        item=item,
+                        operator=operator_name(nodes[name], modules),
+                        tvm=tvm_error,
+                        torch=torch_error,
+                        relative=relative_error(ours.reshape(exact.shape), exact),
+                        made=budget.made,
+                        narrow_made=budget.narrow_made,
+                        narrow=budget.narrow,
+                    )
+                    found.append(errors)
+            referee.used(name)
             theirs.used(name)
         return tuple(found)
 
@@ -606,7 +624,7 @@ def node_errors(
     stages = pipeline.stages(query.recipe, job)
     kept = pipeline.part(LastRun).of(stages)
     with stages.running():
-        return kept.errors(job)
+        return kept.errors(job, query.dtype)
 
 
 @answers(WindowQuery)

@@ -7,7 +7,7 @@ Nests with a small share of the work are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -15,7 +15,7 @@ from tvm import tirx
 
 from lowerscope.core.ir.tensorir import collected
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.schedule_records import Advice
+from lowerscope.core.model.schedule_records import Advice, Spills
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.nests import LINE, Access, Caches, Loop, Nest, nests_of
 from lowerscope.core.schedule.references import places
@@ -32,6 +32,12 @@ _WORK = 1 << 15
 
 _CHAIN = 8
 """Number of sums, one after the other, from which their latency matters."""
+
+_REORDERS = "cannot prove it is safe to reorder floating-point operations"
+"""LLVM's reason for loops that sum floating-point numbers, which it does not write for TVM."""
+
+_SPILLED = 0.15
+"""Share of the instructions of a loop from which moves of registers matter."""
 
 _BYTES_PER_OPERATION = 0.5
 """Bytes from beyond the second cache for each operation above which a loop waits for memory."""
@@ -324,6 +330,68 @@ _RULES: tuple[Rule, ...] = (
     _tail,
     _threads,
 )
+
+
+def compiled_advice(
+    function: tirx.PrimFunc, machine: Machine, reasons: Mapping[int, str], spills: Spills | None
+) -> tuple[Advice, ...]:
+    """Return the warnings on a function that its machine code gives.
+
+    Args:
+        reasons: Why LLVM does not vectorize loops, by their numbers in the script.
+        spills: Of the function's code.
+    """
+    nests = nests_of(function) or ()
+    total = sum(each.work for each in nests)
+    large = [each for each in nests if each.work >= max(_WORK, _SHARE * total)]
+    loops = [place for place, each in enumerate(places(function)) if not each.is_block]
+    found = []
+    for nest in sorted(large, key=lambda each: -each.work):
+        lanes = nest.lanes
+        if lanes is None or any(each.kind == "vectorized" for each in nest.moving):
+            continue
+        reason = reasons.get(loops.index(lanes.place))
+        if reason == "" and lanes.reduces:
+            reason = _REORDERS
+        if reason:
+            found.append(_scalar(nest, lanes, machine, reason))
+    tiled = [each for each in large if any(loop.kind == "unrolled" for loop in each.moving)]
+    moved = 0 if spills is None else spills.stored + spills.loaded
+    if spills is not None and tiled and moved >= _SPILLED * spills.instructions:
+        found.append(_spilled(max(tiled, key=lambda each: each.work), machine, spills))
+    return tuple(found)
+
+
+def _scalar(nest: Nest, loop: Loop, machine: Machine, reason: str) -> Advice:
+    size = max((each.size for each in nest.accesses if each.writes), default=4)
+    text = _(
+        "LLVM computes one value at a time in {loop}, where a vector register holds {width}: "
+        "{reason}",
+        loop=loop.name,
+        width=machine.vector_bytes // size,
+        reason=reason,
+    )
+    cure = (
+        _("split, reorder and vectorize, so that sums stand side by side")
+        if loop.reduces
+        else _("vectorize {loop}", loop=loop.name)
+    )
+    primitive = "reorder" if loop.reduces else "vectorize"
+    return _advice("llvm-scalar", nest, text, cure, primitive, loop)
+
+
+def _spilled(nest: Nest, machine: Machine, spills: Spills) -> Advice:
+    text = _(
+        "the innermost loop of its code stores vector registers {stored} times and loads them "
+        "{loaded} times, of {count} instructions: more values than the {registers} registers hold",
+        stored=spills.stored,
+        loaded=spills.loaded,
+        count=spills.instructions,
+        registers=machine.registers,
+    )
+    loop = next(each for each in nest.moving if each.kind == "unrolled")
+    cure = _("unroll fewer steps of {loop}", loop=loop.name)
+    return _advice("spills", nest, text, cure, "split", loop)
 
 
 def _allocations(function: tirx.PrimFunc, nests: Sequence[Nest]) -> Iterator[Advice]:

@@ -262,6 +262,27 @@ def _vector(lane: int, width: int, writer: Writer) -> None:
     writer.do("vectorize", loop=writer.at(inner))
 
 
+def _side_by_side(nest: Nest, machine: Machine) -> Iterable[Act]:
+    reduces = nest.lanes is not None and nest.lanes.reduces
+    return _tiled(nest, machine) if reduces else _vectorized(nest, machine)
+
+
+def _smaller(nest: Nest, machine: Machine) -> Iterator[Act]:
+    """Unroll fewer steps at a time."""
+    loop = next(each for each in nest.moving if each.kind == "unrolled")
+    for parts in (2, 4):
+        if loop.extent % parts == 0:
+            yield partial(_halved, nest, nest.loops.index(loop), loop.extent // parts)
+
+
+def _halved(nest: Nest, loop: int, size: int, writer: Writer) -> None:
+    inner = writer.split(loop, size)
+    first = next((n for n, each in enumerate(nest.loops) if each.reduces), loop)
+    outer = writer.loops[: writer.loops.index(first)]
+    writer.order([*outer, loop, *(each for each in writer.loops if each not in (*outer, loop))])
+    writer.do("unroll", loop=writer.at(inner))
+
+
 def _in_cache(nest: Nest, machine: Machine) -> Iterator[Act]:
     """Go through a part of the innermost loops first, which stays in a cache."""
     serial = [each for each in nest.moving if each.kind == "serial"]
@@ -302,6 +323,8 @@ _CURES: Mapping[str, Callable[[Nest, Machine], Iterable[Act]]] = {
     "strided": _adjacent,
     "no-vectors": _vectorized,
     "beyond-cache": _in_cache,
+    "llvm-scalar": _side_by_side,
+    "spills": _smaller,
     "one-thread": _shared,
 }
 """The cures by codes of warnings; others take back a step before, such as `compute_at`."""

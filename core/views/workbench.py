@@ -16,13 +16,17 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
+from lowerscope.core.build.build import compile_function
+from lowerscope.core.build.remarks import scalar_loops, spills_of
 from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ByRuleQuery,
     CoachQuery,
+    CompiledCoachQuery,
     MovesQuery,
     RulesQuery,
     ScheduleProgramQuery,
@@ -39,6 +43,7 @@ from lowerscope.core.model.schedule import (
     schedule_for,
 )
 from lowerscope.core.model.schedule_records import (
+    Advice,
     ByRule,
     Coaching,
     Field,
@@ -51,7 +56,7 @@ from lowerscope.core.model.schedule_records import (
 from lowerscope.core.model.texts import _, language
 from lowerscope.core.run.function_metrics import calls_from_main, kept_peaks, peaks_key
 from lowerscope.core.schedule.applying import apply, buffer_names
-from lowerscope.core.schedule.coach import advice
+from lowerscope.core.schedule.coach import advice, compiled_advice
 from lowerscope.core.schedule.code import program, program_by_name
 from lowerscope.core.schedule.cures import with_cures
 from lowerscope.core.schedule.index_maps import axes_of, block_axes
@@ -315,6 +320,30 @@ def coach(query: CoachQuery, pipeline: Pipeline, job: Progress) -> Coaching:
         predicted_ms=predicted_ms(function, rates),
         advice=with_cures(warnings, function, stages.target, rates, job.check),
     )
+
+
+@answers(CompiledCoachQuery)
+def coach_by_code(
+    query: CompiledCoachQuery, pipeline: Pipeline, job: Progress
+) -> tuple[Advice, ...]:
+    """Return what makes a function slow in its machine code: see `compiled_advice`.
+
+    Raises `LowerscopeError` if there is no such function, or TVM fails to compile it.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    function = state_at(stages.states(query.function), query.index).function
+    rates, target = _rates(stages, query.recipe), stages.target
+    try:
+        assembly = compile_function(query.function, function, target).mod.inspect_source("asm")
+        found = compiled_advice(
+            function, rates.machine, scalar_loops(function, target), spills_of(assembly)
+        )
+    except TVM_ERRORS as error:
+        raise LowerscopeError(
+            _("TVM could not compile the function: {last_line}", last_line=last_line(error)),
+            where="build",
+        ) from error
+    return with_cures(found, function, target, rates, job.check)
 
 
 @answers(ByRuleQuery)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import subprocess
@@ -103,6 +104,54 @@ def test_float64_referees_between_tvm_and_torch() -> None:
     assert errors["fx:mul"].torch == tripled.abs().max() > 0
     assert errors["fx:cat"].tvm == errors["fx:cat"].torch == 0
     assert explored.referee() == tuple(errors.values())
+
+
+class Heads(torch.nn.Module):
+    """A linear layer, a view, a sum, and a product with a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(64, 64)
+        self.scale = torch.nn.Parameter(torch.full((64,), 1.0 + 2**-13))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x)
+        return y.transpose(0, 1).transpose(0, 1) * self.scale
+
+
+def test_the_referee_tells_what_narrower_weights_would_cost() -> None:
+    torch.manual_seed(0)
+    model, x = Heads().eval(), torch.randn(8, 64)
+    kept = {name: each.clone() for name, each in model.state_dict().items()}
+    exact = copy.deepcopy(model).double()
+    explored = explore(model, (x,), window=False)
+    for dtype, digits in (("float16", 11), ("bfloat16", 8), ("int8", 7)):
+        found = {each.operator: each for each in explored.referee(dtype=dtype)}
+        linear = found["linear"]
+        narrow = copy.deepcopy(exact)
+        weight = narrow.first.weight
+        with torch.no_grad():
+            if dtype == "int8":
+                step = weight.abs().amax(1, keepdim=True) / 127
+                weight.copy_((weight / step).round() * step)
+            else:
+                for each in narrow.first.parameters():
+                    each.copy_(each.to(getattr(torch, dtype)))
+        right, other = (each.first(x.double()).detach() for each in (exact, narrow))
+        cost = ((other - right).square().mean() / right.square().mean()).sqrt()
+        assert linear.narrow_made == linear.narrow == pytest.approx(float(cost), rel=1e-6)
+        assert 2.0 ** -(digits + 4) < cost < 2.0**-digits
+        assert linear.made is not None
+        assert 0 < linear.made < 1e-6
+        # A view makes no error of its own, and has no weights.
+        view = found["transpose"]
+        assert (view.made, view.narrow_made) == (0, None)
+        assert view.narrow == linear.narrow
+        # 1 + 2**-13 is 1 in both floats; a vector stays as it is for int8.
+        scaled = found["mul"].narrow_made
+        assert scaled == pytest.approx(0 if dtype == "int8" else 2**-13, rel=1e-3, abs=1e-12)
+    for name, each in model.state_dict().items():
+        assert torch.equal(each, kept[name])
 
 
 def test_a_notebook_shows_graph_and_scripts_in_light_and_dark(explored: Exploration) -> None:

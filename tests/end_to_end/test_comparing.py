@@ -127,3 +127,8 @@ def test_the_difference_of_the_graphs_is_tied_to_the_selection(
     assert fused in marked
     others = [node for node in page.record.nodes if node not in marked]
     assert any("matmul" in node.before and "relu" not in node.after for node in others)
+    # The sentence of the step follows it, though no text is visible.
+    number = [each.name for each in document.snapshot.passes].index("LegalizeOps") + 1
+    window.features.stepping.go(Moment(section="passes", index=number))
+    qtbot.waitUntil(lambda: view.sentence.text().startswith("LegalizeOps "), timeout=PATIENCE)
+    assert [chip.name for chip in view.chips.chips()] == ["main"]

@@ -259,6 +259,10 @@ def paint_heading(painter: QPainter, heading: Heading, row: QRectF, width: float
     paint_chevron(painter, QPointF(whole.left() + _CHEVRON, round(middle)), not heading.is_open)
     weight = QFont.Weight.DemiBold if heading.is_open else QFont.Weight.Normal
     end = _paint_words(painter, heading.title, whole.left() + _LEFT, middle, colours.text, weight)
+    if end > painter.device().width():
+        # Beside the line numbers, there is only the start of the title.
+        painter.restore()
+        return
     right = whole.right() - _GAP
     if heading.action:
         begin = right - TextMetrics(ui_font(12)).horizontalAdvance(heading.action)
@@ -325,7 +329,7 @@ class CodeText(PlainTextEdit):
         self.document().setDocumentMargin(_MARGIN)
         self.setCenterOnScroll(False)
         self.setCursorWidth(1)
-        self._shown = CodeDocument(self.document())
+        self._shown = CodeDocument(self.document(), self._to_start)
         self._highlighter = Highlighter(self.document())
         self._filling = QTimer(self)
         self._filling.setInterval(0)
@@ -378,8 +382,6 @@ class CodeText(PlainTextEdit):
         lines = self._content.lines
         self._highlighter.set_text("\n".join(lines) if form or wraps else text, language)
         self._shown.set_lines(lines, self._folding.ranges())
-        # Text inserted at the caret has moved it to the end.
-        self.moveCursor(QTextCursor.MoveOperation.Start)
         if same:
             caret, top = self._content.first_of(caret), self._content.first_of(top)
             self._shown.put_in_near(caret)
@@ -578,9 +580,12 @@ class CodeText(PlainTextEdit):
     def visible(self, area: QRect) -> Iterator[tuple[int, QTextBlock, QRectF]]:
         """Yield number, block and area of the lines that overlap an area of the viewport."""
         block = self.firstVisibleBlock()
-        offset = self.contentOffset()
+        place = self.blockBoundingGeometry(block).topLeft() + self.contentOffset()
+        left, top = place.x(), place.y()
         while block.isValid():
-            rect, layout = self.blockBoundingGeometry(block).translated(offset), block.layout()
+            # Its geometry would be found by adding up the heights of all above it.
+            rect, layout = self.blockBoundingRect(block).translated(left, top), block.layout()
+            top += rect.height()
             if layout.lineCount():
                 # The first block has the document's margin above its line.
                 line = layout.lineAt(0)
@@ -663,6 +668,9 @@ class CodeText(PlainTextEdit):
         """Return line and column of a position in the document."""
         block = self.document().findBlock(position)
         return self._shown.rows.line_of(block.blockNumber()), position - block.position()
+
+    def _to_start(self) -> None:
+        self.moveCursor(QTextCursor.MoveOperation.Start)
 
     # Slots
 

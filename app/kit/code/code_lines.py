@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from operator import itemgetter, lt, sub
@@ -177,10 +177,15 @@ class CodeDocument:
 
     Args:
         document: The document; only this object changes it.
+        to_start: Moves the caret to the start. Text inserted at the caret moves it to its end, and
+            to move it from there lays out all rows: so it is called after the first line.
     """
 
-    def __init__(self, document: QTextDocument) -> None:
+    def __init__(
+        self, document: QTextDocument, to_start: Callable[[], None] = lambda: None
+    ) -> None:
         self._document = document
+        self._to_start = to_start
         self.lines: Sequence[str] = [""]  # All lines of the text.
         self.rows = Layers(Rows())  # Those that are in the document.
 
@@ -232,7 +237,15 @@ class CodeDocument:
         """Reset the document to its first rows."""
         unfolded = Rows(len(self.lines), folded)
         end = min(SLICE, unfolded.count)
-        self._document.setPlainText("\n".join(self._lines_of(unfolded, (0, end))))
+        first, *others = self._lines_of(unfolded, (0, end))
+        self._document.setPlainText(first)
+        self._to_start()
+        cursor = QTextCursor(self._document)
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText("".join(f"\n{line}" for line in others))
+        if not first:
+            # The others were inserted at the caret.
+            self._to_start()
         self.rows = Layers(unfolded, union([(end, unfolded.count)]))
 
     def _take_out(self, ranges: Sequence[Range]) -> None:

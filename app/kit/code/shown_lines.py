@@ -318,7 +318,9 @@ def _filled(
         room = columns - indent
         if end - start <= room:
             break
-        fitting = breaks[after : bisect_right(breaks, start + room + 1, after, key=_COLUMN)]
+        # Only a space may stand beyond the edge.
+        edge = start + room + line[start + room : start + room + 1].isspace()
+        fitting = breaks[after : bisect_right(breaks, edge, after, key=_COLUMN)]
         late = [each for each in fitting if each.column - start >= 0.4 * room]
         # Not in the leading spaces.
         blank = room + 1 - len(line[start : start + room + 1].lstrip())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
@@ -113,6 +114,9 @@ class SidesPage(QWidget):
         raise NotImplementedError
 
 
+MOST_AHEAD = 100
+"""Functions of the next step whose compact form is found ahead; twice as many texts are kept."""
+
 Kind = Literal["relax", "tensorir"]
 CodeView = Literal["llvm", "asm"]
 
@@ -122,6 +126,8 @@ class DifferencePage(QWidget):
 
     Args:
         set_busy: Called with whether a difference is being fetched.
+        around: The view that it is a page of. While another page of it is visible, the difference
+            is fetched nevertheless: the view shows its sentence and its functions.
     """
 
     arrived = Signal()  # Another difference has arrived, and is about to be shown.
@@ -133,9 +139,9 @@ class DifferencePage(QWidget):
         queries: Queries,
         pins: Pins,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        around: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._queries = queries
         self._pins = pins
@@ -146,9 +152,14 @@ class DifferencePage(QWidget):
         self._is_chosen = False
         self._all = False
         self._only = ""
+        self._ahead: Iterator[Callable[[], object]] = iter(())
+        self._preparing = QTimer(self, interval=0)
+        self._preparing.timeout.connect(self._prepare_one)
         self.diff = DiffView(_("Difference"), changed_words)
         column_of(self, (self.diff, 1))
-        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
+        self._watch = queries.watch(
+            around or self, self._query, self._take, self._take_problem, set_busy
+        )
         document.on(("selection", "snapshot"), self._follow_selection)
         document.on(("code_form",), self._show_functions)
 
@@ -226,7 +237,23 @@ class DifferencePage(QWidget):
         """Have the difference at a step computed that may be shown next."""
         sides = self._pins.sides_at(moment)
         if sides is not None and self.is_current and sides != self._sides:
-            self._queries.ask_ahead(DifferenceQuery(*sides))
+            self._queries.ask_ahead(DifferenceQuery(*sides), self._prepare)
+
+    def _prepare(self, record: DifferenceRecord) -> None:
+        """Find the compact form of what a difference will show, function by function, when idle."""
+        form = self._document.code_form
+        if form.compact and record.language == LANGUAGE:
+            changed = (each for each in record.functions if each.status != "same")
+            first = islice(changed, MOST_AHEAD)
+            self._ahead = (partial(_compact, each, form.types) for each in first)
+            self._preparing.start()
+
+    def _prepare_one(self) -> None:
+        work = next(self._ahead, None)
+        if work is None:
+            self._preparing.stop()
+        else:
+            work()
 
     def _query(self) -> DifferenceQuery | None:
         sides = self._pins.sides
@@ -235,6 +262,7 @@ class DifferencePage(QWidget):
     def _take(self, record: DifferenceRecord) -> None:
         self._is_chosen = self._is_chosen and self._sides == self._pins.sides
         self._record, self._sides = record, self._pins.sides
+        self._preparing.stop()
         self.arrived.emit()
         self._show_functions()
         self._follow_selection()

@@ -66,7 +66,7 @@ class DifferenceView(QWidget):
         self._is_narrow = False
         self._way = 1  # Direction of the last step.
         self._index = 0
-        self.page = DifferencePage(document, queries, pins, set_busy)
+        self.page = DifferencePage(document, queries, pins, set_busy, self)
         self.graph = GraphDifferencePage(document, queries, pins, set_busy)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.page)
@@ -300,6 +300,7 @@ class DifferenceView(QWidget):
         more = _("hide") if page.shows_all else _("show")
         words = _n("1 unchanged", "{count} unchanged", unchanged)
         self.same.setText(f"{words}: {more}")
+        self.footer.set_script(is_text)
         self._show_legend(any(each.moved_in or each.moved_out for each in functions))
         self._show_labels()
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QGridLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
-from lowerscope.app.kit.glossary import link
+from lowerscope.app.kit.glossary import link, term_of
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -316,6 +316,9 @@ def _tensor_facts(tensor: ParameterRecord) -> list[Fact]:
 MOST = 12
 """Entities of a fact that are shown by name."""
 
+MOST_PAGES = 12
+"""Sets of facts whose widgets are kept: to make these takes most of the time of a selection."""
+
 _LABELS = 68
 _CHIP = 130
 _TITLE = 112
@@ -341,6 +344,8 @@ class DetailsView(Pane):
         self._document = document
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()
+        # Of the last selections, the least recent first.
+        self._kept: dict[object, _Page] = {}
         self._function = ""
         self.pin = IconButton("pin", _("Keep the inspector without a selection"))
         self.pin.setCheckable(True)
@@ -349,6 +354,9 @@ class DetailsView(Pane):
         for button in (self.pin, close):
             self.add_corner(button)
         self.lowering = SegmentedSwitch(_("Lowering of this node"))
+        self.lowering.set_segments(
+            [Segment(key, label, shade=_SHADES[key]) for key, label in _LABELLED]
+        )
         self.lowering.changed.connect(self._lower)
         self.scope = Label(role="quiet", wraps=True)
         self.scope.setFont(ui_font(11))
@@ -377,7 +385,7 @@ class DetailsView(Pane):
         document.on(("selection", "snapshot"), self._show_selection)
         document.on(("recipe", "pending"), self._show_lowering)
         document.on(("run", "running"), self._show_selection)
-        theme.notifier().changed.connect(self._fill)
+        theme.notifier().changed.connect(self._renew)
         self._show_selection()
 
     @property
@@ -473,35 +481,57 @@ class DetailsView(Pane):
 
     # Content
 
+    def _renew(self) -> None:
+        """Build the sections anew, in other colours."""
+        self._kept.clear()
+        self._fill()
+
     def _fill(self) -> None:
-        """Build the sections anew."""
-        # The switch outlives them.
-        self._lowering.setParent(None)
-        page = QWidget()
-        column = QVBoxLayout(page)
+        """Show the sections, in the widgets of an earlier selection with the same facts if any."""
+        sections, node = self._shown(), self._node()
+        lowers = node is not None and bool(node.strategy)
+        shape = lowers, tuple((each.title, tuple(map(_kind, each.facts))) for each in sections)
+        page = self._kept.pop(shape, None)
+        if page is None:
+            page = self._built(sections, lowers)
+        self._kept[shape] = page
+        facts = (fact for section in sections for fact in section.facts)
+        for widget, fact in zip(page.values, facts, strict=True):
+            _put(widget, fact)
+        if self._area.widget() is not page.widget:
+            # The pages outlive it.
+            self._area.takeWidget()
+            self._area.setWidget(page.widget)
+        if page.switch >= 0:
+            if self._lowering.parentWidget() is not page.widget:
+                page.column.insertWidget(page.switch, self._lowering)
+                self._lowering.show()
+            self._show_lowering()
+        while len(self._kept) > MOST_PAGES:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            if self._lowering.parentWidget() is oldest.widget:
+                self._lowering.setParent(None)
+
+    def _built(self, sections: tuple[Section, ...], lowers: bool) -> _Page:
+        widget = QWidget()
+        column = QVBoxLayout(widget)
         column.setContentsMargins(12, 8, 12, 12)
         column.setSpacing(4)
-        lowers = _("Lowering of this node")
-        node = self._node()
-        for number, section in enumerate(self._shown()):
+        page = _Page(widget, column)
+        for number, section in enumerate(sections):
             title = Label(section.title)
             title.setFont(ui_font(_PIXELS, QFont.Weight.DemiBold))
             if number:
                 column.addSpacing(10)
             link(title, section.title)
             column.addWidget(title)
-            if section.title == lowers and node is not None and node.strategy:
-                self.lowering.set_segments(
-                    [Segment(key, label, shade=_SHADES[key]) for key, label in _LABELLED]
-                )
-                column.addWidget(self._lowering)
-                self._lowering.show()
-                self._show_lowering()
-            column.addLayout(self._grid(section))
+            if lowers and section.title == _("Lowering of this node"):
+                page.switch = column.count()
+            column.addLayout(self._grid(section, page))
         column.addStretch(1)
-        self._area.setWidget(page)
+        return page
 
-    def _grid(self, section: Section) -> QGridLayout:
+    def _grid(self, section: Section, page: _Page) -> QGridLayout:
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(4)
@@ -509,50 +539,44 @@ class DetailsView(Pane):
         grid.setColumnMinimumWidth(0, _LABELS)
         grid.setColumnStretch(1, 1)
         for row, fact in enumerate(section.facts):
+            value = self._value(fact)
+            page.values.append(value)
             if fact.code:
-                code = _CodeLine(fact.text)
-                grid.addWidget(code, row, 0, 1, 2)
+                grid.addWidget(value, row, 0, 1, 2)
                 continue
             label = ElidedLabel(role="quiet")
             label.setFont(ui_font(_PIXELS))
             label.set_whole(fact.label)
             link(label, fact.label)
             grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(self._value(fact), row, 1)
+            grid.addWidget(value, row, 1)
         return grid
 
-    def _value(self, fact: Fact) -> QWidget:
+    def _value(self, fact: Fact) -> QLabel:
+        """Return a widget for a value; `_put` fills it."""
+        if fact.code:
+            return _CodeLine()
+        value: QLabel
         if fact.entities or fact.action:
-            links = MarkupLabel(wraps=True)
-            links.setMinimumWidth(1)
-            links.setFont(ui_font(_PIXELS))
-            links.setText(_chips(fact) if fact.entities else _link(fact))
-            links.linkActivated.connect(self._follow)
-            links.setTextInteractionFlags(
+            value = MarkupLabel(wraps=True)
+            value.linkActivated.connect(self._follow)
+            value.setTextInteractionFlags(
                 Qt.TextInteractionFlag.LinksAccessibleByMouse
                 | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
             )
-            links.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            return links
-        if fact.note:
+            value.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        elif fact.note:
             value = MarkupLabel(role=fact.role, wraps=True)
-            quiet = theme.current().quiet
-            value.setFont(ui_font(_PIXELS))
-            value.setMinimumWidth(1)
-            pattern = '{0} <span style="color:{1}">{2}</span>'
-            value.setText(markup(pattern, breakable(fact.text), quiet, breakable(fact.note)))
-            value.setToolTip(f"{fact.text} {fact.note}")
-            return value
-        if " " in fact.text:
-            text = Label(breakable(fact.text), role=fact.role, wraps=True)
-            text.setMinimumWidth(1)
+        elif " " in fact.text:
+            value = Label(role=fact.role, wraps=True)
         else:
             # A single name is elided, and not broken.
-            text = ElidedLabel(role=fact.role)
-            text.set_whole(fact.text)
-            link(text, fact.text)
-        text.setFont(ui_font(_PIXELS))
-        return text
+            value = name = ElidedLabel(role=fact.role)
+            link(name, fact.text)
+        if not isinstance(value, ElidedLabel):
+            value.setMinimumWidth(1)
+        value.setFont(ui_font(_PIXELS))
+        return value
 
     def _follow(self, link: str) -> None:
         kind, _sep, entity = link.partition(" ")
@@ -571,17 +595,47 @@ _LABELLED = tuple(STRATEGY_NAMES.items())
 _SHADES = {"high-level": "accent", "te": "te", "library": "library"}
 
 
+@dataclass
+class _Page:
+    """Widgets of sections: those of the values in order, and the place of the lowering switch."""
+
+    widget: QWidget
+    column: QVBoxLayout
+    values: list[QLabel] = field(default_factory=list)
+    switch: int = -1
+
+
+def _kind(fact: Fact) -> tuple[object, ...]:
+    """Return what the widgets of a fact depend on, besides its text."""
+    term = fact.text if term_of(fact.text) is not None else ""
+    is_link = bool(fact.entities or fact.action)
+    return fact.label, fact.code, is_link, bool(fact.note), " " in fact.text, fact.role, term
+
+
+def _put(widget: QLabel, fact: Fact) -> None:
+    """Show a value in the widget that was made for one like it."""
+    if isinstance(widget, ElidedLabel):
+        widget.set_whole(fact.text)
+    elif fact.entities or fact.action:
+        widget.setText(_chips(fact) if fact.entities else _link(fact))
+    elif fact.note:
+        pattern, quiet = '{0} <span style="color:{1}">{2}</span>', theme.current().quiet
+        widget.setText(markup(pattern, breakable(fact.text), quiet, breakable(fact.note)))
+        widget.setToolTip(f"{fact.text} {fact.note}")
+    else:
+        widget.setText(breakable(fact.text))
+
+
 class _CodeLine(ElidedLabel):
     """A line of code on a ground of its own."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.setFont(code_font())
         self.setContentsMargins(8, 4, 8, 4)
         self.setAutoFillBackground(True)
         self.setProperty("ground", "code")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.set_whole(text)
 
     # Qt
 

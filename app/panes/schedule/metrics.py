@@ -35,9 +35,9 @@ from lowerscope.core.model.formatting import (
     share_text,
 )
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import CheckQuery, CoachQuery, PeaksQuery
+from lowerscope.core.model.queries import CheckQuery, CoachQuery, CompiledCoachQuery, PeaksQuery
 from lowerscope.core.model.schedule import Schedule, is_shared, shown_name
-from lowerscope.core.model.schedule_records import Checked, Coaching, Measured, Work
+from lowerscope.core.model.schedule_records import Advice, Checked, Coaching, Measured, Work
 from lowerscope.core.model.texts import _, _n
 
 # --- Texts on a function's metrics: its verdict, its rates and its work ---
@@ -271,6 +271,8 @@ class AdviceList(QScrollArea):
         super().__init__(parent)
         self._document, self._scheduling = document, scheduling
         self._watch = queries.watch(self, self._query, self._take, self._take_problem)
+        self._compiled = queries.watch(self, self._by_code, self._take_more, self._take_no_more)
+        self._more: tuple[Advice, ...] = ()  # Those of its machine code.
         self.coaching: Coaching | None = None  # Of the record shown; ``None`` before it arrives.
         # The links inside take the keyboard.
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -298,15 +300,36 @@ class AdviceList(QScrollArea):
             return None
         return CoachQuery(shown.recipe, shown.function, shown.index)
 
+    def _by_code(self) -> CompiledCoachQuery | None:
+        query = self._query()
+        if query is None or self.coaching is None:
+            return None
+        return CompiledCoachQuery(query.recipe, query.function, query.index)
+
     def _follow_record(self) -> None:
-        self.coaching = None
+        self.coaching, self._more = None, ()
         self._watch.update()
+        self._compiled.update()
         if self.coaching is None:
             self._show()
 
     def _take(self, coaching: Coaching) -> None:
         self.coaching = coaching
+        self._compiled.update()
         self._show()
+
+    def _take_more(self, advice: tuple[Advice, ...]) -> None:
+        self._more = advice
+        self._show()
+
+    def _take_no_more(self, _problem: Problem) -> None:
+        # Its measurement says that it cannot be compiled.
+        self._more = ()
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """The warnings shown."""
+        return () if self.coaching is None else (*self.coaching.advice, *self._more)
 
     def _take_problem(self, _problem: Problem) -> None:
         # The record of the same function has the same problem.
@@ -314,8 +337,7 @@ class AdviceList(QScrollArea):
         self._show()
 
     def _show(self) -> None:
-        coaching = self.coaching
-        advice = () if coaching is None else coaching.advice
+        coaching, advice = self.coaching, self.advice
         head = (
             _n("{count} warning", "{count} warnings", len(advice)) if advice else _("No warnings")
         )
@@ -332,10 +354,10 @@ class AdviceList(QScrollArea):
 
     def _follow(self, link: str) -> None:
         """Apply the cure of a warning; without one, choose the primitive for its loop."""
-        record, coaching = self._scheduling.record, self.coaching
-        if record is None or coaching is None or int(link) >= len(coaching.advice):
+        record = self._scheduling.record
+        if record is None or int(link) >= len(self.advice):
             return
-        advice = coaching.advice[int(link)]
+        advice = self.advice[int(link)]
         if advice.steps:
             self._scheduling.editing.apply(*advice.steps)
             return

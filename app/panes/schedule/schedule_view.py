@@ -380,9 +380,7 @@ class FunctionChooser(QWidget):
         self._document.select((key,))
 
     def _row(self, function: FunctionRecord) -> Row:
-        linked = self._document.linked_to(function.id)
-        nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
-        callers = nodes or function.calls
+        callers = self._document.links.nodes_of(function.id) or function.calls
         counts = (function.blocks, function.loops, function.runs, len(function.calls))
         return Row(
             function.id,

@@ -303,7 +303,7 @@ def passes(
         *(
             Command(
                 f"pipeline-{preset.name}",
-                _("Pipeline: {title}", title=preset.title),
+                preset.title,
                 partial(pipeline.choose, preset.steps),
                 enabled=document.is_open,
                 checked=partial(is_pipeline, preset),

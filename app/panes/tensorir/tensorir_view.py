@@ -494,9 +494,9 @@ class TensorIRView(Pane):
         headings = []
         for name in dict.fromkeys((*first, *functions)):
             function, is_open = functions[name], name in self._open
-            nodes = [each for each in self._document.linked_to(function.id) if each[:3] == "fx:"]
+            nodes = self._document.links.nodes_of(function.id)
             origin = _("from {calls}", calls=names_of(function.calls, most=3))
-            note = origin if is_open else names_of(tuple(sorted(nodes)) or function.calls, most=3)
+            note = origin if is_open else names_of(nodes or function.calls, most=3)
             headings.append(
                 Heading(
                     name,
@@ -622,10 +622,7 @@ def _work(function: FunctionRecord) -> tuple[int, int, str]:
 
 
 def _call_text(function: FunctionRecord, document: Document) -> str:
-    nodes = tuple(
-        sorted(each for each in document.linked_to(function.id) if each.startswith("fx:"))
-    )
-    callers = names_of(nodes or function.calls, most=3)
+    callers = names_of(document.links.nodes_of(function.id) or function.calls, most=3)
     return f"{function.name} · {callers}" if callers else function.name
 
 

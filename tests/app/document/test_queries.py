@@ -89,23 +89,24 @@ def test_another_query_supersedes_the_one_before(setting: Setting) -> None:
 
 def test_a_query_sent_ahead_is_not_sent_again(setting: Setting) -> None:
     watch, sent = setting.watch(), setting.engine.sent
-    queries, page = setting.queries, setting.page
-    queries.ask_ahead(TextQuery(RECIPE, "matmul"))
+    queries, page, came = setting.queries, setting.page, list[str]()
+    queries.ask_ahead(TextQuery(RECIPE, "matmul"), came.append)
     watch.update()
     assert [each.query for each in sent] == [TextQuery(RECIPE, "matmul")]
     sent[0].answer("text of matmul")
     assert page.shown == ["text of matmul"]
-    queries.ask_ahead(TextQuery(RECIPE, "matmul"))  # its answer is cached
-    queries.ask_ahead(TextQuery(RECIPE, "add"))
+    queries.ask_ahead(TextQuery(RECIPE, "matmul"), came.append)  # its answer is cached
+    queries.ask_ahead(TextQuery(RECIPE, "add"), came.append)
     sent[1].answer("text of add")
     page.name = "add"
     watch.update()
     assert page.shown[1:] == ["text of add"]
-    queries.ask_ahead(TextQuery(RECIPE, "relu"))
+    queries.ask_ahead(TextQuery(RECIPE, "relu"), came.append)
     page.name = "dense"
     watch.update()
     assert [each.query for each in sent[2:]] == [TextQuery(RECIPE, "relu"), watch.pending]
     assert sent[2].fate == "dropped"
+    assert came == ["text of add"]
 
 
 def test_a_hidden_view_sends_nothing(setting: Setting) -> None:

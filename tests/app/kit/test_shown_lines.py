@@ -145,3 +145,9 @@ def test_lines_beyond_those_that_are_wrapped_are_as_wide_as_they_are() -> None:
     assert max(map(len, lines.lines[:100])) <= 40
     assert lines.lines[-1] == line
     assert lines.number(len(lines.lines) - 1) == lines.count == 1_000
+
+
+@pytest.mark.parametrize("columns", range(38, 60))
+def test_no_part_is_wider_than_the_pane(columns: int) -> None:
+    line = '            lv86 = R.nn.adaptive_avg_pool2d(lv85, output_size=[1, 1], layout="NCHW")'
+    assert max(map(len, parts(line, columns))) <= columns

@@ -97,6 +97,11 @@ def test_floats_have_their_shortest_form() -> None:
     ]
 
 
+def test_numbers_of_relax_lose_their_types() -> None:
+    line = 'lv = R.f(x, R.const(-1.0000000000000001e-05, "float32"), R.const(True, "bool"))'
+    assert compacted(line) == ["lv = R.f(x, -1e-05, True)"]
+
+
 def test_a_constant_without_a_name_is_short() -> None:
     form = compact_script(f"y = R.add(x, {CONSTANT})")
     assert form.line(0, f"y = R.add(x, {CONSTANT})") == "y = R.add(x, const[0])"

@@ -10,15 +10,18 @@ import tvm
 from tvm import te, tirx
 from tvm.s_tir import Schedule
 
+from lowerscope.core.build.build import compile_function
+from lowerscope.core.build.remarks import scalar_loops, spills_of
 from lowerscope.core.build.targets import make_target
+from lowerscope.core.model.schedule import At
 from lowerscope.core.schedule.applying import apply
-from lowerscope.core.schedule.coach import advice
+from lowerscope.core.schedule.coach import advice, compiled_advice
 from lowerscope.core.schedule.cures import with_cures
 from lowerscope.core.schedule.nests import Caches, caches_here
 from lowerscope.core.schedule.price import predicted_ms, rates_here
 from lowerscope.core.schedule.references import first_outputs, function_of
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
-from lowerscope.core.schedule.rules.recorder import Machine, machine_of
+from lowerscope.core.schedule.rules.recorder import Machine, ScheduleRecorder, machine_of
 
 MACHINE, CACHES = Machine(32, 16, 4), Caches(32 << 10, 512 << 10)
 
@@ -241,6 +244,41 @@ def test_cures_are_primitives_that_are_faster_by_prediction() -> None:
             assert predicted_ms(function_of(sch), rates) == each.predicted_ms
             cured[code] += 1
     assert set(CURED) <= set(cured), cured
+
+
+def codes_of(function: tirx.PrimFunc) -> dict[str, str]:
+    """Return the codes of the warnings that machine code gives, with their texts."""
+    target = make_target("native", 2)
+    assembly = compile_function("main", function, target).mod.inspect_source("asm")
+    reasons, spills = scalar_loops(function, target), spills_of(assembly)
+    found = compiled_advice(function, machine_of(target), reasons, spills)
+    return {each.code: each.text for each in found}
+
+
+def unrolled(rows: int) -> tirx.PrimFunc:
+    """Return a product whose tile of vector registers has so many rows."""
+    writing = ScheduleRecorder(product(), make_target("native", 2))
+    loops = [At("C", loop=number) for number in range(5)]
+    writing.split(loops[0], rows, "")
+    writing.split(loops[2], 32, "")
+    writing.reorder((loops[each] for each in (0, 2, 4, 1, 3)), "")
+    writing.do("vectorize", "", loop=loops[4])
+    writing.do("unroll", "", loop=loops[3])
+    writing.do("decompose_reduction", "", block=At("C"), loop=loops[2])
+    return function_of(writing.sch)
+
+
+def test_llvm_tells_why_it_does_not_vectorize() -> None:
+    assert "reorder floating-point operations" in codes_of(product())["llvm-scalar"]
+    assert "reorder floating-point operations" in codes_of(row_sums(512, 1024))["llvm-scalar"]
+    erf = codes_of(elementwise(512, 512, te.erf))["llvm-scalar"]
+    assert "call instruction cannot be vectorized" in erf
+    for plain in (elementwise(512, 512), every_other(512, 512), unrolled(2)):
+        assert codes_of(plain) == {}
+
+
+def test_spilled_registers_are_seen_in_the_assembly() -> None:
+    assert "spills" in codes_of(unrolled(16))
 
 
 def test_symbolic_extents_have_no_warnings() -> None:

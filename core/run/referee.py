@@ -1,0 +1,208 @@
+"""The error budget of a run: where rounding grows, and the cost of narrower weights.
+
+A model is run node by node in float64. Beside that, each node is computed alone on these exact
+values: as torch does, which tells the error that it makes itself from the one that it was given;
+and with its weights rounded to a narrower dtype. Nothing of the model is changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from lowerscope.core.model.comparison_records import WeightDtype
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import _
+from lowerscope.core.run.execution import copied, in_eval_mode
+from lowerscope.core.run.float64 import ERRORS, Widened, in_float64, widen_module, widened
+from lowerscope.core.run.torch_interpreter import TorchValues
+from lowerscope.core.tracing.tracing import TracedModel
+
+
+@dataclass(frozen=True)
+class NodeBudget:
+    """The exact value of a node, and relative errors of it: root mean squares.
+
+    `made`: by torch's node alone, given exact values in its own dtype. `narrow_made`, `narrow`:
+    with narrow weights, of the node alone and of the whole run.
+    """
+
+    exact: torch.Tensor
+    made: float | None
+    narrow_made: float | None
+    narrow: float | None
+
+
+class Referee:
+    """A traced model in float64, beside torch's nodes and narrower weights.
+
+    Args:
+        names: Nodes whose values are requested, in graph order.
+        dtype: Of narrow weights; empty for none.
+
+    Raises a `LowerscopeError` if there is no memory for the weights.
+    """
+
+    def __init__(
+        self,
+        traced: TracedModel,
+        inputs: Sequence[torch.Tensor],
+        seed: int,
+        names: Collection[str],
+        dtype: WeightDtype,
+    ) -> None:
+        graph = traced.graph_module
+        self._nodes = {each.name: each for each in graph.graph.nodes}
+        self._changed = {*traced.mutations, *itertools.chain(*traced.mutations.values())}
+        uses = Counter(names)
+        uses.update(given.name for name in names for given in self._nodes[name].all_input_nodes)
+        self._mode = Widened(())
+        wide = [widened(each) for each in inputs]
+        self._own = _module(graph)
+        self._wide = _wide(_module(graph))
+        self._exact = TorchValues(graph, wide, seed, uses, _wide(_module(graph)))
+        self._torch = TorchValues(graph, inputs, seed, uses)
+        self._narrow_module: fx.GraphModule | None = None
+        self._narrow: TorchValues | None = None
+        if dtype:
+            self._narrow_module = _narrowed(_wide(_module(graph)), dtype)
+            self._narrow = TorchValues(graph, wide, seed, Counter(names), self._narrow_module)
+
+    def of(self, name: str, path: Sequence[Any]) -> NodeBudget:
+        """Return a tensor of a node.
+
+        Raises any of `ERRORS` if it cannot be computed in float64.
+        """
+        with in_float64(self._mode):
+            exact = _at(self._exact.of(name), path)
+            narrow = None if self._narrow is None else _at(self._narrow.of(name), path)
+        weighted = self._has_weights(name)
+        alone = self._alone(name, self._narrow_module, _same) if weighted else None
+        right = self._alone(name, self._wide, lambda *each: _cast(_cast(*each), each[0]))
+        own = None if right is None else self._alone(name, self._own, _cast)
+        return NodeBudget(
+            exact,
+            made=None if own is None else relative_error(_at(own, path), _at(right, path)),
+            narrow_made=None if alone is None else relative_error(_at(alone, path), exact),
+            narrow=None if narrow is None else relative_error(narrow, exact),
+        )
+
+    def used(self, name: str) -> None:
+        """Drop the values that nothing else needs."""
+        given = (each.name for each in self._nodes[name].all_input_nodes)
+        for each in (name, *given):
+            self._exact.used(each)
+            self._torch.used(each)
+        if self._narrow is not None:
+            self._narrow.used(name)
+
+    def _has_weights(self, name: str) -> bool:
+        node, module = self._nodes[name], self._narrow_module
+        if module is None:
+            return False
+        if node.op == "call_module":
+            part = module.get_submodule(str(node.target))
+            return any(each.is_floating_point() for each in part.parameters())
+        return any(each.op == "get_attr" for each in node.all_input_nodes)
+
+    def _alone(
+        self, name: str, module: fx.GraphModule | None, given_as: Callable[[Any, Any], Any]
+    ) -> Any | None:
+        """Compute a node on the exact values of its inputs.
+
+        Returns ``None`` if it changes tensors in place, computes nothing, or fails.
+
+        Args:
+            given_as: Makes an input of its exact value and torch's.
+        """
+        node = self._nodes[name]
+        given = {each.name for each in node.all_input_nodes}
+        if module is None or not node.op.startswith("call_") or self._changed & {name, *given}:
+            return None
+        interpreter = fx.Interpreter(module, graph=node.graph)
+
+        def value(each: fx.Node) -> Any:
+            if each.op == "get_attr":
+                return interpreter.fetch_attr(str(each.target))
+            return given_as(self._exact.of(each.name), self._torch.of(each.name))
+
+        try:
+            # Before the mode, which would leave out the casts.
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), value)
+            own = module is self._own
+            with torch.inference_mode(), nullcontext() if own else in_float64(self._mode):
+                return getattr(interpreter, node.op)(node.target, args, kwargs)
+        except ERRORS:
+            return None
+
+
+def _same(value: Any, _like: Any) -> Any:
+    return value
+
+
+def _cast(value: Any, like: Any) -> Any:
+    """Return a value with the dtypes of another one of the same structure."""
+    if isinstance(value, torch.Tensor):
+        return value.to(like.dtype)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_cast(*each) for each in zip(value, like, strict=True))
+    return value
+
+
+def _module(graph: fx.GraphModule) -> fx.GraphModule:
+    module = in_eval_mode(copied(graph))
+    assert isinstance(module, fx.GraphModule)
+    return module
+
+
+def _wide(module: fx.GraphModule) -> fx.GraphModule:
+    if not widen_module(module):
+        raise LowerscopeError(
+            _("there is no memory for the weights of the model in float64"), where="run"
+        )
+    return module
+
+
+def _narrowed(module: fx.GraphModule, dtype: WeightDtype) -> fx.GraphModule:
+    """Round the weights of a module in float64, which are copies of its own."""
+    with torch.no_grad():
+        for each in itertools.chain(module.parameters(), module.buffers()):
+            if each.is_floating_point():
+                each.copy_(narrowed(each, dtype))
+    return module
+
+
+def narrowed(weight: torch.Tensor, dtype: WeightDtype) -> torch.Tensor:
+    """Return the values of a weight in a narrower dtype.
+
+    To ``int8``, each slice along the first axis has a scale of its own; vectors stay as they are.
+    """
+    if dtype != "int8":
+        return weight.to(getattr(torch, dtype)).to(weight.dtype)
+    if weight.dim() < 2:
+        return weight
+    largest = weight.abs().amax(dim=tuple(range(1, weight.dim())), keepdim=True)
+    scale = torch.where(largest > 0, largest / 127, torch.ones_like(largest))
+    return (weight / scale).round().clamp(-127, 127) * scale
+
+
+def relative_error(value: torch.Tensor, exact: torch.Tensor) -> float:
+    """Return the root mean square of an error, relative to that of the exact values."""
+    kind = torch.complex128 if exact.is_complex() else torch.float64
+    gap = (value.to(kind) - exact.to(kind)).abs()
+    size = float(exact.to(kind).abs().square().mean().sqrt()) if exact.numel() else 0.0
+    error = float(gap.square().mean().sqrt()) if gap.numel() else 0.0
+    return error / size if size else error
+
+
+def _at(value: Any, path: Sequence[Any]) -> torch.Tensor:
+    for step in path:
+        value = value[step]
+    return value if isinstance(value, torch.Tensor) else torch.tensor(value)
