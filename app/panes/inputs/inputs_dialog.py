@@ -414,7 +414,7 @@ def _extents(text: str) -> str:
 
 
 _BETWEEN = re.compile(r"[×,]|(?<=\d)\s*[xX*]\s*(?=\d)|(?<=\w)\s+(?=\w)")
-"""What stands between the extents of a shape."""
+"""Separators of the extents of a shape."""
 
 
 def _spec_of(row: InputRow) -> InputSpec | None:
