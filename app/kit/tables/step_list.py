@@ -109,7 +109,6 @@ class StepList(PaintedTree):
         self._rows: list[StepRow] = []
         super().__init__(name, ("",), parent)
         self._marked = ""
-        self._is_late = False  # Whether its row is to be selected once it exists.
         self._pressed: tuple[StepRow, QPoint] | None = None
         self._target = -1
         self._parents: set[str] = set()
@@ -165,9 +164,7 @@ class StepList(PaintedTree):
                 self._add_item(row, ())
             for row in rows:
                 self._show_row(row)
-            if self._is_late and self._marked in self._items:
-                chosen, self._is_late = self._marked, False
-            self.select(self._visible(chosen))
+            self.select(chosen)
             self.verticalScrollBar().setValue(top)
         self.blockSignals(False)
         self.empty.setVisible(not rows)
@@ -197,13 +194,6 @@ class StepList(PaintedTree):
         if key in self._items:
             self.setCurrentItem(self._items[key])
 
-    def _visible(self, key: str) -> str:
-        """Return a row, or the folded one that it is inside of: Qt unfolds what is selected."""
-        row = self.row(key)
-        while row is not None and (row := self.row(row.parent)) is not None:
-            key = key if row.unfolded else row.key
-        return key
-
     def set_marked(self, key: str, *, select: bool = True) -> None:
         """Mark the row of the current step; none for ``""``.
 
@@ -213,7 +203,6 @@ class StepList(PaintedTree):
         if key != self._marked:
             follows = select and self.current_key() in ("", self._marked)
             before, self._marked = self._marked, key
-            self._is_late = follows and key not in self._items
             if key in self._items:
                 if follows:
                     self.setCurrentItem(self._items[key])
