@@ -237,9 +237,9 @@ def test_a_model_in_memory_is_in_no_file(explored: Exploration, tmp_path: Path) 
     from lowerscope.core.model.artifacts import parse_wanted
     from lowerscope.core.stages import Pipeline
 
-    wanted = parse_wanted(["session,reproduce,module"])
+    wanted = parse_wanted(["reproduce,module"])
     done = export(Pipeline(), explored.recipe, tmp_path, force=False, wanted=wanted)
     assert [Path(path).name for path in done.paths] == ["module.py"]
     assert all("in the memory of the Python process" in each for each in done.left_out)
-    assert len(done.left_out) == 2
+    assert len(done.left_out) == 1
     assert main.main(["show", "memory:Net-0123456789abcdef", "--stage", "fx"]) == main.ERROR

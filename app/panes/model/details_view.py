@@ -619,7 +619,8 @@ def _put(widget: QLabel, fact: Fact) -> None:
     elif fact.entities or fact.action:
         widget.setText(_chips(fact) if fact.entities else _link(fact))
     elif fact.note:
-        pattern, quiet = '{0} <span style="color:{1}">{2}</span>', theme.current().quiet
+        pattern = '{0} <span style="color:{1}">{2}</span>'
+        quiet = theme.current().quiet
         widget.setText(markup(pattern, breakable(fact.text), quiet, breakable(fact.note)))
         widget.setToolTip(f"{fact.text} {fact.note}")
     else:

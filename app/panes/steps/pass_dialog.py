@@ -169,7 +169,7 @@ class PassDialog(Dialog):
         self._step = step
         # The passes that would change something; `None` while that is not known.
         self._changing: frozenset[str] | None = None
-        self.only_changing = QCheckBox(_("Only passes that would change the module"))
+        self.only_changing = QCheckBox(_("Only passes that change the module"))
         self.only_changing.setToolTip(
             _("Tries each pass after the selected step, with its default options")
         )

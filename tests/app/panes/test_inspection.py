@@ -78,7 +78,7 @@ def test_an_error_has_a_mark_and_its_reason() -> None:
     )
     record = msgspec.structs.replace(RECORD, nodes=(run,))
     facts = facts_in(sections_of(snapshot("dense"), NODE, frozenset(), run=record))
-    assert facts["error"] == ("✕ 0.5", "2 relative")
+    assert facts["error"] == ("✕ 0.50", "2.0 relative")
     assert facts["why"] == ("why", "")
 
 

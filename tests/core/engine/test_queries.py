@@ -10,6 +10,7 @@ from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.queries import (
     ANSWERING,
     QUERIES,
+    CoachQuery,
     DifferenceQuery,
     FunctionsQuery,
     FunctionTextsQuery,
@@ -43,6 +44,7 @@ CACHED_FIRST: tuple[Query[Any], ...] = (
     ValuesQuery(MLP, "param:linear1.weight"),
     TranslationQuery(MLP, "linear1"),
     ScheduleQuery(MLP, "matmul"),
+    CoachQuery(MLP, "matmul"),
     MovesQuery(MLP, "matmul"),
     WorkQuery(MLP, "matmul"),
     LoweredQuery(MLP, DEFAULT),

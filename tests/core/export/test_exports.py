@@ -41,7 +41,7 @@ def test_a_missing_compiler_is_named(
     wanted = parse_wanted(["library"])
     done = export(pipeline, recipe_of(MLP), tmp_path, force=False, wanted=wanted)
     assert done.paths == ()
-    assert "no-such-compiler is not there" in done.left_out[0]
+    assert "no-such-compiler is missing" in done.left_out[0]
     assert "apt-get install g++" in done.left_out[0]
 
 

@@ -135,7 +135,7 @@ def test_the_command_writes_a_file_and_adds_to_it(
 
 def test_what_has_no_rule_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.py"
-    for node, reason in (("x", "is no call"), ("nobody", "there is no node nobody")):
+    for node, reason in (("x", "x is not a call"), ("nobody", "there is no node nobody")):
         command = ["rule", "sample:fashion_mlp", "--node", node, "--output", str(path)]
         assert main(command) == 2
         err = capsys.readouterr().err

@@ -67,7 +67,7 @@ def test_a_run_there_matches_torch_here(farm: Farm, capsys: pytest.CaptureFixtur
     assert main.main(["run", *words, "--schedule", "rules", "--target", "native"]) == 0
     out = capsys.readouterr().out
     assert "Matches torch" in out
-    assert f"Ran on {KEY}, 127.0.0.1:" in out
+    assert f"TVM ran on {KEY}, 127.0.0.1:" in out
     assert f"TVM ran on {KEY} and torch here, so their times are not compared" in out
     assert "1 thread" in out
     words = [*words, "--schedule", "none", "--schedule", "rules"]

@@ -102,7 +102,7 @@ def test_a_module_runs_with_functions_of_other_files(
     assert err == ""
     assert main(["show", str(module), *options, "--stage", "library"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["function", "registered", "called", "by", "nodes"]
+    assert lines[0].split() == ["function", "registered", "in", "called", "by", "nodes"]
     assert lines[2].split() == ["env.linear", f"{files[0]}:4", "lv0", "in", "main"]
     assert lines[3].split() == ["env.relu", f"{files[1]}:4", "lv1", "in", "main"]
     assert lines[4].split() == ["env.idle", f"{files[1]}:8", "nothing"]
