@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from inspect import BoundArguments, signature
 from typing import Any
 
 import torch
@@ -17,8 +18,6 @@ from lowerscope.core.lowering.values import (
     COMPLEX,
     EncodedTensor,
     Value,
-    dtype_of,
-    is_float,
     is_tensor,
     leaves,
     rank_of,
@@ -40,7 +39,7 @@ _PARTWISE = frozenset(
         *("roll", "tril", "triu", "identity", "getitem", "select", "slice", "narrow", "chunk"),
         *("split", "tensor_split", "unbind", "index_select", "take_along_dim", "gather", "unfold"),
         *("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "repeat_interleave"),
-        *("sum", "mean", "cumsum", "trace", "diagonal", "neg", "copy", "slice_scatter", "zeros"),
+        *("sum", "mean", "cumsum", "trace", "neg", "copy", "slice_scatter", "zeros"),
         *("select_scatter", "index_put", "index_add", "index_copy", "zeros_like", "new_zeros"),
         *("where", "fill", "zero", "masked_fill", "pad"),
     }
@@ -49,9 +48,6 @@ _PARTWISE = frozenset(
 
 _BILINEAR = frozenset({"matmul", "einsum", "outer", "linear"})
 """Rules for products of two tensors."""
-
-_FILLS = frozenset({"where", "fill", "masked_fill"})
-"""Partwise rules in which numbers are elements of the result."""
 
 _CONJUGATES = (torch.vdot, "vdot")
 """Keys of `matmul` that are another function of complex arguments."""
@@ -160,48 +156,63 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
-def _partwise(rule: Rule) -> Lower:
-    fills = rule.name in _FILLS
+_ELEMENTS = frozenset({"input", "tensors", "src", "source", "values", "value", "other"})
+"""Parameters of rules that take elements of the result; others take sizes, indices or masks."""
 
+
+def _partwise(rule: Rule) -> Lower:
     @wraps(rule.lower)
     def lower(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
-        if rule.name == "pad" and (kwargs.get("value") or (len(args) > 3 and args[3])):
-            raise Refused(_("it pads complex numbers with other values than 0"))
+        bound = signature(rule.lower).bind(b, *args, **kwargs)
         given = [each for each in leaves([args, kwargs]) if is_complex(each)]
         dtypes = [each for each in given if isinstance(each, torch.dtype)]
         dtype = str(dtypes[0]).removeprefix("torch.") if dtypes else complex_of(*given)
+        _check_is_partwise(bound.arguments)
 
-        def part(index: int) -> Callable[[Any], Any]:
-            def of(value: Any) -> Any:
-                if isinstance(value, torch.dtype):
-                    return getattr(torch, part_dtype(str(value).removeprefix("torch.")))
-                is_number = fills and isinstance(value, int | float) and value is not True
-                if is_complex(value) or is_number or (is_tensor(value) and _is_element(value)):
-                    found = parts_of(b, value)[index]
-                    if found is not None:
-                        return cast(b, found, part_dtype(dtype)) if is_tensor(found) else found
-                    return _zeros(b, value, part_dtype(dtype))
-                return value
+        def of_part(index: int) -> Value:
+            def part(value: Any) -> Any:
+                return _part(b, value, index, part_dtype(dtype))
 
-            return of
+            changed = {
+                name: _mapped(each, part if name in _ELEMENTS else _real_dtype)
+                for name, each in bound.arguments.items()
+            }
+            made = BoundArguments(bound.signature, changed)  # type: ignore[arg-type]
+            return rule.lower(*made.args, **made.kwargs)
 
-        real, imaginary = (
-            rule.lower(b, *_mapped(args, part(index)), **_mapped(kwargs, part(index)))
-            for index in range(2)
-        )
-        return _joined_all(b, real, imaginary, dtype)
+        return _joined_all(b, of_part(0), of_part(1), dtype)
 
     return lower
 
 
-def _is_element(value: Value) -> bool:
-    """Return whether a tensor has elements of the result, not indices or a mask."""
-    return is_float(dtype_of(value))
+def _check_is_partwise(arguments: Mapping[str, Any]) -> None:
+    """Raise `Refused` if an argument changes both parts in the same way."""
+    for name, each in arguments.items():
+        others = name not in _ELEMENTS and any(
+            is_complex(leaf) and not isinstance(leaf, torch.dtype) for leaf in leaves(each)
+        )
+        if others or (name == "module" and getattr(each, "value", 0)):
+            raise Refused(
+                _("{name} cannot be applied to real and imaginary parts separately", name=name)
+            )
 
 
-def _zeros(b: NodeBuilder, value: Value, dtype: str) -> Value:
+def _part(b: NodeBuilder, value: Any, index: int, dtype: str) -> Any:
+    """Return the part of an element or of a tensor of elements, of this dtype."""
+    if not isinstance(value, EncodedTensor | int | float | complex) and not is_tensor(value):
+        return value
+    found = parts_of(b, value)[index]
+    if found is not None:
+        return cast(b, found, dtype) if is_tensor(found) else found
     tensor = value.parts[0] if isinstance(value, EncodedTensor) and value.parts else value
     return b.emit(op.zeros(list(shape_of(tensor)), dtype)) if is_tensor(tensor) else 0.0
+
+
+def _real_dtype(value: Any) -> Any:
+    """Return the dtype of the parts, for a complex dtype; another value unchanged."""
+    if not isinstance(value, torch.dtype):
+        return value
+    return getattr(torch, part_dtype(str(value).removeprefix("torch.")))
 
 
 def _joined_all(b: NodeBuilder, real: Value, imaginary: Value, dtype: str) -> Value:
@@ -224,7 +235,7 @@ def _bilinear(rule: Rule) -> Lower:
             if isinstance(each, EncodedTensor) or is_tensor(each)
         ]
         if len(factors) != 2:
-            raise Refused(_("it is no product of two complex tensors"))
+            raise Refused(_("it is not a product of two complex tensors"))
         dtype = complex_of(*factors)
         first, second = (_cast(b, parts_of(b, each), dtype) for each in factors)
 

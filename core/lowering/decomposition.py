@@ -60,7 +60,7 @@ def as_traced(
         held = held_type(shape, dtype)
         if held is None or value.dtype != dtype:
             raise Refused(
-                _("it would be {text} where torch has {shape}", text=value.dtype, shape=dtype)
+                _("it would be {text} where the model has {shape}", text=value.dtype, shape=dtype)
             )
         made = as_traced(builder, value.value, *held, written=False)
         return value if made is value.value else replace(value, value=made)

@@ -46,12 +46,23 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
         (z == w).float(),
         z != w,
     ),
+    "with integers": lambda z, w, v, x, y: (
+        torch.cat([z, WHOLE], 0),
+        torch.where(WHOLE > 1, z, WHOLE),
+        (z * 1).copy_(WHOLE),
+        torch.sum(WHOLE, 0, dtype=torch.complex64),
+        z.masked_fill(WHOLE > 1, True),
+        F.pad(z, (1, 2), value=1.5),
+        torch.gather(z, 1, WHOLE % 4),
+        z / WHOLE + WHOLE * z,
+    ),
     "dtypes": lambda z, w, v, x, y: (
         z + torch.zeros(3, 4, dtype=torch.cfloat),
         z.to(torch.complex128).abs(),
         z * x.double(),
     ),
 }
+WHOLE = torch.arange(1, 13).reshape(3, 4)
 SHAPES = ((3, 4), (3, 4), (4,), (3, 4), (3, 1))
 
 TRANSFORMS: dict[str, Callable[..., Any]] = {
