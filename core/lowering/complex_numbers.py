@@ -177,7 +177,7 @@ def _partwise(rule: Rule) -> Lower:
                 name: _mapped(each, part if name in _ELEMENTS else _real_dtype)
                 for name, each in bound.arguments.items()
             }
-            made = BoundArguments(bound.signature, changed)  # type: ignore[arg-type]
+            made = BoundArguments(bound.signature, changed)
             return rule.lower(*made.args, **made.kwargs)
 
         return _joined_all(b, of_part(0), of_part(1), dtype)
@@ -191,7 +191,8 @@ def _check_is_partwise(arguments: Mapping[str, Any]) -> None:
         others = name not in _ELEMENTS and any(
             is_complex(leaf) and not isinstance(leaf, torch.dtype) for leaf in leaves(each)
         )
-        if others or (name == "module" and getattr(each, "value", 0)):
+        fills = bool(getattr(each, "value", False)) if name == "module" else False
+        if others or fills:
             raise Refused(
                 _("{name} cannot be applied to real and imaginary parts separately", name=name)
             )
