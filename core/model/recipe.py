@@ -197,6 +197,14 @@ def schedules_functions(recipe: Recipe) -> bool:
     return any(step.name in SCHEDULING and step.on for step in recipe.steps)
 
 
+def is_for_any_processor(recipe: Recipe) -> bool:
+    """Return whether functions are scheduled for the oldest processors of this kind.
+
+    Their vectors are the shortest; ``"native"`` uses those of this machine.
+    """
+    return recipe.target == "llvm" and recipe.remote is None and schedules_functions(recipe)
+
+
 def applies_tuned(recipe: Recipe) -> bool:
     """Return whether a step that schedules functions as tuning has found is switched on."""
     return any(step.name == APPLY_TUNED and step.on for step in recipe.steps)
