@@ -31,8 +31,23 @@ class Progress(Protocol):
         """
 
 
-class Silent(Progress):
-    """Progress that ignores reports and never cancels: each method does nothing."""
+class Silent:
+    """Progress that ignores reports and never cancels."""
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        """Do nothing."""
+
+    def check(self) -> None:
+        """Do nothing."""
+
+    def begin_calls(self, names: Sequence[str]) -> None:
+        """Do nothing."""
+
+    def at_call(self, index: int, inside: bool) -> None:
+        """Do nothing."""
+
+    def at_part(self, part: str) -> None:
+        """Do nothing."""
 
 
 SILENT = Silent()
