@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, get_args
@@ -81,10 +82,11 @@ def _lines(found: Sequence[NodeErrors], dtype: WeightDtype) -> Iterator[str]:
 
 
 def made_by_operator(found: Sequence[NodeErrors]) -> list[tuple[str, float]]:
-    """Return the share of each operator in the squares of the errors that nodes make."""
+    """Return the share of each operator in the squares of the finite errors that nodes make."""
     squares: defaultdict[str, float] = defaultdict(float)
     for each in found:
-        squares[each.operator] += (each.made or 0.0) ** 2
+        if each.made is not None and math.isfinite(each.made):
+            squares[each.operator] += each.made**2
     total = sum(squares.values())
     shares = [(name, square / total) for name, square in squares.items() if total and square]
     return sorted(shares, key=lambda each: -each[1])
