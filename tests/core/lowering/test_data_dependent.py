@@ -81,14 +81,11 @@ class Leaving(nn.Module):
 
 
 def divided(x: torch.Tensor, count: torch.Tensor, row: torch.Tensor) -> Any:
+    y, z = count, x[:1, :1]
     if count > 0:
         y = 12 // count
-    else:
-        y = count
     if row < 4:
         z = x.gather(0, row.view(1, 1))
-    else:
-        z = x[:1, :1]
     return x * 2, y, z
 
 
