@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lowerscope.core.model.reasons import Reason, reason
 from lowerscope.core.model.schedule import At, Reference
@@ -64,17 +64,22 @@ def winograd(writing: ScheduleRecorder, machine: Machine) -> bool:
     found = contraction_of(writing)
     if found is None or not _is_winograd(writing, found):
         return False
-    tile = tile_of(found, machine, writing.choose)
-    if tile is None or tile.vector != _FILTERS or tile.packed != 1 or tile.padded:
+    # The transformed input is computed here, so it is not padded to whole tiles.
+    unpadded = replace(found, plain=((-1,) * len(found.plain[0]), found.plain[1]))
+    tile = tile_of(unpadded, machine, writing.choose)
+    if tile is None or tile.vector != _FILTERS or tile.padded:
         return False
     rows = _rows(writing, found, tile, machine)
-    pack(writing, found, tile, machine, filled="", free=found.free[1])
+    if tile.packed >= 0:
+        pack(writing, found, tile, machine, filled="", free=found.free[1])
     parts = _Parts(*found.before, gather(writing, found.block, found.after), rows)
     _cut_outputs(writing, parts, tile)
-    _multiply(writing, found, parts, tile)
+    outer = _multiply(writing, found, parts, tile)
     _transform(writing, parts, machine.lanes(found.dtype))
     if machine.threads > 1:
-        _share(writing, parts, machine)
+        outer -= _share(writing, parts, machine)
+    why = reason("the sums are set to zero once, before the first product")
+    writing.begin(found.block, outer, why)
     return True
 
 
@@ -137,8 +142,11 @@ def _cut_outputs(writing: ScheduleRecorder, parts: _Parts, tile: Tile) -> None:
     writing.do("vectorize", why, loop=lanes[1])
 
 
-def _multiply(writing: ScheduleRecorder, found: Contraction, parts: _Parts, tile: Tile) -> None:
-    """Compute the products of a part and a vector of filters before their outputs."""
+def _multiply(writing: ScheduleRecorder, found: Contraction, parts: _Parts, tile: Tile) -> int:
+    """Compute the products of a part and a vector of filters before their outputs.
+
+    Returns the number of loops around a tile of sums.
+    """
     (copy,) = writing.do(
         "cache_write",
         reason("partial results are kept apart until they are complete"),
@@ -170,8 +178,7 @@ def _multiply(writing: ScheduleRecorder, found: Contraction, parts: _Parts, tile
     writing.keep_local(found.block, reason("the sums stay in registers, not in memory"))
     order_tile(writing, found, tile, outer)
     store_tile(writing, stored, found, tile, outer)
-    why = reason("the sums are set to zero once, before the first product")
-    writing.begin(found.block, outer, why)
+    return outer
 
 
 def _transform(writing: ScheduleRecorder, parts: _Parts, lanes: int) -> None:
@@ -204,9 +211,12 @@ def _lanes(
     return outer, inner
 
 
-def _share(writing: ScheduleRecorder, parts: _Parts, machine: Machine) -> None:
-    """Distribute the parts among threads; for the whole input, each block by itself."""
+def _share(writing: ScheduleRecorder, parts: _Parts, machine: Machine) -> int:
+    """Distribute the parts among threads; for the whole input, each block by itself.
+
+    Returns the number of loops around the products that were fused away.
+    """
     if not parts.rows:
         for block in (parts.padded, parts.transformed):
             parallelise(writing, writing.loops(block)[:3], machine)
-    parallelise(writing, writing.loops(parts.last)[:2], machine)
+    return max(0, parallelise(writing, writing.loops(parts.last)[:2], machine) - 1)
