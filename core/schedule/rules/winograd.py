@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from lowerscope.core.model.reasons import Reason, reason
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.rules.contraction import (
+    WORTH_THREADS,
     Tile,
     order_tile,
     pack,
@@ -76,7 +77,8 @@ def winograd(writing: ScheduleRecorder, machine: Machine) -> bool:
     _cut_outputs(writing, parts, tile)
     outer = _multiply(writing, found, parts, tile)
     _transform(writing, parts, machine.lanes(found.dtype))
-    if machine.threads > 1:
+    worth = int(found.work >= WORTH_THREADS)
+    if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
         outer -= _share(writing, parts, machine)
     why = reason("the sums are set to zero once, before the first product")
     writing.begin(found.block, outer, why)
@@ -167,7 +169,8 @@ def _multiply(writing: ScheduleRecorder, found: Contraction, parts: _Parts, tile
         why = reason("each vector that is read serves {count} of these", count=tile.cuts[axis])
         inside.insert(0, writing.split(loop, tile.cuts[axis], why)[1])
     inside.append(writing.loops(stored)[-1])
-    writing.reorder(inside, reason("tile by tile"))
+    if len(inside) > 1:
+        writing.reorder(inside, reason("tile by tile"))
     outer = len(writing.loops(stored)) - len(inside)
     writing.compute_at(
         found.block,
