@@ -28,7 +28,7 @@ _FUSED_WITH_ELEMENTS = 4
 _CHANNELS = 16
 """Divisor of the numbers of channels: a vector register has no lanes left over."""
 
-_TILES = 32
+_TILES = 16
 """Number of tiles from which on reading 16/9 as many weights is worth it."""
 
 _WEIGHTS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [-0.5, 0.5, -0.5], [0, 0, 1]])
