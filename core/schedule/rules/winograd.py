@@ -73,7 +73,9 @@ def winograd(writing: ScheduleRecorder, machine: Machine) -> bool:
     rows = _rows(writing, found, tile, machine)
     if tile.packed >= 0:
         pack(writing, found, tile, machine, filled="", free=found.free[1])
-    parts = _Parts(*found.before, gather(writing, found.block, found.after), rows)
+    padded, transformed = found.before
+    last = gather(writing, found.block, found.after)
+    parts = _Parts(padded, transformed, last, rows)
     _cut_outputs(writing, parts, tile)
     outer = _multiply(writing, found, parts, tile)
     _transform(writing, parts, machine.lanes(found.dtype))
@@ -206,7 +208,7 @@ def _transform(writing: ScheduleRecorder, parts: _Parts, lanes: int) -> None:
 
 
 def _lanes(
-    writing: ScheduleRecorder, block: str, lanes: int, why: Reason
+    writing: ScheduleRecorder, block: str, lanes: int, why: str | Reason
 ) -> tuple[Reference, Reference]:
     """Split the loop over channels, the last one, by the lanes of a register."""
     outer, inner = writing.split(writing.loops(block)[-1], lanes, why)
