@@ -86,7 +86,7 @@ PROGRAM = "reproduce.py"
 ARRAYS = "reproduce.npz"
 MODULE = "reproduce.json"
 
-_STANDARD = "base64 copy dataclasses hashlib json linecache operator pickle random sys types"
+_STANDARD = "base64 copy ctypes dataclasses hashlib json linecache operator pickle random sys types"
 """Modules of the standard library that the program may use."""
 
 _DEFINED = (
