@@ -36,9 +36,10 @@ NAMED_WITHIN, SHRUNK_WITHIN = 90, 180
 WRONG = {
     "conv_net": "dropped_bias clipped_relu transposed_kernel shifted_padding half_convolution "
     "pooled_by_average reshaped_transpose short_convolution wrong_start subtracted "
-    "late_padding leaking forgotten_rows",
+    "late_padding leaking forgotten_rows high_start",
     "transformer_block": "dropped_transpose swapped_operands dropped_division wrong_epsilon "
-    "gelu_as_relu dropped_residual half_product short_sum wrong_start subtracted",
+    "gelu_as_relu dropped_residual half_product short_sum wrong_start subtracted "
+    "wrong_permutation doubled_scale wrong_mean",
     "resnet18": "dropped_residual transposed_kernel dropped_shift mean_as_variance "
     "pooled_by_average short_convolution forgotten_rows",
 }
