@@ -17,7 +17,6 @@ from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, from_json
 from lowerscope.core.model.run_records import RunRecord
-from tests.app.plain_values import RECORD
 from tests.core.cli.test_cli_compare import WRONG
 
 WITHOUT_END = ("meta", "link", "img", "br", "hr", "input")
