@@ -234,10 +234,10 @@ _NOT_IN_NUMPY = ("torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2")
 
 def _checks(item: Item, by_step: Sequence[Sequence[str]], *, optimised: bool) -> dict[str, Any]:
     """Return the lines that apply the steps, and those that check the modules."""
-    context = "target"
-    if all(len(lines) == 2 and lines[0] == f"with {_CONTEXT}:" for lines in by_step):
+    context, plain = "target", [_without_context(lines) for lines in by_step]
+    if plain != list(by_step) and all(len(lines) == 1 for lines in plain):
         # One context for all of them.
-        by_step, context = [[lines[1].strip()] for lines in by_step], f"target, {_CONTEXT}"
+        by_step, context = plain, f"target, {_CONTEXT}"
     steps = [line for lines in by_step for line in lines]
     if optimised:
         target = '{**target.export(), "opt-level": 0}'
@@ -255,6 +255,14 @@ def _checks(item: Item, by_step: Sequence[Sequence[str]], *, optimised: bool) ->
             for when, module in (("before", "before"), ("after", "module"))
         ]
     return {"steps": steps, "checks": checks, "context": context}
+
+
+def _without_context(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a step without comments, and without the context of a single call."""
+    lines = [each for each in lines if not each.lstrip().startswith("#")]
+    if len(lines) == 2 and lines[0] == f"with {_CONTEXT}:":
+        return [lines[1].strip()]
+    return lines
 
 
 _CONTEXT = "tvm.transform.PassContext(opt_level=3)"

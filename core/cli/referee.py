@@ -64,16 +64,16 @@ def judged(
 def _lines(budget: ErrorBudget) -> Iterator[str]:
     dtype = budget.dtype
     rows: list[tuple[str, ...]] = [
-        (_("node"), _("operator"), "TVM", "torch", _("relative"), _("made here"), _("nearer"))
+        (_("node"), _("operator"), _("nearer"), "TVM", "torch", _("relative"), _("made here"))
     ]
     narrow: list[tuple[str, ...]] = [(_("with {dtype} weights", dtype=dtype), _("in the run"))]
     for each in budget.nodes:
         errors = each.tvm, each.torch, each.relative, each.made
         name = each.id.removeprefix("fx:")
-        rows.append((name, each.operator, *map(error_text, errors), each.nearer))
+        rows.append((name, each.operator, each.nearer, *map(error_text, errors)))
         narrow.append((error_text(each.narrow_made), error_text(each.narrow)))
     if dtype:
         rows = [(*row, *more) for row, more in zip(rows, narrow, strict=True)]
-    yield from table_lines(rows, (2, 3, 4, 5, 7, 8))
+    yield from table_lines(rows, range(3, 9))
     if budget.text:
         yield budget.text

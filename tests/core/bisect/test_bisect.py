@@ -136,7 +136,9 @@ def test_a_wrong_primitive_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
     assert (record.moment.section, record.moment.index) == ("schedule", 1)
     assert record.builds <= most_builds(record)
     assert record.nodes == 1
-    assert "loop_partition" in record.files[0].content.decode()
+    program = record.files[0].content.decode()
+    assert "loop_partition" in program
+    assert len(program.splitlines()) <= 60
 
 
 FORGETFUL = """
