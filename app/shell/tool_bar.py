@@ -185,8 +185,10 @@ class ToolBar(QWidget):
 
     def _show_step(self) -> None:
         here, line = self._stepping.here, self._stepping.line
-        self.step.setVisible(here is not None)
-        self._show_plan()
+        if self.step.isHidden() == (here is not None):
+            self.step.setVisible(here is not None)
+            self._show_plan()
+            self._show_run()
         name = _("start") if line is None else f"{line.label} · {line.title}"
         if line is not None and self.width() < SMALL:
             name = line.label
@@ -201,11 +203,14 @@ class ToolBar(QWidget):
 
     def _show_plan(self) -> None:
         """Show pipeline and target in one box where two, or the chip beside them, have no room."""
-        chip = 0 if self.step.isHidden() else STEP_WIDTH
-        one_box = self.width() < ONE_BOX + chip
+        one_box = self._has_one_box()
         self.pipeline.setVisible(not one_box)
         self.target.setVisible(not one_box)
         self.plan.setVisible(one_box)
+
+    def _has_one_box(self) -> bool:
+        chip = 0 if self.step.isHidden() else STEP_WIDTH
+        return self.width() < ONE_BOX + chip
 
     def _lowering_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -354,7 +359,11 @@ class ToolBar(QWidget):
         return words.get(problem.code, _("failed"))
 
     def _show_verdict(self, record: RunRecord) -> None:
-        self.verdict.set_state(*verdict_state(record), verdict_tooltip(record))
+        role, words, figure = verdict_state(record)
+        if self._has_one_box() and not self.step.isHidden():
+            # There is room for the chip or for the figure, which the tool tip has as well.
+            figure = ""
+        self.verdict.set_state(role, words, figure, verdict_tooltip(record))
         first, second = [Part(f"TVM {duration_text(record.tvm_ms)}", "strong")], list[Part]()
         if record.times is not None:
             second = [Part(short_claim(record.times), "quiet")]
@@ -405,7 +414,7 @@ class ToolBar(QWidget):
 
 def _kind(width: int) -> int:
     """Return how many of the narrow rules hold."""
-    return (width < NARROW) + (width < SMALL)
+    return sum(width < limit for limit in (ONE_BOX + STEP_WIDTH, ONE_BOX, NARROW, SMALL))
 
 
 def verdict_tooltip(record: RunRecord) -> str:
