@@ -203,10 +203,10 @@ class ToolBar(QWidget):
 
     def _show_plan(self) -> None:
         """Show pipeline and target in one box where two, or the chip beside them, have no room."""
-        one_box = self._has_one_box()
-        self.pipeline.setVisible(not one_box)
-        self.target.setVisible(not one_box)
-        self.plan.setVisible(one_box)
+        one_box, is_open = self._has_one_box(), self._document.wanted is not None
+        self.pipeline.setVisible(is_open and not one_box)
+        self.target.setVisible(is_open and not one_box)
+        self.plan.setVisible(is_open and one_box)
 
     def _has_one_box(self) -> bool:
         chip = 0 if self.step.isHidden() else STEP_WIDTH
@@ -247,8 +247,12 @@ class ToolBar(QWidget):
 
     def _show_recipe(self) -> None:
         recipe, snapshot = self._document.wanted, self._document.snapshot
-        self.setEnabled(recipe is not None)
+        for part in (self.lowering, self.lowering_box, self.run):
+            part.setEnabled(recipe is not None)
+        self._show_plan()
         if recipe is None:
+            self.model.set_lines([Part(_("No model"), "strong")])
+            self.overrides.hide()
             return
         same_source = (
             snapshot is not None
