@@ -615,7 +615,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (
             _("&Target"),
-            ("target-llvm", "target-native", "target-other", "target-remote", "target-here"),
+            ("target-native", "target-llvm", "target-other", "target-remote", "target-here"),
         ),
         "tolerances",
         (_("&Measuring"), ("measuring", "torch-compile")),

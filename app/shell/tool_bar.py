@@ -38,7 +38,7 @@ from lowerscope.core.model.formatting import (
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.machines import short_target
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.recipe import STRATEGIES, Recipe
+from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE, STRATEGIES, Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import ModelRecord
 from lowerscope.core.model.texts import _, _n
@@ -63,7 +63,7 @@ SMALL = 1000
 SHADES = {"high-level": "accent", "te": "te", "library": "library"}
 """Colours of the strategies, as fields of the theme."""
 
-TARGETS = {"llvm": "llvm", "native": _("this machine")}
+TARGETS = {ANY_PROCESSOR: "llvm", NATIVE: _("this machine")}
 
 
 class ToolBar(QWidget):
@@ -230,8 +230,8 @@ class ToolBar(QWidget):
         menu = QMenu(self)
         self._targets = QActionGroup(menu)
         for target, name in (
-            ("llvm", _("llvm – any processor of this kind")),
-            ("native", _("This machine – with its vector instructions")),
+            (NATIVE, _("This machine – with its vector instructions")),
+            (ANY_PROCESSOR, _("llvm – any processor of this kind")),
         ):
             action = QAction(name, self._targets, checkable=True)
             action.setData(target)
@@ -385,7 +385,7 @@ class ToolBar(QWidget):
         if recipe is not None:
             target = action.data()
             # A native target does not apply to a remote machine.
-            remote = None if target == "native" else recipe.remote
+            remote = None if target == NATIVE else recipe.remote
             self._document.change(msgspec.structs.replace(recipe, target=target, remote=remote))
 
     def _edit_measuring(self) -> None:
