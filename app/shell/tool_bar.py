@@ -371,8 +371,8 @@ class ToolBar(QWidget):
         first, second = [Part(f"TVM {duration_text(record.tvm_ms)}", "strong")], list[Part]()
         if record.times is not None:
             second = [Part(short_claim(record.times), "quiet")]
-            words = (claims_of(record.times), how_of(record.times))
-            self.times.setToolTip("\n".join(each for each in words if each))
+            claims = (claims_of(record.times), how_of(record.times))
+            self.times.setToolTip("\n".join(each for each in claims if each))
         self.times.set_lines(first, *([] if self.width() < NARROW else [second]))
 
     def _change_lowering(self, strategy: str) -> None:
