@@ -265,6 +265,9 @@ def _named(outputs: Any) -> Iterator[tuple[str, Any]]:
         yield path_text(path, "" if path and isinstance(path[0], str) else "output"), leaf
 
 
+_COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
 def copied(model: torch.nn.Module) -> torch.nn.Module:
     """Copy a model, sharing its parameters, for which there may be no memory twice.
 
@@ -278,6 +281,8 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         if isinstance(value, torch.Tensor) and not value.is_leaf
     }
     memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
+    # Tensors of compressed rows have no storage to copy.
+    memo |= {id(each): each.clone() for each in model.buffers() if each.layout in _COMPRESSED}
     try:
         with warnings.catch_warnings():
             # Modules of exported programs contain tree specs that warn when they are copied.
