@@ -18,7 +18,6 @@ import pytest
 import torch
 from torch import nn
 
-from lowerscope.core.cli.referee import made_by_operator
 from lowerscope.core.files import in_memory
 from lowerscope.core.files.in_memory import (
     VARIABLE,
@@ -29,6 +28,7 @@ from lowerscope.core.files.in_memory import (
     read_handed,
     take,
 )
+from lowerscope.core.model.comparison_records import ErrorBudget
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.notebook import Exploration, explore
@@ -130,7 +130,8 @@ def test_the_referee_takes_complex_numbers_and_leaves_out_what_nothing_reads() -
     assert {"fx:cfloat", "fx:matmul", "fx:abs_1", "fx:last_1"} <= {each.id for each in errors}
     for each in errors:
         assert max(each.tvm, each.torch, each.relative) < 1e-5, each
-    made = made_by_operator([*errors, msgspec.structs.replace(errors[0], made=math.inf)])
+    over = msgspec.structs.replace(errors[0], made=math.inf)
+    made = ErrorBudget(nodes=(*errors, over)).by_operator
     assert sum(share for _name, share in made) == pytest.approx(1)
 
 
