@@ -75,7 +75,9 @@ class ScheduleView(Pane):
         self.moves = ScheduleMovesPage(document, scheduling, measurements)
         self.form = ScheduleForm(document, scheduling, measurements)
         self.figures = Figures(document, queries, scheduling, measurements)
-        self.code = ScheduleCode(document, queries, stepping, scheduling, colouring, build)
+        self.code = ScheduleCode(
+            document, queries, stepping, scheduling, measurements, colouring, build
+        )
         self.history = ScheduleHistory(document, stepping, scheduling, measurements)
         self.variants = VariantTable(scheduling, variants, measurements)
         self.roofline = RooflineView(scheduling, measurements)
