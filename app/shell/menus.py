@@ -824,6 +824,8 @@ class ModeBar(QStackedWidget):
             button = bar.widgetForAction(action)
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.setAccessibleName(plain(action.text()))
+            # Its size is that of the theme, before it is shown.
+            button.ensurePolished()
             self._draw_icon(each)
         return bar
 
