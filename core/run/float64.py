@@ -60,7 +60,7 @@ _CASTS: Mapping[Any, torch.dtype] = {
     torch.Tensor.float: torch.float32,
     torch.Tensor.half: torch.float16,
     torch.Tensor.bfloat16: torch.bfloat16,
-    torch.Tensor.cfloat: torch.complex64,
+    torch.Tensor.cfloat: torch.complex64,  # type: ignore[attr-defined]
 }
 
 
