@@ -208,7 +208,7 @@ class Exploration:
         from lowerscope.core.cli.referee import judged
         from lowerscope.core.model.progress import SILENT
 
-        return judged(_pipeline(), self.recipe, dtype, SILENT)
+        return judged(_pipeline(), self.recipe, dtype, SILENT).nodes
 
     def bisect(self) -> BisectRecord:
         """Return the first step after which it differs from torch, with a reproduction."""

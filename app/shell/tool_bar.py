@@ -185,8 +185,10 @@ class ToolBar(QWidget):
 
     def _show_step(self) -> None:
         here, line = self._stepping.here, self._stepping.line
-        self.step.setVisible(here is not None)
-        self._show_plan()
+        if self.step.isHidden() == (here is not None):
+            self.step.setVisible(here is not None)
+            self._show_plan()
+            self._show_run()
         name = _("start") if line is None else f"{line.label} · {line.title}"
         if line is not None and self.width() < SMALL:
             name = line.label
@@ -201,11 +203,14 @@ class ToolBar(QWidget):
 
     def _show_plan(self) -> None:
         """Show pipeline and target in one box where two, or the chip beside them, have no room."""
+        one_box, is_open = self._has_one_box(), self._document.wanted is not None
+        self.pipeline.setVisible(is_open and not one_box)
+        self.target.setVisible(is_open and not one_box)
+        self.plan.setVisible(is_open and one_box)
+
+    def _has_one_box(self) -> bool:
         chip = 0 if self.step.isHidden() else STEP_WIDTH
-        one_box = self.width() < ONE_BOX + chip
-        self.pipeline.setVisible(not one_box)
-        self.target.setVisible(not one_box)
-        self.plan.setVisible(one_box)
+        return self.width() < ONE_BOX + chip
 
     def _lowering_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -242,8 +247,12 @@ class ToolBar(QWidget):
 
     def _show_recipe(self) -> None:
         recipe, snapshot = self._document.wanted, self._document.snapshot
-        self.setEnabled(recipe is not None)
+        for part in (self.lowering, self.lowering_box, self.run):
+            part.setEnabled(recipe is not None)
+        self._show_plan()
         if recipe is None:
+            self.model.set_lines([Part(_("No model"), "strong")])
+            self.overrides.hide()
             return
         same_source = (
             snapshot is not None
@@ -354,12 +363,16 @@ class ToolBar(QWidget):
         return words.get(problem.code, _("failed"))
 
     def _show_verdict(self, record: RunRecord) -> None:
-        self.verdict.set_state(*verdict_state(record), verdict_tooltip(record))
+        role, words, figure = verdict_state(record)
+        if self._has_one_box() and not self.step.isHidden():
+            # There is room for the chip or for the figure, which the tool tip has as well.
+            figure = ""
+        self.verdict.set_state(role, words, figure, verdict_tooltip(record))
         first, second = [Part(f"TVM {duration_text(record.tvm_ms)}", "strong")], list[Part]()
         if record.times is not None:
             second = [Part(short_claim(record.times), "quiet")]
-            words = (claims_of(record.times), how_of(record.times))
-            self.times.setToolTip("\n".join(each for each in words if each))
+            claims = (claims_of(record.times), how_of(record.times))
+            self.times.setToolTip("\n".join(each for each in claims if each))
         self.times.set_lines(first, *([] if self.width() < NARROW else [second]))
 
     def _change_lowering(self, strategy: str) -> None:
@@ -405,7 +418,7 @@ class ToolBar(QWidget):
 
 def _kind(width: int) -> int:
     """Return how many of the narrow rules hold."""
-    return (width < NARROW) + (width < SMALL)
+    return sum(width < limit for limit in (ONE_BOX + STEP_WIDTH, ONE_BOX, NARROW, SMALL))
 
 
 def verdict_tooltip(record: RunRecord) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import CellType, FunctionType
 from typing import Any
 
@@ -120,6 +121,25 @@ class Execution:
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """Run once and return copies of the outputs, with tuples flattened."""
         return tuple(to_torch(value) for value in _leaves(self.call()))
+
+
+PERTURB, FILL = -6, 0xB4
+"""glibc's ``M_PERTURB``; new memory has the complement: large numbers in each dtype of floats."""
+
+
+@contextmanager
+def filled_memory() -> Iterator[None]:
+    """Fill memory that is allocated meanwhile, so that elements never written are wrong.
+
+    They would have the values of an earlier run otherwise.
+    """
+    fill = getattr(ctypes.CDLL(None), "mallopt", lambda *_unused: 0)
+    tvm.get_global_func("vm.builtin.memory_manager.clear")()
+    fill(PERTURB, FILL)
+    try:
+        yield
+    finally:
+        fill(PERTURB, 0)
 
 
 def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:

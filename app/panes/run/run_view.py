@@ -440,7 +440,7 @@ def _row(output: OutputRecord) -> Row:
     )
 
 
-NEED_A_RUN = ("compare", "time", "memory")
+NEED_A_RUN = ("compare", "time", "memory", "rounding")
 """Pages that show nothing before the first run."""
 
 WITH_CALLS = ("compare", "time")
