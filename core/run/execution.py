@@ -319,7 +319,8 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
             todo=_("Keep what cannot be copied out of the module, or give it a __deepcopy__"),
         ) from error
     for module in made.modules():
-        for functions in (vars(module), module._forward_hooks, module._forward_pre_hooks):
+        hooks: list[dict[Any, Any]] = [module._forward_hooks, module._forward_pre_hooks]
+        for functions in (vars(module), *hooks):
             for key, value in functions.items():
                 if isinstance(value, FunctionType):
                     functions[key] = _rebound(value, memo)
