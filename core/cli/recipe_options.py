@@ -56,7 +56,7 @@ _TEXTS = {
     "options": _("options"),
     "show this help message and exit": _("show this help and exit"),
     "argument %(argument_name)s: %(message)s": _("argument %(argument_name)s: %(message)s"),
-    "unrecognized arguments: %s": _("unrecognized arguments: %s"),
+    "unrecognized arguments: %s": _("unknown arguments: %s"),
     "the following arguments are required: %s": _("missing arguments: %s"),
     "expected one argument": _("expected one argument"),
     "expected at least one argument": _("expected at least one argument"),

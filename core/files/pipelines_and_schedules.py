@@ -340,10 +340,10 @@ def _value(text: str) -> OptionValue:
 _LOWERINGS = {"high-level": "high-level", "te": "TE", "library": "library"}
 _PIPELINES = {
     "none": _("no passes"),
-    "legalise": "legalised",
-    "fuse": "fused",
+    "legalise": _("legalised"),
+    "fuse": _("fused"),
     "default-build": _("default build"),
-    "cpu": "CPU pipeline",
+    "cpu": _("CPU pipeline"),
 }
 _TRANSLATORS = {"tvm-fx": "from_fx", "tvm-export": "from_exported_program"}
 
@@ -390,7 +390,7 @@ def _lowering(recipe: Recipe) -> str:
 def _overrides(recipe: Recipe) -> str:
     overrides = overrides_on(recipe)
     if len(overrides) > 2:
-        return f"{len(overrides)} overrides"
+        return _n("{count} override", "{count} overrides", len(overrides))
     named = (
         f"{each.pattern.removeprefix('fx:')} {_LOWERINGS[each.strategy]}" for each in overrides
     )
@@ -450,6 +450,6 @@ _PARTS: tuple[Callable[[Recipe], str], ...] = (
     lambda recipe: target_name(recipe.target),
     _threads,
     _inputs,
-    lambda recipe: f"seed {recipe.seed}",
+    lambda recipe: _("seed {seed}", seed=recipe.seed),
 )
 """Parts of a name, in this order."""

@@ -67,7 +67,6 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
         return needed
     what = _("an exported program") if exported else _("a graph of torch.{chosen}", chosen=chosen)
     other = "tvm-export" if needed == "fx" else "tvm-fx"
-    tracer = "" if exported else _(", leave out --tracer {chosen}", chosen=chosen)
     raise LowerscopeError(
         _(
             "TVM's {name} takes graphs of torch.{needed}; this is {what}",
@@ -76,7 +75,14 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
             what=what,
         ),
         where=f"--importer {recipe.translator}",
-        todo=_("choose --importer {other}{tracer}, or {own}", other=other, tracer=tracer, own=_OWN),
+        todo=_("choose --importer {other}, or {own}", other=other, own=_OWN)
+        if exported
+        else _(
+            "choose --importer {other}, leave out --tracer {chosen}, or {own}",
+            other=other,
+            chosen=chosen,
+            own=_OWN,
+        ),
         code="own-translator",
     )
 

@@ -201,7 +201,7 @@ def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info
     at the file's line.
     """
     _check_arguments(found, node)
-    with found.running(_("lowers the node")), _lent(builder):
+    with found.running(_("it fails while it lowers the node")), _lent(builder):
         try:
             value = found.function(builder, node, *node.args, **node.kwargs)
         except Refused as refusal:
@@ -254,7 +254,9 @@ def _lent(builder: NodeBuilder) -> Iterator[None]:
 
     def refusing(name: str) -> Function:
         def refuse(*_unused: Any, **__: Any) -> Any:
-            raise RuntimeError(f"a rule may not call builder.{name}: it makes a part of main")
+            raise RuntimeError(
+                _("a rule may not call builder.{name}: it makes a part of main", name=name)
+            )
 
         return refuse
 

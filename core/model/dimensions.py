@@ -218,6 +218,13 @@ def sizes_text(sizes: Sizes) -> str:
     return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
+def doing_at(activity: str, sizes: Sizes) -> str:
+    """Return an activity with the sizes at which it is done, if there are any."""
+    if not sizes:
+        return activity
+    return _("{activity} at {sizes}", activity=activity, sizes=sizes_text(sizes))
+
+
 def _large(recipe: Recipe, dimensions: Sequence[Dimension]) -> dict[str, int]:
     traced = traced_sizes(recipe)
     shapes = [spec.shape for spec in recipe.inputs if spec.shape is not None]

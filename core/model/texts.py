@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from gettext import NullTranslations, translation
 from pathlib import Path
 
@@ -101,6 +101,20 @@ def joined(separator: str, parts: Iterable[str]) -> str:
     made = Text(str.join(separator, parts))
     made.english = english(separator).join(map(english, parts))
     return made if made.english != made else str(made)
+
+
+def enumeration(parts: Sequence[str]) -> str:
+    """Return parts with a conjunction before the last: ``a, b and c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return _("{others} and {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
+
+
+def alternatives(parts: Sequence[str]) -> str:
+    """Return parts of which one is to be chosen: ``a, b or c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return _("{others} or {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
 
 
 def capitalized(text: str) -> str:

@@ -68,8 +68,8 @@ def load_extension(extension: Extension) -> LoadedExtension:
     home = Environment(path)
 
     @contextlib.contextmanager
-    def running(doing: str) -> Iterator[None]:
-        with home.visiting(), user_code(path, doing):
+    def running(failure: str) -> Iterator[None]:
+        with home.visiting(), user_code(path, failure):
             yield
 
     with home.visiting(), gathering() as gathered:

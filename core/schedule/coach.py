@@ -280,10 +280,11 @@ def _threads(nest: Nest, machine: Machine, caches: Caches) -> Advice | None:
     starts = math.prod(each.extent for each in nest.loops[: nest.loops.index(shared)])
     inside = nest.steps // max(1, starts)
     if starts > 1 and inside < WORTH_THREADS:
-        text = _(
-            "the threads are started {starts:,} times, for {inside:,} steps each",
+        text = _n(
+            "the threads are started {starts:,} times, for {count:,} step each",
+            "the threads are started {starts:,} times, for {count:,} steps each",
+            inside,
             starts=starts,
-            inside=inside,
         )
         cure = _("parallel: an outer loop instead of {loop}", loop=shared.name)
         return _advice("fine-threads", nest, text, cure, "parallel", shared)

@@ -27,7 +27,7 @@ from lowerscope.core.model.dimensions import Sizes, at_sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.snapshot import Picture
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.array_files import UnreadableArrays, read_npy, read_npz
 from lowerscope.core.sources.parameters import check_tensor, load_weights
 
@@ -98,7 +98,9 @@ def _misfit(value: torch.Tensor, shape: Shape, where: str) -> LowerscopeError:
             todo=_("Run it as a set of inputs, or name a sample, the first with #0"),
             code=MANY_SAMPLES,
         )
-    return LowerscopeError(what, where=where, todo=_("Give {size} values", size=size))
+    return LowerscopeError(
+        what, where=where, todo=_n("Give {count} value", "Give {count} values", size)
+    )
 
 
 Shape = tuple[int, ...]
@@ -176,8 +178,10 @@ def read(
             todo=_("Give {arrays} or an image", arrays=", ".join(ARRAYS)),
         )
     _check_layout(value, spec, path)
-    sample = "" if spec.item is None else f", sample {spec.item}"
-    return value.detach().cpu().contiguous(), f"{path.name}{sample}"
+    source = path.name
+    if spec.item is not None:
+        source = _("{file}, sample {number}", file=source, number=spec.item)
+    return value.detach().cpu().contiguous(), source
 
 
 def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:

@@ -172,7 +172,7 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
     signature, names = offered.signature, offered.names
     found: dict[str, InputSpec] = {}
     for spec in specs:
-        check_input(spec, f"--input {spec.name or 'without a name'}")
+        check_input(spec, f"--input {spec.name}".strip())
         if spec.name in found:
             raise LowerscopeError(
                 _("the input {name} is given twice", name=spec.name), where=str(path)
@@ -193,10 +193,11 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
             continue
         if not free and not signature.rest:
             raise LowerscopeError(
-                _(
-                    "{count} inputs are given, but the model takes {count2}",
-                    count=len(specs),
-                    count2=signature.count(),
+                _n(
+                    "{count} input is given, but the model takes {taken}",
+                    "{count} inputs are given, but the model takes {taken}",
+                    len(specs),
+                    taken=signature.count(),
                 ),
                 where=str(path),
                 todo=_("Its inputs are {names}", names=", ".join(names))

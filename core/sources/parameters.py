@@ -119,11 +119,15 @@ def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
     """Raise a `LowerscopeError` unless a tensor is dense, on the CPU, and not too large.
 
     A tensor may stand for more values than the file has, by strides of 0: its size is checked
-    before it is materialized.
+    before it is allocated.
     """
     reason = ""
     if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
-        kind = "quantised" if value.is_quantized else f"{value.layout} on {value.device.type}"
+        kind = (
+            _("quantised")
+            if value.is_quantized
+            else _("{layout} on {device}", layout=value.layout, device=value.device.type)
+        )
         reason = _(
             "a tensor of {dtype}, {kind}, which is not supported", dtype=value.dtype, kind=kind
         )

@@ -19,7 +19,7 @@ from lowerscope.core.model.snapshot import (
     TeRecord,
     ValuesRecord,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> str:
@@ -210,9 +210,10 @@ def print_values(record: ValuesRecord) -> str:
             )
         )
     lines.append(
-        _(
+        _n(
+            "{count:,} value: {nans:,} NaN, {infinities:,} infinite, {zeros:,} zero",
             "{count:,} values: {nans:,} NaN, {infinities:,} infinite, {zeros:,} zero",
-            count=record.count,
+            record.count,
             nans=record.nans,
             infinities=record.infinities,
             zeros=record.zeros,

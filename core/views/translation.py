@@ -587,7 +587,7 @@ def _source(used: UsedRule) -> Iterator[RuleSource]:
             remark = _("called while lowering {name}", name=used.name)
             yield function_source(inner, used.kind, inner.__name__, remark)
         return
-    wraps = f"calls {name_of_called(used.function)}"
+    wraps = _("calls {name}", name=name_of_called(used.function))
     text = library_call_text(used.function)
     yield RuleSource(kind="library", name=used.name, remark=wraps, text=text)
     called: Any = called_by(used.function)

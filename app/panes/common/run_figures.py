@@ -405,5 +405,11 @@ def threads_text(times: RunTimes) -> str:
         return _n("{count} thread each", "{count} threads each", first)
     known = [side for side in times.sides if side.threads is not None]
     return ", ".join(
-        _("{side} with {threads} threads", side=each.side, threads=each.threads) for each in known
+        _n(
+            "{side} with {count} thread",
+            "{side} with {count} threads",
+            each.threads or 0,
+            side=each.side,
+        )
+        for each in known
     )

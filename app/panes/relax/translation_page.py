@@ -91,8 +91,8 @@ class TePanel(QWidget):
         self.choice.blockSignals(True)
         self.choice.clear()
         for each in calls:
-            by = _(" by LegalizeOps") if each.by_pass else ""
-            self.choice.addItem(f"{name_of(each.binding)} = {each.title}{by}")
+            text = f"{name_of(each.binding)} = {each.title}"
+            self.choice.addItem(_("{call} by LegalizeOps", call=text) if each.by_pass else text)
         self.choice.blockSignals(False)
         self.choice.setVisible(bool(calls))
         self.steps.setVisible(bool(calls))
@@ -135,8 +135,13 @@ def _text_of(found: TeRecord, step: str) -> tuple[str, str]:
     if step == "expression" and found.expression is not None:
         return found.expression.text, found.expression.language
     if step == "function":
-        first = f"# made for {name_of(found.first_made)} already: an equal function is called again"
-        text = f"{first}\n{found.script.text}" if found.first_made else found.script.text
+        text = found.script.text
+        if found.first_made:
+            first = _(
+                "made for {binding} already: an equal function is called again",
+                binding=name_of(found.first_made),
+            )
+            text = f"# {first}\n{text}"
         return text, found.script.language
     return found.call, "tvmscript"
 

@@ -7,7 +7,7 @@ import math
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue
 from lowerscope.core.model.snapshot import PassOption
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, alternatives
 
 LARGEST = 2**63 - 1
 """Largest integer that TVM accepts."""
@@ -34,7 +34,7 @@ def option_value(option: PassOption, text: str) -> OptionValue:
         return None
     value = _read(option.kind, text)
     if value is None or (option.choices and text not in option.choices):
-        wanted = _(" or ").join(option.choices) if option.choices else WORDS[option.kind]
+        wanted = alternatives(option.choices) if option.choices else WORDS[option.kind]
         raise LowerscopeError(
             _("“{text}” is not a valid value of {name}", text=text, name=option.name),
             where=option.name,

@@ -43,7 +43,7 @@ from lowerscope.core.model.snapshot import (
     TextRecord,
     View,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 # --- Texts of functions below one another, each under a heading; those that are closed are rows ---
 
@@ -585,7 +585,7 @@ class TensorIRView(Pane):
         elif len(functions) == 1:
             self.set_context(_call_text(functions[0], self._document))
         elif functions:
-            self.set_context(_("{count} functions", count=len(functions)))
+            self.set_context(_n("1 function", "{count} functions", len(functions)))
         else:
             self.set_context("")
 

@@ -10,7 +10,7 @@ import torch
 
 from lowerscope.core.model.formatting import exact_text
 from lowerscope.core.model.run_records import FAILING, ExactErrors, OutputRecord, OutputVerdict
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 
 CHUNK = 1 << 16
@@ -260,7 +260,12 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
     count = actual.numel()
     said = ""
     if outside:
-        said = _("{outside:,} of {count:,} elements differ", outside=outside, count=count)
+        said = _n(
+            "{outside:,} of {count:,} element differs",
+            "{outside:,} of {count:,} elements differ",
+            count,
+            outside=outside,
+        )
     if not count:
         said = _("has no elements to compare")
     elif not outside and not finite:
@@ -341,8 +346,11 @@ def judge(
             reason = _("there is no torch side, and no function reference in the file")
             judgement, error = Judged("no-reference"), None
         else:
-            reason = _(
-                "{count} outputs instead of {expected}", count=len(actual), expected=len(expected)
+            reason = _n(
+                "{count} output instead of {expected}",
+                "{count} outputs instead of {expected}",
+                len(actual),
+                expected=len(expected),
             )
             judgement, error = Judged("differ", reason), math.inf
         outputs = tuple(
