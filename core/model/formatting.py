@@ -241,10 +241,10 @@ def compiled_text(times: RunTimes) -> str:
     return ", ".join(_side_text(each) for each in times.sides if each.side == "torch.compile")
 
 
-def method_text(times: RunTimes) -> str:
-    """Return the method of the measurement: the number of calls, and of threads."""
+def calls_text(times: RunTimes) -> str:
+    """Return the statistics of the times, with the number of calls that they are of."""
     ours = times.sides[0]
-    found = (
+    return (
         _n(
             "median and quartiles of {count} call (warm-up: {warm_up})",
             "median and quartiles of {count} calls (warm-up: {warm_up})",
@@ -259,6 +259,11 @@ def method_text(times: RunTimes) -> str:
             warm_up=times.warm_up,
         )
     )
+
+
+def method_text(times: RunTimes) -> str:
+    """Return the method of the measurement: the number of calls, and of threads."""
+    found = calls_text(times)
     if len(times.sides) > 1 and len({each.machine for each in times.sides}) == 1:
         found = _("{method}, in turn", method=found)
     return joined(_("; "), (found, _threads_text(times)))

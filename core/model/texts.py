@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from gettext import NullTranslations, translation
 from pathlib import Path
@@ -117,9 +118,15 @@ def alternatives(parts: Sequence[str]) -> str:
     return _("{others} or {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
 
 
+_NAME = re.compile(r"\w*(?:[_\d(]|\.\w)")
+
+
 def capitalized(text: str) -> str:
-    """Return a text with a capital letter at its beginning."""
-    made = Text(text[:1].upper() + text[1:])
-    source = english(text)
-    made.english = source[:1].upper() + source[1:]
+    """Return a text with a capital letter at its beginning; ``torch.fx`` and ``lv1`` stay."""
+    made = Text(_capitalized(text))
+    made.english = _capitalized(english(text))
     return made if made.english != made else str(made)
+
+
+def _capitalized(text: str) -> str:
+    return text if _NAME.match(text) else text[:1].upper() + text[1:]

@@ -30,7 +30,7 @@ from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TranslationQuery
 from lowerscope.core.model.snapshot import NodeTranslation, RuleSource, TeRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 
 # --- The four steps of ``emit_te`` for a binding ---
 
@@ -124,7 +124,7 @@ class TePanel(QWidget):
                 ]
             )
         elif step == "expression" and found.expression is None:
-            self.code.set_empty(_("Not written as tensor expressions"), found.refusal)
+            self.code.set_empty(_("Not written as tensor expressions"), capitalized(found.refusal))
             self.code.set_text("")
         else:
             self.code.set_text(*_text_of(found, step))
@@ -211,7 +211,7 @@ class RulePanel(QWidget):
             self.place.setAccessibleName(self.place.toolTip())
         self.remark.set_whole("" if found is None else found.remark)
         if found is not None and not found.text:
-            self.code.set_empty(_("No source"), found.remark)
+            self.code.set_empty(_("No source"), capitalized(found.remark))
         self.code.set_text("" if found is None else found.text, "python")
 
     def _open(self) -> None:

@@ -65,7 +65,7 @@ from lowerscope.core.model.run_records import (
     is_slower,
 )
 from lowerscope.core.model.snapshot import FxNode
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, capitalized
 
 # --- The summary of the last run: verdict, first difference, prediction, times and memory ---
 
@@ -203,9 +203,8 @@ class Times(Section):
         if times is not None:
             self.bars.set_bars(bars_of(times))
             self.bars.setToolTip(times_text(times))
-            claim = claims_of(times)
-            self.claim.setText(claim[:1].upper() + claim[1:])
-            self.how.setText(how_of(times))
+            self.claim.setText(capitalized(claims_of(times)))
+            self.how.setText(capitalized(how_of(times)))
         recipe = self._document.wanted
         generic = recipe is not None and is_for_any_processor(recipe)
         self.native.setVisible(generic and is_slower(times))
@@ -343,7 +342,7 @@ class SummaryView(QScrollArea):
             role = "plain"
         text = markup(
             '<span style="font-weight:600">{0}</span>',
-            f"{mark} {words[:1].upper()}{words[1:]}".strip(),
+            f"{mark} {capitalized(words)}".strip(),
         )
         self.verdict.setText(join_markup("<br>", [text, reason]) if reason else text)
         self.verdict.setAccessibleName(_("{first}. {second}", first=words, second=reason))

@@ -53,7 +53,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery, WindowQuery
 from lowerscope.core.model.run_records import COMPARED, NodeRun
 from lowerscope.core.model.snapshot import TensorStatistics
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, capitalized
 
 # --- The sides of a tensor, in the heat map's format ---
 
@@ -728,7 +728,8 @@ class TensorPage(QWidget):
             self.matrix.show_tensor(record)
         else:
             self.matrix.show_nothing()
-            why = record.reason if all(record.shape) else _("The tensor has no elements.")
+            empty = _("The tensor has no elements.")
+            why = capitalized(record.reason) if all(record.shape) else empty
             self.no_values.set_text(_("No values to show"), why)
             self.values.setCurrentWidget(self.no_values)
 
