@@ -221,7 +221,7 @@ def add_recipe_options(
         ),
     )
     parser.number("--seed", _("seed of the weights and inputs (default 0)"))
-    parser.text("--params", "FILE", _("file of parameters: .npz, .pkl, .pt or .pth"))
+    parser.text("--params", "FILE", _("file of parameters: .npz, .pkl, .pt, .pth or .safetensors"))
     parser.flag("--trust", _("open a .pt2 file although it can run code"))
     parser.add_argument(
         "--tracer",

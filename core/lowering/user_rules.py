@@ -201,7 +201,7 @@ def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info
     at the file's line.
     """
     _check_arguments(found, node)
-    with found.running(_("it fails while it lowers the node")), _lent(builder):
+    with found.running(_("lowering the node failed")), _lent(builder):
         try:
             value = found.function(builder, node, *node.args, **node.kwargs)
         except Refused as refusal:

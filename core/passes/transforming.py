@@ -510,7 +510,7 @@ def _apply(
     if found.given:
         arguments[found.given] = given[found.given]
     try:
-        with found.running(_("it fails while it is applied")):
+        with found.running(_("applying the pass failed")):
             own, config = split(found.options, arguments)
             made = found.make(**own)
             context = tvm.transform.PassContext(

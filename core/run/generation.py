@@ -205,9 +205,7 @@ class _Generation:
                 self._job.check()
                 self._job.report(_("Token {n} of {count}", n=len(tokens) + 1, count=count))
                 args, kwargs = given
-                with user_code(
-                    loaded.path, _("it fails while it computes token {n}", n=len(tokens) + 1)
-                ):
+                with user_code(loaded.path, _("computing token {n} failed", n=len(tokens) + 1)):
                     called, torch_ms = _timed(step if tokens else model, *args, **kwargs)
                 call, tvm_ms = self._call(execution, values, called)
                 run = self._judged(entry, call, tvm_ms, torch_ms)

@@ -128,7 +128,7 @@ class Decoding:
             (), offered.signature, offered.examples, offered.fixed, self._seed, opened.path, {}
         )
         args, kwargs = given.calling.arguments([each.value.clone() for each in given.values])
-        failure = _("it fails while it computes its first tokens")
+        failure = _("computing the first tokens failed")
         with torch.no_grad(), user_code(opened.path, failure):
             outputs = prefill(*args, **kwargs)
             one, keywords = self._arguments(outputs, greedy(outputs))
@@ -167,7 +167,7 @@ class Decoding:
     ) -> tuple[dict[str, Any], frozenset[str]]:
         opened = self._prefill
         assert opened.next_inputs is not None
-        with user_code(opened.path, _("it fails while it makes the inputs of the next step")):
+        with user_code(opened.path, _("making the inputs of the next step failed")):
             values = opened.next_inputs(outputs, token)
         return named_arguments(values, self._signature, opened.path)
 

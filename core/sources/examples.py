@@ -236,7 +236,7 @@ def call_examples(
                 _("example_inputs must be callable without arguments ({error})", error=error),
                 where=str(path),
             ) from None
-        with user_code(path, _("it fails while it makes its example inputs")):
+        with user_code(path, _("making the example inputs failed")):
             values = values()
     return named_arguments(values, signature, path)
 

@@ -244,7 +244,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
             for key, array in _only_known(arrays, known, source.params).items()
         }
     else:
-        with user_code(path, _("it fails while it moves {name} to the CPU", name=name)):
+        with user_code(path, _("moving {name} to the CPU failed", name=name)):
             built = _without_subclasses(built.cpu().eval())
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
@@ -726,7 +726,7 @@ def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) ->
         return entry
     assert callable(entry)
     _check_arguments(entry, name, arguments, where)
-    with user_code(path, _("it fails while it builds {name}", name=name)):
+    with user_code(path, _("building {name} failed", name=name)):
         model = entry(**arguments)
     if not is_model(model):
         raise LowerscopeError(

@@ -727,7 +727,7 @@ def run_file(environment: Environment) -> ModuleType:
     environment.add(module)
     # Entries without a modification time are never refreshed: they show the lines as run.
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
-    with user_code(path, _("it fails while it runs")):
+    with user_code(path, _("running the file failed")):
         exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
@@ -739,7 +739,7 @@ def user_code(path: Path, failure: str) -> Iterator[None]:
     Its output goes to stderr, and its exceptions become a `LowerscopeError`.
 
     Args:
-        failure: The failure in words: ``"it fails while it runs"``.
+        failure: The failure in words: ``"running the file failed"``.
     """
     arguments = sys.argv
     sys.argv = [str(path)]
