@@ -69,7 +69,7 @@ from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule_records import CHECK_THREAD
-from lowerscope.core.model.texts import _, language
+from lowerscope.core.model.texts import _, capitalized, language
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.resources import HELP, SAMPLES
 
