@@ -111,8 +111,8 @@ class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
 def generation_text(record: GenerationRecord) -> str:
     """Return the outcome of a generation, in one line."""
     return _n(
-        "{verdict}: {same} of {count} token is torch's; largest error {error} absolute",
-        "{verdict}: {same} of {count} tokens are torch's; largest error {error} absolute",
+        "{verdict}: {same} of {count} token equals torch's; largest absolute error {error}",
+        "{verdict}: {same} of {count} tokens equal torch's; largest absolute error {error}",
         len(record.tokens),
         same=record.same,
         verdict=verdict_words(record.verdict)[0],

@@ -429,7 +429,7 @@ class CoachQuery(Query[Coaching], frozen=True):
     index: int | None = None
     cached_first = True
     lane = "light"
-    doing = _("looking for what is slow")
+    doing = _("analysing the schedule")
 
 
 class CompiledCoachQuery(Query[tuple[Advice, ...]], frozen=True):
