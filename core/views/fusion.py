@@ -231,7 +231,7 @@ class _Pair:
             by = f"{name}: {function}" if function else name
             if function:
                 text = _(
-                    "{name} fused {one} and {other} in {function}",
+                    "{name} fused {one} and {other} into {function}",
                     name=name,
                     one=one.name,
                     other=other.name,
@@ -239,7 +239,7 @@ class _Pair:
                 )
             else:
                 text = _(
-                    "{name} fused {one} and {other} in one binding",
+                    "{name} fused {one} and {other} into one binding",
                     name=name,
                     one=one.name,
                     other=other.name,
