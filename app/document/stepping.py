@@ -176,7 +176,7 @@ def _came_to(record: TranslationRecord) -> str:
             _n("{count} binding: {names}", "{count} bindings: {names}", len(names), names=shown)
         )
     if record.functions:
-        parts.append(_("function {names}", names=", ".join(record.functions[:4])))
+        parts.append(_("function {names}", names=_(", ").join(record.functions[:4])))
     return " · ".join(parts)
 
 

@@ -69,6 +69,7 @@ _REMEDIES = (
 examples."""
 
 _MENUS = (
+    (r"，例如 ?(?=--input)", "："),
     (r"--input [!-~]+(?: --input [!-~]+)*", _("Edit → Inputs…")),
     (r"--(?:dim|sizes) [!-~]+", _("Edit → Inputs…")),
     (r"--params-as-inputs", _("Edit → Parameters → Parameters as inputs")),

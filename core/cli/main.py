@@ -107,7 +107,7 @@ def add_export_options(parser: OneLineParser) -> None:
     parser.text(
         "--picture",
         "LIST",
-        _("formats of graphs: {pictures} (default svg)", pictures=", ".join(PICTURES)),
+        _("formats of graphs: {pictures} (default svg)", pictures=_(", ").join(PICTURES)),
         default="svg",
     )
     parser.add_argument(

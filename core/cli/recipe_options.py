@@ -293,7 +293,7 @@ def add_recipe_options(
         "--pipeline",
         _(
             "passes to apply: {names}, or a saved .json file (default legalise)",
-            names=", ".join(each.name for each in PRESETS),
+            names=_(", ").join(each.name for each in PRESETS),
         ),
         "pipeline",
         metavar="NAME",
@@ -496,7 +496,7 @@ def parse_override(text: str) -> Override:
         raise LowerscopeError(
             _(
                 "this is not PATTERN=STRATEGY; the strategies are {strategies}",
-                strategies=", ".join(STRATEGIES),
+                strategies=_(", ").join(STRATEGIES),
             ),
             where=f"--override {text}",
             todo=_("Give for example --override conv1=library or --override 'layer1.*=te'"),

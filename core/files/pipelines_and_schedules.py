@@ -252,7 +252,7 @@ def find_pipeline(text: str) -> Preset:
         where="--pipeline",
         todo=_(
             "Choose {value} or a saved .json file",
-            value=", ".join(each.name for each in PRESETS),
+            value=_(", ").join(each.name for each in PRESETS),
         ),
     )
 

@@ -145,7 +145,7 @@ def source_kind(path: Path) -> Kind:
         raise missing_source(path)
     if isinstance(failure, IsADirectoryError):
         raise folder_source(path)
-    check_readable(path, "source")
+    check_readable(path)
     match path.suffix.lower():
         case ".py":
             return "python"
@@ -238,7 +238,7 @@ def no_sample(name: str) -> LowerscopeError:
         if name
         else _("the name of the sample is missing"),
         where=PREFIX + name,
-        todo=sentences(meant, _("The samples are {samples}", samples=", ".join(SAMPLES))),
+        todo=sentences(meant, _("The samples are {samples}", samples=_(", ").join(SAMPLES))),
         choices=tuple(PREFIX + sample for sample in SAMPLES),
     )
 
@@ -396,7 +396,7 @@ def check_input(spec: InputSpec, where: str) -> None:
 def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
     if spec.dtype is not None and spec.dtype not in DTYPES:
         return _("there is no dtype called {dtype!r}", dtype=spec.dtype), _(
-            "The dtypes are {dtypes}", dtypes=", ".join(DTYPES)
+            "The dtypes are {dtypes}", dtypes=_(", ").join(DTYPES)
         )
     given = bool(spec.file)
     if spec.shape is None and not given:

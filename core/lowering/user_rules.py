@@ -128,7 +128,7 @@ def rule(
                 _(
                     "strategy {each!r} is none of {strategies}",
                     each=each,
-                    strategies=", ".join(STRATEGIES),
+                    strategies=_(", ").join(STRATEGIES),
                 )
             )
     if not keys:
@@ -231,7 +231,7 @@ def _check_arguments(found: UserRule, node: RuleNode) -> None:
             _(
                 "it cannot be called as {name}(builder, node, {call}): {error}",
                 name=found.name,
-                call=", ".join(call),
+                call=_(", ").join(call),
                 error=error,
             ),
             where=found.where,

@@ -123,7 +123,7 @@ def check_dimensions(
             raise LowerscopeError(
                 _("no input has a dimension called {name}", name=dimension.name),
                 where=where,
-                todo=_("The inputs name {names}", names=", ".join(names))
+                todo=_("The inputs name {names}", names=_(", ").join(names))
                 if names
                 else _(
                     "Name it in a shape, for example --input x={name},784:float32",

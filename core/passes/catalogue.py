@@ -378,7 +378,7 @@ def arguments_of(
             raise LowerscopeError(
                 _("there is no option {name}", name=name),
                 where=where,
-                todo=_("Its options are: {known}", known=", ".join(known))
+                todo=_("Its options are: {known}", known=_(", ").join(known))
                 if known
                 else _("It has no options"),
             )

@@ -58,7 +58,7 @@ def load_extension(extension: Extension) -> LoadedExtension:
     """
     path = extension_path(extension)
     option = f"--{extension.kind}"
-    check_readable(path, option)
+    check_readable(path)
     if path.suffix.lower() != ".py":
         raise LowerscopeError(
             _("it is not a Python file"),

@@ -231,7 +231,7 @@ def check_shippable(stages: Stages) -> None:
                 len(python),
                 names=listed(python, 3),
             ),
-            where=", ".join(outside[python[0]]),
+            where=_(", ").join(outside[python[0]]),
             todo=_("Lower these nodes as High-level or TE: only code compiled by TVM is sent"),
         )
 

@@ -269,7 +269,7 @@ class _Generation:
             raise LowerscopeError(
                 _("next_inputs returns other inputs at this token than at the first"),
                 where="next_inputs",
-                todo=_("Return the same inputs each time: {names}", names=", ".join(names)),
+                todo=_("Return the same inputs each time: {names}", names=_(", ").join(names)),
             )
         return tuple(named[name].clone() for name in names)
 

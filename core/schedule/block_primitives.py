@@ -254,7 +254,7 @@ def _tensorizes(call: Call) -> None:
     file = next((file for file, named in offered if name in named), None)
     if file is None:
         raise StepFailed(
-            _("the target has {intrinsics}", intrinsics=", ".join(intrinsics(call.target)))
+            _("the target has {intrinsics}", intrinsics=_(", ").join(intrinsics(call.target)))
         )
     dtypes = _written(call.stmt("block_or_loop"))
     if not dtypes & _SUMS:
@@ -263,7 +263,7 @@ def _tensorizes(call: Call) -> None:
             _(
                 "{name} adds products of 8 bits in 32 bits, and this computes in {sorted}",
                 name=name,
-                sorted=", ".join(sorted(dtypes)) or "nothing",
+                sorted=_(", ").join(sorted(dtypes)) or _("nothing"),
             )
         )
     _load(file)

@@ -164,7 +164,7 @@ def _no_vectors(nest: Nest, machine: Machine, caches: Caches) -> Advice | None:
     width = machine.vector_bytes // size
     apart = [each for each in nest.accesses if nest.step(each, lanes) not in (0, 1)]
     if nest.calls:
-        why = _("LLVM has no vector form of {names}", names=", ".join(nest.calls))
+        why = _("LLVM has no vector form of {names}", names=_(", ").join(nest.calls))
     elif nest.guard is not None:
         why = _("its block has a condition")
     elif apart:

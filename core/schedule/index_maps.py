@@ -132,7 +132,7 @@ def _check(node: ast.expr, axes: Sequence[str]) -> None:
     if isinstance(node, ast.Name):
         if node.id not in axes:
             raise StepFailed(
-                _("{id} is not one of the axes {axes}", id=node.id, axes=", ".join(axes))
+                _("{id} is not one of the axes {axes}", id=node.id, axes=_(", ").join(axes))
             )
     elif isinstance(node, ast.Constant):
         if type(node.value) is not int or node.value > _MAX_NUMBER:
@@ -350,7 +350,7 @@ def accessed(block: Any, name: str) -> Any:
             _(
                 "{name_hint} accesses {buffers}, and not {name}",
                 name_hint=block.name_hint,
-                buffers=", ".join(buffers),
+                buffers=_(", ").join(buffers),
                 name=name,
             )
         )

@@ -215,7 +215,7 @@ def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
                 layout=tensor.layout,
             ),
             where=where,
-            todo=_("Return dense tensors; the dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
+            todo=_("Return dense tensors; the dtypes are {dtypes}", dtypes=_(", ").join(DTYPES)),
         )
     return ExampleInput(name, tensor.cpu().contiguous(), origin)
 
@@ -285,7 +285,7 @@ def _by_name(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: Signature, path: Path
 ) -> dict[str, Any]:
     names = signature.names
-    taken = _("Its inputs are {names}", names=", ".join(names)) if names else _("It takes none")
+    taken = _("Its inputs are {names}", names=_(", ").join(names)) if names else _("It takes none")
     if len(args) > len(signature.positions) and not signature.rest:
         raise LowerscopeError(
             _n(

@@ -80,7 +80,7 @@ def load_exported(
     Raises `LowerscopeError` if the file is damaged or no exported program, or it could run code
     (``code="trust"``, with the code it would run).
     """
-    check_readable(path, "source")
+    check_readable(path)
     # Read once: the bytes loaded are the bytes audited.
     data = path.read_bytes()
     members = _members(data, path)

@@ -159,7 +159,7 @@ def read(
     """
     shape = like if spec.shape is None else at_sizes(spec.shape, {})
     path = user_path(spec.file)
-    check_readable(path, "input")
+    check_readable(path)
     ending = path.suffix.lower()
     if ending in IMAGES:
         value = _read_picture(path, shape)
@@ -175,7 +175,7 @@ def read(
         raise LowerscopeError(
             _("{ending} is not read as an input", ending=ending or _("a file without a suffix")),
             where=str(path),
-            todo=_("Give {arrays} or an image", arrays=", ".join(ARRAYS)),
+            todo=_("Give {arrays} or an image", arrays=_(", ").join(ARRAYS)),
         )
     _check_layout(value, spec, path)
     source = path.name
@@ -193,7 +193,7 @@ def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
         raise LowerscopeError(
             _("the dtype {dtype} cannot be an input", dtype=array.dtype),
             where=where,
-            todo=_("The dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
+            todo=_("The dtypes are {dtypes}", dtypes=_(", ").join(DTYPES)),
         )
     native = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
     return torch.from_numpy(native).reshape(array.shape)
@@ -220,7 +220,7 @@ def _read_npz(path: Path, name: str) -> torch.Tensor:
             _(
                 "it has no array called {name}; it has {names}",
                 name=name,
-                names=", ".join(names) or "none",
+                names=_(", ").join(names) or _("none"),
             ),
             where=str(path),
             todo=_("Save it with np.savez(file, {name}=...)", name=name),
@@ -246,7 +246,7 @@ def _read_pt(path: Path, name: str) -> torch.Tensor:
                 layout=value.layout,
             ),
             where=str(path),
-            todo=_("Save a dense one; the dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
+            todo=_("Save a dense one; the dtypes are {dtypes}", dtypes=_(", ").join(DTYPES)),
         )
     check_tensor(value, name, path)
     return value

@@ -181,7 +181,7 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
             raise LowerscopeError(
                 _("the model has no input called {name}", name=spec.name),
                 where=str(path),
-                todo=_("Its inputs are {names}", names=", ".join(names))
+                todo=_("Its inputs are {names}", names=_(", ").join(names))
                 if names
                 else _("It takes none"),
             )
@@ -200,7 +200,7 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
                     taken=signature.count(),
                 ),
                 where=str(path),
-                todo=_("Its inputs are {names}", names=", ".join(names))
+                todo=_("Its inputs are {names}", names=_(", ").join(names))
                 if names
                 else _("Leave them out"),
             )
@@ -220,7 +220,7 @@ def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) ->
                 _(
                     "the input {name} is made of {names}",
                     name=name,
-                    names=", ".join(argument.names),
+                    names=_(", ").join(argument.names),
                 ),
                 where=str(path),
                 todo=_(
@@ -318,7 +318,7 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
             "the input {names} is not described",
             "the inputs {names} are not described",
             len(missing),
-            names=", ".join(missing),
+            names=_(", ").join(missing),
         ),
         where=str(path),
         todo=_(

@@ -191,7 +191,7 @@ def read_arrays(path: Path) -> Arrays:
     Raises `LowerscopeError` if the file cannot be read, would run code, or holds anything but named
     arrays.
     """
-    check_readable(path, "parameters")
+    check_readable(path)
     value: object
     if path.suffix.lower() == SUFFIX:
         value = read_safetensors(path)
@@ -355,11 +355,11 @@ def _numbered_names(model: torch.nn.Module, keys: list[str], where: str) -> dict
     unknown = [key for key in keys if key not in found]
     if unknown:
         raise LowerscopeError(
-            _("the model has no layer for {unknown}", unknown=", ".join(unknown)),
+            _("the model has no layer for {unknown}", unknown=_(", ").join(unknown)),
             where=where,
             todo=_(
                 "Its layers are {value}",
-                value=", ".join((f"{key} ({name})" for key, name in found.items())),
+                value=_(", ").join((f"{key} ({name})" for key, name in found.items())),
             ),
         )
     return found

@@ -479,7 +479,7 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
     if dominator is None:
         users = [_short(user.bound.id) for user, _other in one.users]
         text = RULES["used-elsewhere"].format(
-            source=_title(one, module), count=len(users), users=", ".join(dict.fromkeys(users))
+            source=_title(one, module), count=len(users), users=_(", ").join(dict.fromkeys(users))
         )
         return "used-elsewhere", one, text
     if one.blocked is None:

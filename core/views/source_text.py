@@ -208,7 +208,7 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
         raise LowerscopeError(
             _("there is no TensorIR function {name}", name=name),
             where=view,
-            todo=_("The module has {functions}", functions=", ".join(functions)),
+            todo=_("The module has {functions}", functions=_(", ").join(functions)),
         )
     return _WRITERS[view](functions[name], name)
 

@@ -378,7 +378,7 @@ def _made_with(function: Any) -> str:
         return ""
     closed = _closed_in(function).nonlocals
     values = [f"{name} = {_in_words(value)}" for name, value in closed.items() if name != "self"]
-    return _("made with {values}", values=", ".join(values)) if values else ""
+    return _("made with {values}", values=_(", ").join(values)) if values else ""
 
 
 def _in_words(value: Any) -> str:

@@ -275,7 +275,7 @@ def described(
         )
     titles = [index.nodes[name].title for name in sorted(selection)[:20] if name != walked]
     if titles:
-        selected = _("selected: {titles}", titles=", ".join(titles))
+        selected = _("selected: {titles}", titles=_(", ").join(titles))
         text += "; " + selected
     return text
 

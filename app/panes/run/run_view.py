@@ -142,7 +142,7 @@ class FirstDifference(Section):
         if made.rule:
             found.append(_("Lowered by {rule}", rule=made.rule))
         if made.passes:
-            found.append(_("Changed by {passes}", passes=", ".join(made.passes)))
+            found.append(_("Changed by {passes}", passes=_(", ").join(made.passes)))
         if made.schedules:
             found.append(_("Scheduled: {schedules}", schedules="; ".join(made.schedules)))
         starts = [each.id for each in fx_runs(record) if starts_here(each)]

@@ -62,14 +62,14 @@ def variant_columns() -> tuple[Column, ...]:
     return (
         Column("", width=46, tooltip=_("● shown, ★ the fastest")),
         Column(_("variant"), width=136, stretch=True, editable=True),
-        Column(_("TVM"), numeric=True, width=84),
+        Column(_("TVM"), numeric=True, width=80),
         Column(_("verdict"), width=104),
         Column(_("spread"), numeric=True, width=110, tooltip=_("Quartiles of TVM's times")),
-        Column(_("torch"), numeric=True, width=84),
+        Column(_("torch"), numeric=True, width=80),
         Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time over torch's")),
         Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute error")),
         Column(_("functions"), numeric=True, width=76),
-        Column(_("build"), numeric=True, width=84),
+        Column(_("build"), numeric=True, width=80),
     )
 
 
@@ -89,7 +89,7 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
         bold=shown,
         tooltip="\n".join((variant.name, *facts)),
     )
-    first = Cell(marks, "right" if best else "accent", spoken=", ".join(spoken))
+    first = Cell(marks, "right" if best else "accent", spoken=_(", ").join(spoken))
     failed = None if run.problem is None else _failed(run.problem, record)
     if record is None:
         assert failed is not None

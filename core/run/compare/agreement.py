@@ -94,7 +94,7 @@ class InputSet:
         return tuple(Sample(each.name, self._specs(each, None)) for each in found)
 
     def _rows(self, classes: Sequence[str]) -> tuple[Sample, ...]:
-        check_readable(self._path, _("set of inputs"))
+        check_readable(self._path)
         arrays = _arrays(self._path)
         names = [each for each in arrays if each not in LABELS]
         self._given = [each for each in self._inputs if each.name in names]
@@ -107,7 +107,7 @@ class InputSet:
                 _(
                     "it has no array called {first}; it has {names}",
                     first=first,
-                    names=", ".join(names) or "none",
+                    names=_(", ").join(names) or _("none"),
                 ),
                 where=str(self._path),
                 todo=_("Save it with np.savez(file, {first}=...), samples first", first=first),

@@ -391,7 +391,7 @@ def _judge_output(
             "not-comparable",
             _(
                 "depends on {random}, which {draws} random numbers",
-                random=", ".join(random),
+                random=_(", ").join(random),
                 draws=draws,
             ),
         )

@@ -953,7 +953,7 @@ def _refuse_others(module: IRModule, functions: Mapping[str, Any]) -> None:
         raise LowerscopeError(
             _(
                 "the builder program cannot express {global_infos} of the module",
-                global_infos=", ".join(module.global_infos),
+                global_infos=_(", ").join(module.global_infos),
             ),
             todo=_("See the script instead"),
         )
