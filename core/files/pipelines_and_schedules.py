@@ -67,7 +67,9 @@ def reading(path: Path, wrong: str, todo: str) -> Iterator[bytes]:
     except OSError as error:
         raise not_done(_("the file cannot be read"), path, error) from None
     except (*UNREADABLE, OverflowError) as error:
-        raise LowerscopeError(f"{wrong}: {error}", where=str(path), todo=todo) from None
+        raise LowerscopeError(
+            _("{event}: {reason}", event=wrong, reason=error), where=str(path), todo=todo
+        ) from None
 
 
 # Files of schedules.
