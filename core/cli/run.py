@@ -21,11 +21,11 @@ from lowerscope.core.cli.recipe_options import (
     files_read,
     recipe_from,
 )
+from lowerscope.core.files.atomic_write import write_reproduction
 from lowerscope.core.files.console import DIFFER, ERROR, MATCH, on_terminal_line, say, table_lines
 from lowerscope.core.files.paths import check_not_read, user_path
 from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import check_report, write_report
-from lowerscope.core.files.reproduction import write_reproduction
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     SampleRun,

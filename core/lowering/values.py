@@ -46,8 +46,7 @@ class EncodedTensor:
 
     `value`: a Relax tensor: real and imaginary parts along a last axis of 2, or the bytes.
     `dtype`: Torch's dtype, as ``"complex64"``.
-    `parts`: the real and the imaginary part of complex numbers, as far as they are known: as real
-        tensors, ``None`` for 0.
+    `parts`: the real and the imaginary part of complex numbers, as real tensors, if they are known.
     """
 
     value: Value

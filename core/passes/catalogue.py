@@ -492,7 +492,6 @@ _BOUND = options_of(APPLY_RULES, _bounded)
 _SCHEDULES = PassType(
     name=APPLY_SCHEDULES,
     dialect="s_tir",
-    summary=_("Apply the schedules of Schedule mode to their functions."),
     doc=_(
         "Apply the schedules of Schedule mode to their functions.\n\nA schedule fits a "
         "function of the structure that it was made for, under any name; or one of its name, "
@@ -504,7 +503,6 @@ _SCHEDULES = PassType(
 _RULES = PassType(
     name=APPLY_RULES,
     dialect="s_tir",
-    summary=_("Schedule by rules the functions that have no schedule of their own."),
     doc=_(
         "Schedule by rules the functions that have no schedule of their own.\n\nA rule writes "
         "the same steps as *Auto-schedule*. A function that no rule fits stays as it is, and "
@@ -517,7 +515,6 @@ _RULES = PassType(
 _TUNED = PassType(
     name=APPLY_TUNED,
     dialect="s_tir",
-    summary=_("Schedule as found by tuning the functions that have no schedule of their own."),
     doc=_(
         "Schedule as found by tuning the functions that have no schedule of their own.\n\nIt "
         "is the best history in the database for a function of this structure, for this "
@@ -530,7 +527,6 @@ _TUNED = PassType(
 _FOLDING = PassType(
     name=FOLD_BATCH_NORM,
     dialect="relax",
-    summary=_("Fold batch norms into weights and bias of the preceding convolutions."),
     doc=_(
         "Fold batch norms into weights and bias of the preceding convolutions.\n\nIn "
         "inference, a batch norm multiplies each channel by a constant and adds another. If "
@@ -545,7 +541,6 @@ _FOLDING = PassType(
 _TRANSPOSED = PassType(
     name=SPLIT_TRANSPOSED,
     dialect="relax",
-    summary=_("Turn each strided transposed convolution into a plain one."),
     doc=_(
         "Turn each strided transposed convolution into a plain one.\n\nAt a stride of 2, every "
         "second element of the output is a convolution of the input with every second weight. "
@@ -559,7 +554,6 @@ _TRANSPOSED = PassType(
 _VECTOR_MATH = PassType(
     name=VECTOR_MATH,
     dialect="s_tir",
-    summary=_("Write exp, erf, tanh and sigmoid as arithmetic that vectorizes."),
     doc=_(
         "Write exp, erf, tanh and sigmoid as arithmetic that vectorizes.\n\nLLVM has no vector "
         "versions of them: it calls the C library for each element. For float32 and float16; "
@@ -745,7 +739,6 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     record = PassType(
         name=name,
         dialect=dialect,
-        summary=doc.strip().partition("\n")[0],
         doc=doc,
         options=tuple(each.record for each in options),
         hindrance=hindrance,
@@ -862,7 +855,6 @@ def _user_pass(name: str, value: Any, doc: str, line: SourceLine, running: Runni
     record = PassType(
         name=name,
         dialect=name.partition(".")[0],
-        summary=doc.partition("\n")[0],
         doc=doc,
         options=tuple(each.record for each in options),
         hindrance=hindrance,

@@ -15,7 +15,7 @@ from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.core.files.reproduction import write_reproduction
+from lowerscope.core.files.atomic_write import write_reproduction
 from lowerscope.core.model.explanation_records import BisectRecord
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import BisectQuery

@@ -14,7 +14,6 @@ from lowerscope.core.lowering.complex_numbers import (
     Part,
     complex_of,
     in_one_dtype,
-    is_complex,
     joined,
     minus,
     multiplied,
@@ -30,6 +29,7 @@ from lowerscope.core.lowering.rules.convolution import pad_by
 from lowerscope.core.lowering.rules.shape import attribute, permute_to, reshape_to
 from lowerscope.core.lowering.rules.writing import unfold
 from lowerscope.core.lowering.values import (
+    COMPLEX,
     EncodedTensor,
     Value,
     axis_of,
@@ -173,18 +173,13 @@ def complex_ne(b: NodeBuilder, input: Value, other: Value) -> Value:
 def complex_to(b: NodeBuilder, input: Value, *args: Any, dtype: Any = None, **_others: Any) -> Any:
     kinds = [each for each in (*args, dtype) if isinstance(each, torch.dtype)]
     kind = str(kinds[0]).removeprefix("torch.") if kinds else _dtype_among(args)
-    first, second = parts_of(b, input)
-    if not kind:
+    if not kind or (isinstance(input, EncodedTensor) and input.dtype == kind):
         return input
-    if not is_complex(kinds[0]) if kinds else kind == part_dtype(kind):
-        return cast(b, first, kind)
-    if isinstance(input, EncodedTensor) and input.dtype == kind:
-        return input
-    if second is not None:
-        return joined(b, (first, second), kind)
-    made = joined(b, (first, None), kind)
-    assert made.parts is not None
-    return EncodedTensor(made.value, kind, (made.parts[0], None))
+    if kind == "bool":
+        return complex_ne(b, input, 0)
+    if kind in COMPLEX:
+        return joined(b, parts_of(b, input), kind)
+    return cast(b, parts_of(b, input)[0], kind)
 
 
 def _dtype_among(args: Sequence[Any]) -> str:
@@ -258,7 +253,6 @@ def complex_div(
         parts = (None if each is None else div(b, each, d) for each in (a, c))
         return joined(b, parts, dtype)
     # Scaled by the larger part, since squares overflow.
-    d = 0.0 if d is None else d
     scale = maximum(b, b.emit(op.abs(cast(b, d, dtype_of(e)))), b.emit(op.abs(e)))
     d_scaled, e_scaled = div(b, d, scale), div(b, e, scale)
     below = plus(b, mul(b, d, d_scaled), mul(b, e, e_scaled))
@@ -278,8 +272,7 @@ def complex_reciprocal(b: NodeBuilder, input: Value) -> Value:
 
 @of_complex("abs")
 def complex_abs(b: NodeBuilder, input: Value) -> Value:
-    first, second = parts_of(b, input)
-    return b.emit(op.abs(first)) if second is None else hypot(b, first, second)
+    return hypot(b, *parts_of(b, input))
 
 
 @of_complex("angle")

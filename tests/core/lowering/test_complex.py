@@ -60,6 +60,16 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
         z + torch.zeros(3, 4, dtype=torch.cfloat),
         z.to(torch.complex128).abs(),
         z * x.double(),
+        torch.where(x > 0, z, x.double()),
+        torch.zeros_like(z, dtype=torch.float32),
+        torch.complex(x * 0, x).bool(),
+    ),
+    "of real numbers": lambda z, w, v, x, y: (
+        x.cfloat().imag,
+        torch.imag(x.cfloat()),
+        x.cfloat().mH,
+        x.cfloat().exp() + x.cfloat().angle(),
+        z / x.cfloat() + x.cfloat() * z,
     ),
 }
 WHOLE = torch.arange(1, 13).reshape(3, 4)
