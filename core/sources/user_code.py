@@ -810,7 +810,7 @@ def _problem(error: BaseException, path: Path, failure: str) -> LowerscopeError:
         _("{event}: {reason}", event=failure, reason=_message(error)),
         where=where,
         todo=_advice(error),
-        details=details.strip(),
+        details=details.rstrip(),
     )
 
 

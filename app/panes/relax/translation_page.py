@@ -30,7 +30,7 @@ from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TranslationQuery
 from lowerscope.core.model.snapshot import NodeTranslation, RuleSource, TeRecord
-from lowerscope.core.model.texts import _, capitalized
+from lowerscope.core.model.texts import _, capitalized, sentences
 
 # --- The four steps of ``emit_te`` for a binding ---
 
@@ -336,7 +336,7 @@ class TranslationPage(QWidget):
         snapshot = self._document.snapshot
         count = 0 if snapshot is None else len(snapshot.fx)
         place = _("Node {number} of {count}.", number=record.number, count=count)
-        self.summary.set_whole(f"{place} {record.summary}")
+        self.summary.set_whole(sentences(place, record.summary))
         self.rule.show_sources(
             record.sources, _("No rule for {name}", name=name_of(record.node)), record.summary
         )

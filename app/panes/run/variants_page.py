@@ -221,15 +221,16 @@ def _text(difference: FunctionDifference | None, one_side: str) -> Cell:
         return Cell(one_side, "quiet")
     if difference is None:
         return Cell("")
-    counts: tuple[tuple[Status, int], ...] = (
-        ("added", difference.added),
-        ("removed", difference.removed),
-        ("changed", difference.changed + len(difference.constants)),
+    changed = difference.changed + len(difference.constants)
+    counts: tuple[tuple[Status, int, str], ...] = (
+        ("added", difference.added, _("{count} added", count=difference.added)),
+        ("removed", difference.removed, _("{count} removed", count=difference.removed)),
+        ("changed", changed, _("{count} changed", count=changed)),
     )
     if difference.status == "same":
         return Cell(_("= same"), "quiet")
-    parts = [f"{STATUS_MARKS[status]}{count}" for status, count in counts if count]
-    spoken = ", ".join(f"{count} {status}" for status, count in counts if count)
+    parts = [f"{STATUS_MARKS[status]}{count}" for status, count, _words in counts if count]
+    spoken = _(", ").join(words for _status, count, words in counts if count)
     return Cell(" ".join(parts), spoken=spoken, tooltip=_("lines: {spoken}", spoken=spoken))
 
 

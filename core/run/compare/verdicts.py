@@ -127,12 +127,13 @@ class NotFinite:
     @property
     def text(self) -> str:
         """The counts in words: ``"3 NaN, 1 infinity"``; empty for none."""
+        ours, theirs, both = map(_count_text, (self.ours, self.theirs, self.both))
         parts = (
-            _count_text(self.ours),
-            _and_where(_count_text(self.theirs), _("in the reference only")),
-            _and_where(_count_text(self.both), _("on both sides")),
+            ours,
+            theirs and _("{numbers} in the reference only", numbers=theirs),
+            both and _("{numbers} on both sides", numbers=both),
         )
-        return "; ".join(each for each in parts if each)
+        return _("; ").join(filter(None, parts))
 
 
 def _added(so_far: tuple[int, int], values: torch.Tensor, among: torch.Tensor) -> tuple[int, int]:
@@ -146,12 +147,8 @@ def _count_text(count: tuple[int, int]) -> str:
     nans, infinities = count
     words = [f"{nans:,} NaN"] if nans else []
     if infinities:
-        words.append(f"{infinities:,} {'infinity' if infinities == 1 else 'infinities'}")
-    return ", ".join(words)
-
-
-def _and_where(text: str, where: str) -> str:
-    return f"{text} {where}" if text else ""
+        words.append(_n("{count:,} infinity", "{count:,} infinities", infinities))
+    return _(", ").join(words)
 
 
 @dataclass(frozen=True)
