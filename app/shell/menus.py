@@ -92,7 +92,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             window, document, window.sessions, window.source_watch, window.open_session
         ),
         window.sandbox.command(),
-        reporting(window, document, features.runs.variants, features.bisecting),
+        reporting(window, document, features.runs.variants, features.bisecting, features.rounding),
         Command("save-log", _("Save the whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
@@ -615,7 +615,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (
             _("&Target"),
-            ("target-llvm", "target-native", "target-other", "target-remote", "target-here"),
+            ("target-native", "target-llvm", "target-other", "target-remote", "target-here"),
         ),
         "tolerances",
         (_("&Measuring"), ("measuring", "torch-compile")),
@@ -824,6 +824,8 @@ class ModeBar(QStackedWidget):
             button = bar.widgetForAction(action)
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.setAccessibleName(plain(action.text()))
+            # Its size is that of the theme, before it is shown.
+            button.ensurePolished()
             self._draw_icon(each)
         return bar
 

@@ -135,6 +135,11 @@ def simplified(extent: Any) -> Any:
     return size_of(sym.Analyzer().simplify(extent)) if isinstance(extent, ir.Expr) else extent
 
 
+def is_empty(sizes: Sequence[Any]) -> bool:
+    """Return whether a tensor of a shape has no elements."""
+    return any(isinstance(each, int) and not each for each in sizes)
+
+
 def same_sizes(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Return whether two shapes are equal for all sizes, as far as that can be proved."""
     return len(first) == len(second) and all(

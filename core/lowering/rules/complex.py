@@ -37,6 +37,7 @@ from lowerscope.core.lowering.values import (
     is_float,
     is_tensor,
     rank_of,
+    scalar,
     shape_of,
 )
 from lowerscope.core.model.texts import _
@@ -311,11 +312,13 @@ def _matrix(
     places = torch.outer(torch.arange(n), torch.arange(count)) % n
     angles = places.double() * (2 * math.pi / n)
     cosine, sine = angles.cos() * scale, angles.sin() * (sign * scale)
+    sine[2 * places % n == 0] = 0
     rows = [torch.cat([cosine, sine], 1)]
     if of_complex:
         rows.append(torch.cat([-sine, cosine], 1))
     whole = torch.cat(rows)
-    return (whole[:, :count] if only_real else whole).to(getattr(torch, dtype)).contiguous()
+    # Without -0, which would be the sign of an angle.
+    return (whole[:, :count] if only_real else whole + 0.0).to(getattr(torch, dtype)).contiguous()
 
 
 def _factors(n: int) -> tuple[int, int]:
@@ -464,7 +467,13 @@ def _transformed(
         count = n // 2 + 1 if kind == "from real" and place == 0 else n
         factor = {"none": 1.0, "by_root_n": n**-0.5, "by_n": 1 / n}[scale]
         only_real = kind == "to real" and is_last
+        of_real = second is None
         first, second = _along_last(b, first, second, sign, factor, count, only_real=only_real)
+        if of_real and second is not None and n > _DENSE:
+            # The sum of real numbers, and that with alternating signs, are real.
+            is_real = 2 * torch.arange(count) % n == 0
+            zero = scalar(0.0, dtype_of(second))
+            second = b.emit(op.where(b.constant(is_real), zero, second))
         first, second = (
             None if each is None else permute_to(b, each, back) for each in (first, second)
         )
