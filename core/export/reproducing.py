@@ -652,7 +652,7 @@ def registering_files(stages: Stages) -> list[Path]:
                     functions=_(", ").join(sorted(both)),
                 ),
                 where=str(loaded.path),
-                todo=_("Register the function in a file of its own, and give that with --library"),
+                todo=_("Register the function in a file of its own, and load that: --library FILE"),
             )
         if both:
             found.append(loaded.path)

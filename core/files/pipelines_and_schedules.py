@@ -313,7 +313,7 @@ def parse_step(text: str) -> Step:
     return Step(name=name.strip(), options=options)
 
 
-_EXAMPLE = _("Give for example --pass FoldConstant or --pass LegalizeOps:skip_ops=[relax.add]")
+_EXAMPLE = _("Give a name, for example FoldConstant or LegalizeOps:skip_ops=[relax.add]")
 
 
 def _split(text: str) -> Iterator[str]:

@@ -801,13 +801,13 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
             where=where,
             todo=_("Did you mean {near}?", near=alternatives(near))
             if near
-            else _("`lowerscope passes --catalogue` lists the available ones"),
+            else _("See the list: lowerscope passes --catalogue"),
         )
     if found.type.hindrance:
         raise LowerscopeError(
             _("{name} cannot be a step: {hindrance}", name=name, hindrance=found.type.hindrance),
             where=where,
-            todo=_("Write it into a file of passes, and give that with --passes"),
+            todo=_("Write it into a file of passes, and load that: --passes FILE"),
         )
     return found
 

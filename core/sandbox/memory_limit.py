@@ -95,9 +95,6 @@ def shortage(reason: str, where: str = "") -> Problem:
             reason=reason,
         ),
         where=where,
-        todo=_(
-            "Allow more memory (Tools, Memory limit of the worker; or --memory-limit), or make "
-            "the inputs smaller"
-        ),
+        todo=_("Allow more memory: --memory-limit GB; or make the inputs smaller"),
         code="memory",
     )

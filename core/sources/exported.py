@@ -109,7 +109,7 @@ def _refuse(reasons: Iterable[str], path: Path) -> None:
         raise LowerscopeError(
             _("opening it would run code: it has {refused}", refused=listed(refused, 3)),
             where=str(path),
-            todo=_("Open it with --trust only if you know where it comes from"),
+            todo=_("Open it only if you know where it comes from: --trust"),
             code="trust",
             choices=tuple(refused),
         )
