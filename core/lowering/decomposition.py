@@ -67,6 +67,14 @@ def as_traced(
     if is_tensor(value) and numbers_of(value.ty.shape) == shape and dtype_of(value) == dtype:
         return value
     dimensions = builder.dimensions
+    if value is None:
+        raise Refused(
+            _(
+                "it would be {text} where the model has {shape}",
+                text=None,
+                shape=_tensor_text(shape, dtype),
+            )
+        )
     if not is_tensor(value):
         return value
     if not dimensions.are_known(value):
