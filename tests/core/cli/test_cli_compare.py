@@ -11,6 +11,8 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.schedule import At, Primitive, Schedule
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 WRONG = """
 import torch
 from tvm import relax

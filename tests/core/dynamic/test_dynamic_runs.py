@@ -19,6 +19,8 @@ from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 Run = Callable[..., RunRecord]
 RecipeOf = Callable[..., Recipe]
 

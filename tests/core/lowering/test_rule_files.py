@@ -18,6 +18,8 @@ from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source, Strategy
 from lowerscope.core.stages import Pipeline
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 MODEL = """
 import operator
 import torch

@@ -12,6 +12,8 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.stages import Pipeline, Stages
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 NET = """
 import torch
 from torch import nn

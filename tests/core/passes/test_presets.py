@@ -15,6 +15,8 @@ from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE
 from tests.diagonal import at_length
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 SMALL = [each.name for each in samples() if each.name not in LARGE]
 
 

@@ -15,6 +15,8 @@ from lowerscope.core.run.calls import CallsOf
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline, Stages
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 FUSED = ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
 
 
