@@ -27,10 +27,8 @@ class ScheduleMovesPage(QWidget):
 
     done = Signal()  # A primitive was selected, or Escape pressed.
 
-    def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, scheduling: Scheduling) -> None:
+        super().__init__()
         self._scheduling = scheduling
         self._pointed = ""
         self.about = ElidedLabel(role="quiet")
