@@ -86,7 +86,7 @@ PROGRAM = "reproduce.py"
 ARRAYS = "reproduce.npz"
 MODULE = "reproduce.json"
 
-_STANDARD = "base64 copy dataclasses hashlib json linecache operator pickle random sys types"
+_STANDARD = "base64 copy ctypes dataclasses hashlib json linecache operator pickle random sys types"
 """Modules of the standard library that the program may use."""
 
 _DEFINED = (
@@ -473,9 +473,19 @@ def _target(recipe: Recipe) -> str:
     return f"json.loads({text})" if recipe.target.lstrip().startswith("{") else text
 
 
+_LINE = 88
+"""Most characters of a line in the body of a function."""
+
+
 def _scheduling(step: Step, named: Mapping[str, str]) -> Iterator[str]:
     yield comment(step.name)
-    if named:
+    if not named:
+        return
+    pairs = ", ".join(f"{quoted(function)}: {name}" for function, name in named.items())
+    line = f"module = scheduled(module, {{{pairs}}})"
+    if len(line) <= _LINE:
+        yield line
+    else:
         yield "module = scheduled("
         yield "    module,"
         yield "    {"

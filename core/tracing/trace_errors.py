@@ -101,7 +101,12 @@ _CONSTRAINT = re.compile(r"^Constraints violated.*?^  - (.*?[.!]?)$", re.MULTILI
 
 
 class CannotFollow(Exception):
-    """Error of the tracer itself, with a reason in the model's terms."""
+    """Error of the tracer itself, with a reason in the model's terms.
+
+    `line`: of the branch that it concerns, unless that is where it is raised.
+    """
+
+    line = 0
 
 
 def first_line(error: BaseException) -> str:
