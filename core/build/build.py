@@ -175,8 +175,8 @@ def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
 def load_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Return the remedy for missing functions."""
     return _n(
-        "load the file that registers it with --library",
-        "load the file that registers them with --library",
+        "load the file that registers it: --library FILE",
+        "load the file that registers them: --library FILE",
         len(missing),
     )
 

@@ -372,8 +372,8 @@ def check_runs_here(target: tvm.target.Target) -> None:
             _("code built for this target cannot run here: {reason}", reason=reason),
             where="run",
             todo=_(
-                "Run it on such a machine, with --tracker HOST:PORT --key KEY or Target, Remote "
-                "machine…; or choose the target native"
+                "Run it on such a machine: --tracker HOST:PORT --key KEY; or choose the target "
+                "native"
             ),
         )
 

@@ -235,7 +235,7 @@ class _Recorder(fx.Interpreter):
             where=where_of(line),
             todo=_("write it without the in-place change")
             if lost
-            else _("write it without the in-place change, or try --tracer export"),
+            else _("write it without the in-place change; or try another tracer: --tracer export"),
             code="" if lost else "try-export",
         )
 
