@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.tables.choice_list import Choice
@@ -63,9 +62,9 @@ def _node_row(node: LoopNode, tree: Sequence[LoopNode]) -> TreeRow:
     facts = [f"{name} {kind} {extent}" for name, kind, extent in node.axes]
     tooltip = "\n".join(
         _some(
-            _("block {name}: {axes}", name=node.name, axes=", ".join(facts)),
-            _("reads {names}", names=", ".join(node.reads)) if node.reads else "",
-            _("writes {names}", names=", ".join(node.writes)) if node.writes else "",
+            _("block {name}: {axes}", name=node.name, axes=_(", ").join(facts)),
+            _("reads {names}", names=_(", ").join(node.reads)) if node.reads else "",
+            _("writes {names}", names=_(", ").join(node.writes)) if node.writes else "",
             annotations,
         )
     )
@@ -125,9 +124,7 @@ def _choice(move: Move, asks: bool, measured: float | None) -> Choice:
 class ScheduleTree(TreeTable):
     """Nested loops and blocks; the selection is shared with the script."""
 
-    def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, document: Document, scheduling: Scheduling) -> None:
         super().__init__(
             _("Loop tree"),
             (
@@ -135,7 +132,6 @@ class ScheduleTree(TreeTable):
                 Column(_("extent"), numeric=True, width=76),
                 Column(_("kind"), width=108, tooltip=_("With annotations; of blocks: axes")),
             ),
-            parent,
         )
         self._document = document
         self._scheduling = scheduling
