@@ -213,6 +213,7 @@ class Figures(SeenPage):
                 Column(_("torch"), numeric=True),
             ),
         )
+        self.table.word_titles(document.named_engine)
         self.title = Label(_("Metrics"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
         self.advice = AdviceList(document, queries, scheduling)
@@ -501,6 +502,7 @@ class VariantTable(SeenPage):
         name = _("torch, node") if measured.torch_does_more else _("torch")
         faster = "" if before is None else ratio_text(before.milliseconds / time)
         bar = Cell("", gauge=Gauge(time / longest, "quiet"))
+        name = self._document.named_engine(name)
         cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
         return Row("torch", cells)
 
