@@ -208,7 +208,7 @@ class Exploration:
         from lowerscope.core.cli.referee import judged
         from lowerscope.core.model.progress import SILENT
 
-        return judged(_pipeline(), self.recipe, dtype, SILENT)
+        return judged(_pipeline(), self.recipe, dtype, SILENT).nodes
 
     def bisect(self) -> BisectRecord:
         """Return the first step after which it differs from torch, with a reproduction."""
@@ -266,7 +266,7 @@ def explore(
         title: The model's title; left out, the name of its class.
         window: Whether a window is opened; left out, one is opened everywhere but in Jupyter.
         **choices: The options of the command line, with ``_`` for ``-``: ``lowering="te"``,
-            ``pipeline="fuse"``, ``schedule="rules"``, ``target="native"``,
+            ``pipeline="fuse"``, ``schedule="rules"``, ``target="llvm"``,
             ``override=["relu=te"]``.
     """
     name = title or type(model).__name__

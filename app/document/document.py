@@ -143,6 +143,7 @@ Of = Literal[
     "export",
     "asked",
     "bisect",
+    "rounding",
 ]
 """Owner of a job. Each owner has one at most, and ends its own only."""
 

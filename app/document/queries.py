@@ -529,6 +529,13 @@ class KeptAnswer(QObject, Generic[A]):
         """Cancel the query; a previous answer stays."""
         self._slot.cancel()
 
+    def follow_changes(self) -> None:
+        """Supersede the query while the document changes."""
+        if self.running and self._document.is_changing:
+            self._slot.supersede()
+            self._end()
+        self.changed.emit()
+
     def _part_of(self, recipe: Recipe) -> Recipe:
         """Return a recipe without what the answer does not depend on."""
         return recipe

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
@@ -73,7 +73,8 @@ class Links:
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self._at_step: dict[str, FunctionRecord] = {}
-        self._pieces = Pieces(() if snapshot is None else snapshot.functions)
+        self._called: dict[str, set[str]] = {}  # The functions of the step, by their calls.
+        self._pieces = self._last_pieces = Pieces(() if snapshot is None else snapshot.functions)
         self._entities = _entities(snapshot) if snapshot is not None else frozenset()
         # Schedules are made for functions before packing, and their loops are selected as such.
         self._packed = {
@@ -95,9 +96,13 @@ class Links:
         """Return the links with the functions at a step; with none, those of the final module."""
         links = copy.copy(self)
         links._at_step = {each.id: each for each in functions}
+        links._called = {}
+        for each in functions:
+            for call in each.calls if each.kind != "relax" else ():
+                links._called.setdefault(call, set()).add(each.id)
         links._nodes = {}
-        if functions:
-            links._pieces = Pieces(functions)
+        links._last = ("", frozenset())
+        links._pieces = Pieces(functions) if functions else links._last_pieces
         return links
 
     @property
@@ -122,19 +127,25 @@ class Links:
             if bindings is None:
                 return frozenset({function, *self.of(function)})
             around = {other for each in bindings for other in self._links.get(each, ())}
-            called = {other for other in around if other.startswith(("tir:", "ext:"))}
-            return frozenset({function, *bindings} | around - called)
+            return frozenset({function, *bindings} | _without_called(around))
         if entity in self._at_step:
             calls = self._at_step[entity].calls
             around = {other for call in calls for other in self._links.get(call, ())}
-            called = {other for other in around if other.startswith(("tir:", "ext:"))}
-            return frozenset(calls) | around - called
+            return frozenset(calls) | _without_called(around)
         linked = set(self._links.get(entity, ()))
         if entity.startswith("module:"):
             if self._last[0] != entity:
-                self._last = (entity, self._of_module(entity))
+                self._last = (entity, self._called_at_step(entity, self._of_module(entity)))
             return self._last[1]
-        return frozenset(linked)
+        return self._called_at_step(entity, linked)
+
+    def _called_at_step(self, entity: str, linked: Set[str]) -> frozenset[str]:
+        """Return the links with the functions of the step in place of the final ones."""
+        if not self._at_step:
+            return frozenset(linked)
+        kept = _without_called(linked)
+        called = (self._called.get(each, ()) for each in (entity, *kept))
+        return frozenset(kept.union(*called))
 
     def nodes_of(self, entity: str) -> tuple[str, ...]:
         """Return the FX nodes linked to an id, sorted; cached, since a function may have many."""
@@ -208,6 +219,11 @@ class Links:
     def _has(self, entity: str) -> bool:
         name = self._function_of(entity) or entity
         return name in self._entities or name in self._at_step
+
+
+def _without_called(linked: Set[str]) -> set[str]:
+    """Return ids without those of functions that are called."""
+    return {each for each in linked if not each.startswith(("tir:", "ext:"))}
 
 
 def _function_of(entity: str) -> str:

@@ -15,6 +15,7 @@ from lowerscope.app.engine.recovery import Changes, Recovering
 from lowerscope.app.engine.watchdog import AtWork, Hanging
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.app.panes.run.bisecting import Bisecting
+from lowerscope.app.panes.run.rounding_page import Rounding
 from lowerscope.app.panes.run.runs import Faults, Generations, Runs
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
@@ -40,6 +41,7 @@ class Features(QObject):
         self.runs = Runs(document, queries, children, self.recovering, self._tuning_measures)
         self.faults = Faults(document)
         self.bisecting = Bisecting(document, queries)
+        self.rounding = Rounding(document, queries)
         self.stepping = Stepping(document)
         self.build = BuildSteps(document, queries, self.stepping)
         self.scheduling = Scheduling(document, queries, self.stepping, self.recovering)

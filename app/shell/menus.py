@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QMenuBar, QStackedWidget, QToolBar, QToolButton, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import SearchField
@@ -92,7 +92,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             window, document, window.sessions, window.source_watch, window.open_session
         ),
         window.sandbox.command(),
-        reporting(window, document, features.runs.variants, features.bisecting),
+        reporting(window, document, features.runs.variants, features.bisecting, features.rounding),
         Command("save-log", _("Save the whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
@@ -615,7 +615,7 @@ MENUS: dict[str, tuple[Entry, ...]] = {
         ),
         (
             _("&Target"),
-            ("target-llvm", "target-native", "target-other", "target-remote", "target-here"),
+            ("target-native", "target-llvm", "target-other", "target-remote", "target-here"),
         ),
         "tolerances",
         (_("&Measuring"), ("measuring", "torch-compile")),
@@ -779,60 +779,81 @@ def _with_free_letter(text: str, taken: set[str]) -> str:
     return f"{bare[:place]}&{bare[place:]}"
 
 
-class ModeBar(QToolBar):
+class ModeBar(QStackedWidget):
     """The buttons of the current mode; without their words where there is no room for them."""
 
     def __init__(self, commands: Commands, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._commands = commands
+        self._bars: dict[str, QToolBar] = {}
+        self._rooms: dict[str, int] = {}
         self._mode = ""
-        self.setObjectName("mode-bar")
         self.setAccessibleName(_("Commands of the mode"))
-        self.setIconSize(QSize(16, 16))
         theme.notifier().changed.connect(self._draw)
 
     def show_mode(self, key: str) -> None:
         """Show the buttons of a mode."""
         self._mode = key
-        self.clear()
+        if key not in self._bars:
+            self._bars[key] = self._make(key)
+            self.addWidget(self._bars[key])
+        self.setCurrentWidget(self._bars[key])
+
+    def fit(self, room: int) -> None:
+        """Show the words if there is room for all of them."""
+        bar = self._bars.get(self._mode)
+        if bar is not None and self._rooms.get(self._mode) != room:
+            self._rooms[self._mode] = room
+            self._fit(bar, room)
+        # At once: where Qt finds it too narrow in between, its button for the rest stays.
+        width = 0 if bar is None else bar.sizeHint().width()
+        self.setFixedWidth(max(0, min(width, room)))
+
+    def _make(self, key: str) -> QToolBar:
+        bar = QToolBar(self)
+        bar.setIconSize(QSize(16, 16))
         for each in BUTTONS[key]:
             if each is None:
-                self.addSeparator()
+                bar.addSeparator()
                 continue
             action = self._commands.action(each.command)
             # The whole name and the keys are in the menus.
             action.setIconText(each.word or plain(action.text()))
             action.setIconVisibleInMenu(False)
-            self.addAction(action)
-            button = self.widgetForAction(action)
+            bar.addAction(action)
+            button = bar.widgetForAction(action)
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.setAccessibleName(plain(action.text()))
-        self._draw()
+            # Its size is that of the theme, before it is shown.
+            button.ensurePolished()
+            self._draw_icon(each)
+        return bar
 
-    def fit(self, room: int) -> None:
-        """Show the words if there is room for all of them."""
+    def _fit(self, bar: QToolBar, room: int) -> None:
         beside = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
         only = Qt.ToolButtonStyle.ToolButtonIconOnly
-        shown = [each for each in BUTTONS[self._mode] if each] if self._mode else []
+        shown = [each for each in BUTTONS[self._mode] if each]
         # A square of a colour alone would be a riddle: a strategy keeps its letters for longer.
         for kept in (shown, [each for each in shown if each.icon in STRATEGIES], ()):
             for each in shown:
-                button = self.widgetForAction(self._commands.action(each.command))
+                button = bar.widgetForAction(self._commands.action(each.command))
                 assert isinstance(button, QToolButton)
                 button.setToolButtonStyle(beside if each.word and each in kept else only)
-            if (layout := self.layout()) is not None:
+            if (layout := bar.layout()) is not None:
                 # Its sizes are those from before, until it is told.
                 layout.invalidate()
-            if self.sizeHint().width() <= room:
+            if bar.sizeHint().width() <= room:
                 break
-        # At once: where Qt finds it too narrow in between, its button for the rest stays.
-        self.setFixedWidth(max(0, min(self.sizeHint().width(), room)))
 
     def _draw(self) -> None:
-        for each in BUTTONS[self._mode] if self._mode else ():
-            if each is not None:
-                drawn = strategy_icon if each.icon in STRATEGIES else icon
-                self._commands.action(each.command).setIcon(drawn(each.icon))
+        for mode in self._bars:
+            for each in BUTTONS[mode]:
+                if each is not None:
+                    self._draw_icon(each)
+
+    def _draw_icon(self, button: Button) -> None:
+        drawn = strategy_icon if button.icon in STRATEGIES else icon
+        self._commands.action(button.command).setIcon(drawn(button.icon))
 
 
 class MenuCorner(QWidget):

@@ -25,6 +25,7 @@ from lowerscope.app.panes.relax.relax_view import RelaxView
 from lowerscope.app.panes.relax.translation_page import TranslationPage
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.memory_page import MemoryPage
+from lowerscope.app.panes.run.rounding_page import RoundingPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.run_view import RunView
 from lowerscope.app.panes.run.time_page import TimePage
@@ -46,6 +47,7 @@ from lowerscope.core.model.texts import _
 HELP_PAGES = {
     "outcome": "compare",
     "memory": "time",
+    "rounding": "compare#error-budget",
     "tokens": "sources#language-models",
     "pipeline": "timeline",
     "changes": "difference",
@@ -199,6 +201,7 @@ class Panes(QWidget):
         )
         self.time = TimePage(document, features.runs)
         self.memory = MemoryPage(document, features.runs)
+        self.rounding = RoundingPage(document, features.rounding)
         self.tune = TunePage(document, features.tuning)
         self.tune.in_model_wanted.connect(features.variants.set_in_model)
         self.variants = VariantsPage(document, queries, features.runs, self.outcome.set_busy)
@@ -214,6 +217,7 @@ class Panes(QWidget):
             (self.outcome, "compare", _("Compare"), self.compare),
             (self.outcome, "time", _("Time"), self.time),
             (self.outcome, "memory", _("Memory"), self.memory),
+            (self.outcome, "rounding", _("Rounding"), self.rounding),
             (self.outcome, "variants", _("Variants"), self.variants),
             (self.outcome, "inputs", _("Inputs"), self.inputs),
             (self.outcome, "tokens", _("Tokens"), self.tokens),

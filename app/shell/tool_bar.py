@@ -38,7 +38,7 @@ from lowerscope.core.model.formatting import (
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.machines import short_target
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.recipe import STRATEGIES, Recipe
+from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE, STRATEGIES, Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import ModelRecord
 from lowerscope.core.model.texts import _, _n
@@ -63,7 +63,7 @@ SMALL = 1000
 SHADES = {"high-level": "accent", "te": "te", "library": "library"}
 """Colours of the strategies, as fields of the theme."""
 
-TARGETS = {"llvm": "llvm", "native": _("this machine")}
+TARGETS = {ANY_PROCESSOR: "llvm", NATIVE: _("this machine")}
 
 
 class ToolBar(QWidget):
@@ -185,8 +185,10 @@ class ToolBar(QWidget):
 
     def _show_step(self) -> None:
         here, line = self._stepping.here, self._stepping.line
-        self.step.setVisible(here is not None)
-        self._show_plan()
+        if self.step.isHidden() == (here is not None):
+            self.step.setVisible(here is not None)
+            self._show_plan()
+            self._show_run()
         name = _("start") if line is None else f"{line.label} · {line.title}"
         if line is not None and self.width() < SMALL:
             name = line.label
@@ -201,11 +203,14 @@ class ToolBar(QWidget):
 
     def _show_plan(self) -> None:
         """Show pipeline and target in one box where two, or the chip beside them, have no room."""
+        one_box, is_open = self._has_one_box(), self._document.wanted is not None
+        self.pipeline.setVisible(is_open and not one_box)
+        self.target.setVisible(is_open and not one_box)
+        self.plan.setVisible(is_open and one_box)
+
+    def _has_one_box(self) -> bool:
         chip = 0 if self.step.isHidden() else STEP_WIDTH
-        one_box = self.width() < ONE_BOX + chip
-        self.pipeline.setVisible(not one_box)
-        self.target.setVisible(not one_box)
-        self.plan.setVisible(one_box)
+        return self.width() < ONE_BOX + chip
 
     def _lowering_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -225,8 +230,8 @@ class ToolBar(QWidget):
         menu = QMenu(self)
         self._targets = QActionGroup(menu)
         for target, name in (
-            ("llvm", _("llvm – any processor of this kind")),
-            ("native", _("This machine – with its vector instructions")),
+            (NATIVE, _("This machine – with its vector instructions")),
+            (ANY_PROCESSOR, _("llvm – any processor of this kind")),
         ):
             action = QAction(name, self._targets, checkable=True)
             action.setData(target)
@@ -242,8 +247,12 @@ class ToolBar(QWidget):
 
     def _show_recipe(self) -> None:
         recipe, snapshot = self._document.wanted, self._document.snapshot
-        self.setEnabled(recipe is not None)
+        for part in (self.lowering, self.lowering_box, self.run):
+            part.setEnabled(recipe is not None)
+        self._show_plan()
         if recipe is None:
+            self.model.set_lines([Part(_("No model"), "strong")])
+            self.overrides.hide()
             return
         same_source = (
             snapshot is not None
@@ -357,12 +366,16 @@ class ToolBar(QWidget):
         return words.get(problem.code, _("failed"))
 
     def _show_verdict(self, record: RunRecord) -> None:
-        self.verdict.set_state(*verdict_state(record), verdict_tooltip(record))
+        role, words, figure = verdict_state(record)
+        if self._has_one_box() and not self.step.isHidden():
+            # There is room for the chip or for the figure, which the tool tip has as well.
+            figure = ""
+        self.verdict.set_state(role, words, figure, verdict_tooltip(record))
         first, second = [Part(f"TVM {duration_text(record.tvm_ms)}", "strong")], list[Part]()
         if record.times is not None:
             second = [Part(short_claim(record.times), "quiet")]
-            words = (claims_of(record.times), how_of(record.times))
-            self.times.setToolTip("\n".join(each for each in words if each))
+            claims = (claims_of(record.times), how_of(record.times))
+            self.times.setToolTip("\n".join(each for each in claims if each))
         self.times.set_lines(first, *([] if self.width() < NARROW else [second]))
 
     def _change_lowering(self, strategy: str) -> None:
@@ -375,7 +388,7 @@ class ToolBar(QWidget):
         if recipe is not None:
             target = action.data()
             # A native target does not apply to a remote machine.
-            remote = None if target == "native" else recipe.remote
+            remote = None if target == NATIVE else recipe.remote
             self._document.change(msgspec.structs.replace(recipe, target=target, remote=remote))
 
     def _edit_measuring(self) -> None:
@@ -408,7 +421,7 @@ class ToolBar(QWidget):
 
 def _kind(width: int) -> int:
     """Return how many of the narrow rules hold."""
-    return (width < NARROW) + (width < SMALL)
+    return sum(width < limit for limit in (ONE_BOX + STEP_WIDTH, ONE_BOX, NARROW, SMALL))
 
 
 def verdict_tooltip(record: RunRecord) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -239,8 +240,9 @@ class _Answer:
             )
         self._job.report(_("Running the reproduction"))
         try:
-            for number, each in enumerate(forms):
-                files = files_of(each, self._item, self._node, optimised=optimised)
+            tries = itertools.product((False, True), forms)
+            for number, (filled, each) in enumerate(tries):
+                files = files_of(each, self._item, self._node, optimised=optimised, filled=filled)
                 if shows_difference(files, folder / str(number)):
                     nodes = len(each.model.calls)
                     count = _count_nodes(self._stages)

@@ -26,7 +26,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.run.compare.verdicts import Verdict, difference
-from lowerscope.core.run.execution import Execution
+from lowerscope.core.run.execution import Execution, filled_memory
 from lowerscope.core.run.implementations import (
     check_callable,
     inputs_at,
@@ -127,7 +127,8 @@ class Prober:
         register_library({} if stages.lowered is None else stages.lowered.library)
         with stages.running():
             arguments = stages.arguments_of(build.module, self.values)
-            outputs = Execution(build.built.executable, "main", arguments).outputs()
+            with filled_memory():
+                outputs = Execution(build.built.executable, "main", arguments).outputs()
             verdict, _expected = judge_run(
                 stages, self._recipe, self.values, outputs, expected, build
             )

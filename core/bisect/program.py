@@ -35,6 +35,7 @@ from lowerscope.core.files.sources import neighbours
 from lowerscope.core.model.explanation_records import PROGRAM, REPORT, WrittenFile
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.run.compare.verdicts import tolerance_for
+from lowerscope.core.run.execution import FILL, PERTURB
 from lowerscope.core.views.programs.program_lines import Identifiers
 from lowerscope.core.views.source_text import builder_of
 from lowerscope.resources import PROGRAMS
@@ -57,7 +58,9 @@ SECONDS = 120.0
 """Seconds that the program may take."""
 
 
-def files_of(small: Small, item: Item, node: str, *, optimised: bool) -> tuple[WrittenFile, ...]:
+def files_of(
+    small: Small, item: Item, node: str, *, optimised: bool, filled: bool = False
+) -> tuple[WrittenFile, ...]:
     """Return the program, a text for a bug report, and the files that the program needs.
 
     They are in English, whatever the language of the process.
@@ -67,6 +70,7 @@ def files_of(small: Small, item: Item, node: str, *, optimised: bool) -> tuple[W
     Args:
         node: The node whose translation is wrong; empty for none.
         optimised: Whether LLVM's optimisation is the cause.
+        filled: Whether the program fills memory, so that elements never written are wrong.
     """
     cause = "LLVM's optimisation" if optimised else item.name or f"the translation of {node}"
     title = f"{cause[0].upper()}{cause[1:]} makes the outputs of a model differ from torch's."
@@ -91,6 +95,7 @@ def files_of(small: Small, item: Item, node: str, *, optimised: bool) -> tuple[W
         "compiled": compiled,
         "embedded": embedded,
         "seed": small.recipe.seed,
+        "fill": f"{PERTURB}, {FILL}" if filled else "",
         **_comparison(small),
         "has_state": "state[" in built or bool(stages.parameters),
         "parameters": [
@@ -229,10 +234,10 @@ _NOT_IN_NUMPY = ("torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2")
 
 def _checks(item: Item, by_step: Sequence[Sequence[str]], *, optimised: bool) -> dict[str, Any]:
     """Return the lines that apply the steps, and those that check the modules."""
-    context = "target"
-    if all(len(lines) == 2 and lines[0] == f"with {_CONTEXT}:" for lines in by_step):
+    context, plain = "target", [_without_context(lines) for lines in by_step]
+    if plain != list(by_step) and all(len(lines) == 1 for lines in plain):
         # One context for all of them.
-        by_step, context = [[lines[1].strip()] for lines in by_step], f"target, {_CONTEXT}"
+        by_step, context = plain, f"target, {_CONTEXT}"
     steps = [line for lines in by_step for line in lines]
     if optimised:
         target = '{**target.export(), "opt-level": 0}'
@@ -250,6 +255,14 @@ def _checks(item: Item, by_step: Sequence[Sequence[str]], *, optimised: bool) ->
             for when, module in (("before", "before"), ("after", "module"))
         ]
     return {"steps": steps, "checks": checks, "context": context}
+
+
+def _without_context(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a step without comments, and without the context of a single call."""
+    lines = [each for each in lines if not each.lstrip().startswith("#")]
+    if len(lines) == 2 and lines[0] == f"with {_CONTEXT}:":
+        return [lines[1].strip()]
+    return lines
 
 
 _CONTEXT = "tvm.transform.PassContext(opt_level=3)"

@@ -175,8 +175,8 @@ def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
 def load_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Return the remedy for missing functions."""
     return _n(
-        "load the file that registers it with --library",
-        "load the file that registers them with --library",
+        "load the file that registers it: --library FILE",
+        "load the file that registers them: --library FILE",
         len(missing),
     )
 
@@ -360,7 +360,9 @@ AFTER_KILLS = "KillAfterLastUse"
 """The pass after which all allocations and frees are explicit in the module."""
 
 _CALLS = ("relax.vm.call_tir_dyn", "relax.reshape")
-_STORAGE, _TENSOR = "relax.memory.alloc_storage", "relax.memory.alloc_tensor"
+# The second of each is where the pipeline itself has lowered the allocations.
+_STORAGES = ("relax.memory.alloc_storage", "relax.vm.alloc_storage")
+_TENSORS = ("relax.memory.alloc_tensor", "relax.vm.alloc_tensor")
 
 
 @dataclass
@@ -416,10 +418,10 @@ class _Plan:
         if type(value) is relax.If:
             raise _Unknown(_("the branches taken are known only at run time"))
         operator = str(getattr(getattr(value, "op", None), "name", ""))
-        if operator == _STORAGE:
+        if operator in _STORAGES:
             size = _extents(value.args[0])[0]
             self._storages[hash(binding.var)] = _Taken(size, self.call, self.call)
-        elif operator == _TENSOR:
+        elif operator in _TENSORS:
             self._allocate(name, binding)
         elif type(value) is relax.Call and (
             type(value.op) in (ir.GlobalVar, relax.ExternFunc) or operator in _CALLS

@@ -18,6 +18,7 @@ import tvm
 from lowerscope.core.model.machines import TargetRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.processors import MACHINE, usable_processors
+from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE
 from lowerscope.core.model.run_records import were_taken
 from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.rules.recorder import machine_of
@@ -92,9 +93,6 @@ _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 """Alternative names of architectures in triples."""
 
 _TODO = _('Write llvm, native, or JSON such as {"kind": "llvm", "mcpu": "skylake"}')
-
-NATIVE = "native"
-"""A recipe's name for this machine's own processor."""
 
 
 @lru_cache(maxsize=64)
@@ -282,8 +280,8 @@ FEATURES = {
 """LLVM's names of the features that change how a model is computed, and their usual names."""
 
 CATALOGUE = {
-    "llvm": _("any processor of this kind"),
     NATIVE: _("this machine, with all of its features"),
+    ANY_PROCESSOR: _("any processor of this kind"),
     '{"kind": "llvm", "mcpu": "x86-64-v3"}': _("x86 of the last ten years"),
     '{"kind": "llvm", "mcpu": "skylake-avx512"}': _("x86 servers with AVX-512"),
     '{"kind": "llvm", "mcpu": "sapphirerapids"}': _("x86 servers with VNNI, BF16 and AMX"),
@@ -374,8 +372,8 @@ def check_runs_here(target: tvm.target.Target) -> None:
             _("code built for this target cannot run here: {reason}", reason=reason),
             where="run",
             todo=_(
-                "Run it on such a machine, with --tracker HOST:PORT --key KEY or Target, Remote "
-                "machine…; or choose the target native"
+                "Run it on such a machine: --tracker HOST:PORT --key KEY; or choose the target "
+                "native"
             ),
         )
 

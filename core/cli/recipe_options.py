@@ -25,6 +25,8 @@ from lowerscope.core.model.dimensions import dimensions_of, parse_dimension, par
 from lowerscope.core.model.machines import TIMEOUT, remote_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
+    ANY_PROCESSOR,
+    NATIVE,
     SEEDS,
     STRATEGIES,
     TRACERS,
@@ -120,7 +122,7 @@ SEVERAL = {
     "translator": "lowerscope",
     "pipeline": "legalise",
     "schedules": "",
-    "target": "llvm",
+    "target": "",
 }
 """Options that may be repeated where variants are compared, with their defaults."""
 
@@ -327,7 +329,14 @@ def add_recipe_options(
         ),
         dest="schedules",
     )
-    one("--target", _("llvm, native (this processor), or a TVM target as JSON"), "target")
+    one(
+        "--target",
+        _(
+            "native (this processor; the default), llvm (any processor of this kind, and the "
+            "default for a remote machine), or a TVM target as JSON"
+        ),
+        "target",
+    )
     parser.many(
         "--tolerance",
         "DTYPE=RTOL,ATOL",
@@ -404,6 +413,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         )
     dimensions = with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes))
     declared = frozenset(each.name for each in dimensions)
+    remote = remote_of(options.tracker, options.key, options.remote_timeout)
     recipe = Recipe(
         source=Source(
             spec=spec,
@@ -423,9 +433,9 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         extensions=options.extensions,
         steps=(*find_pipeline(options.pipeline).steps, *map(parse_step, options.steps)),
         tolerances=parse_tolerances(options.tolerances),
-        target=options.target,
+        target=options.target or (NATIVE if remote is None else ANY_PROCESSOR),
         threads=options.threads,
-        remote=remote_of(options.tracker, options.key, options.remote_timeout),
+        remote=remote,
         measuring=check_measuring(
             Measuring(
                 warm_up=options.warm_up,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
 from lowerscope.core.cli.recipe_options import SOURCE_HELP, OneLineParser, add_recipe_options
 from lowerscope.core.files.console import MATCH, on_terminal_line, table_lines
-from lowerscope.core.model.comparison_records import NodeErrors, WeightDtype
+from lowerscope.core.model.comparison_records import ErrorBudget, WeightDtype
 from lowerscope.core.model.encoding import to_json
-from lowerscope.core.model.formatting import error_text, share_text
+from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import NodeErrorsQuery, RunQuery
@@ -43,13 +42,13 @@ def referee(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
     with on_terminal_line() as progress:
         found = judged(pipeline, recipe, options.dtype, progress)
     if options.json:
-        return MATCH, to_json({"dtype": options.dtype or None, "nodes": found})
-    return MATCH, "\n".join(_lines(found, options.dtype))
+        return MATCH, to_json({"dtype": options.dtype or None, "nodes": found.nodes})
+    return MATCH, "\n".join(_lines(found))
 
 
 def judged(
     pipeline: Pipeline, recipe: Recipe, dtype: WeightDtype, progress: Progress
-) -> tuple[NodeErrors, ...]:
+) -> ErrorBudget:
     """Return the errors of the nodes in the last run; if that was of another model, run it."""
     query = NodeErrorsQuery(recipe, dtype)
     try:
@@ -62,29 +61,19 @@ def judged(
     return pipeline.answer(query, progress)
 
 
-def _lines(found: Sequence[NodeErrors], dtype: WeightDtype) -> Iterator[str]:
+def _lines(budget: ErrorBudget) -> Iterator[str]:
+    dtype = budget.dtype
     rows: list[tuple[str, ...]] = [
-        (_("node"), _("operator"), "TVM", "torch", _("relative"), _("made here"))
+        (_("node"), _("operator"), _("nearer"), "TVM", "torch", _("relative"), _("made here"))
     ]
     narrow: list[tuple[str, ...]] = [(_("with {dtype} weights", dtype=dtype), _("in the run"))]
-    for each in found:
+    for each in budget.nodes:
         errors = each.tvm, each.torch, each.relative, each.made
-        rows.append((each.id.removeprefix("fx:"), each.operator, *map(error_text, errors)))
+        name = each.id.removeprefix("fx:")
+        rows.append((name, each.operator, each.nearer, *map(error_text, errors)))
         narrow.append((error_text(each.narrow_made), error_text(each.narrow)))
     if dtype:
         rows = [(*row, *more) for row, more in zip(rows, narrow, strict=True)]
-    yield from table_lines(rows, range(2, 8))
-    shares = made_by_operator(found)
-    if shares:
-        listed = ", ".join(f"{name} {share_text(share)}" for name, share in shares[:5])
-        yield _("Of the error that nodes make by themselves: {listed}", listed=listed)
-
-
-def made_by_operator(found: Sequence[NodeErrors]) -> list[tuple[str, float]]:
-    """Return the share of each operator in the squares of the errors that nodes make."""
-    squares: defaultdict[str, float] = defaultdict(float)
-    for each in found:
-        squares[each.operator] += (each.made or 0.0) ** 2
-    total = sum(squares.values())
-    shares = [(name, square / total) for name, square in squares.items() if total and square]
-    return sorted(shares, key=lambda each: -each[1])
+    yield from table_lines(rows, range(3, 9))
+    if budget.text:
+        yield budget.text

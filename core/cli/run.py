@@ -21,11 +21,11 @@ from lowerscope.core.cli.recipe_options import (
     files_read,
     recipe_from,
 )
+from lowerscope.core.files.atomic_write import write_reproduction
 from lowerscope.core.files.console import DIFFER, ERROR, MATCH, on_terminal_line, say, table_lines
 from lowerscope.core.files.paths import check_not_read, user_path
 from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import check_report, write_report
-from lowerscope.core.files.reproduction import write_reproduction
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     SampleRun,
@@ -65,14 +65,13 @@ from lowerscope.core.model.queries import (
     RunEstimateQuery,
     RunQuery,
 )
-from lowerscope.core.model.recipe import Recipe, is_for_any_processor
+from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import (
     FAILING,
     NodeReport,
     NodeRun,
     NodeStatus,
     RunRecord,
-    is_slower,
 )
 from lowerscope.core.model.texts import _, _n, capitalized
 from lowerscope.core.sandbox.memory_limit import limit_memory
@@ -169,8 +168,6 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
         fields = {"nodes": nodes} if options.per_node else {}
         return code, to_json(msgspec.structs.asdict(record) | fields)
     lines = [describe_run(record)]
-    if is_slower(record.times) and is_for_any_processor(recipe):
-        lines.append(_("Compiled for any processor of this kind; faster: --target native"))
     if nodes:
         shown = (each for each in nodes if each.strategy or each.torch_ms is not None)
         lines += table_lines([_NODE_HEADINGS, *map(_node_row, shown)], range(2, 6))

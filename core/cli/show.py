@@ -392,6 +392,8 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
 
     Raises a `LowerscopeError` if there is no such node, pass or function.
     """
+    if options.function and options.nodes:
+        raise _not_one(_("there are two questions"))
     if options.function:
         scheduled = pipeline.answer(WhyFunctionQuery(recipe, options.function))
         if options.json:
@@ -400,11 +402,7 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
         return MATCH, _lines(text, scheduled.steps, scheduled.change)
     if not options.nodes:
         if not options.steps:
-            raise LowerscopeError(
-                _("the question is missing"),
-                where="why",
-                todo=_("Give --nodes A B, --pass NAME or --function NAME"),
-            )
+            raise _not_one(_("the question is missing"))
         # Other commands add the pass to the pipeline; here it is the question.
         *steps, asked = recipe.steps
         recipe = msgspec.structs.replace(recipe, steps=tuple(steps))
@@ -416,6 +414,11 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     if answer.fused:
         return MATCH, _("{sentence}.", sentence=answer.text)
     return MATCH, _("Not fused: {reason}.", reason=answer.text)
+
+
+def _not_one(what: str) -> LowerscopeError:
+    todo = _("Give --nodes A B, --pass NAME or --function NAME")
+    return LowerscopeError(what, where="why", todo=todo)
 
 
 def _lines(text: str, steps: Sequence[str], change: Change | None) -> str:

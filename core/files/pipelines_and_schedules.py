@@ -150,7 +150,12 @@ def _check_ids(schedules: Sequence[Schedule], path: Path) -> None:
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
 _FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
 _DATAFLOW = ("RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite")
-_FOLD = ("FoldBatchNorm", "SplitTransposedConvolution", "DecomposeOpsForInference")
+_FOLD = (
+    "FoldBatchNorm",
+    "SplitTransposedConvolution",
+    "WinogradConvolution",
+    "DecomposeOpsForInference",
+)
 _PACK = ("SplitLayoutRewritePreproc", "FoldConstant", "DeadCodeElimination")
 _RUNTIME = (
     "LowerAllocTensor",
@@ -306,7 +311,7 @@ def parse_step(text: str) -> Step:
     return Step(name=name.strip(), options=options)
 
 
-_EXAMPLE = _("Give for example --pass FoldConstant or --pass LegalizeOps:skip_ops=[relax.add]")
+_EXAMPLE = _("Give a name, for example FoldConstant or LegalizeOps:skip_ops=[relax.add]")
 
 
 def _split(text: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ from lowerscope.core.files.atomic_write import atomic_write, destination
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.comparison_records import (
+    ErrorBudget,
     Variant,
     fastest,
     other_sides,
@@ -216,13 +217,17 @@ def _run(variant: Variant) -> dict[str, Any]:
         "recipe": to_json(variant.recipe),
         "record": record,
         "wrong_step": variant.wrong_step,
+        "budget": "",
     }
     if record is not None:
         claims = "" if record.times is None else claims_text(record.times)
         values["figures"] = list(_figures(record))
         values["claims"] = capitalized(claims)
         values["first"] = record.first_difference.removeprefix("fx:")
-        values["tables"] = [each for each in _tables(record) if each.rows]
+        tables = [each for each in _tables(record) if each.rows]
+        rounding = variant.rounding
+        values["tables"] = tables if rounding is None else [*tables, _rounding(rounding)]
+        values["budget"] = "" if rounding is None else rounding.text
     return values
 
 
@@ -347,6 +352,26 @@ def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
         _duration(node.torch_ms),
         Cell("; ".join(filter(None, (said, alone, first))), kind=role),
     ]
+
+
+def _rounding(budget: ErrorBudget) -> Table:
+    """Return the table of the errors of both sides against float64."""
+    titles = ("node", "operator", "TVM", "torch", "nearer", "relative", "made here")
+    narrow = (f"{budget.dtype} weights", "in the run") if budget.dtype else ()
+    rows = []
+    for each in budget.nodes:
+        more = (each.narrow_made, each.narrow)[: len(narrow)]
+        rows.append(
+            [
+                Cell(each.id.removeprefix("fx:")),
+                Cell(each.operator),
+                _error(each.tvm),
+                _error(each.torch),
+                Cell(each.nearer),
+                *map(_error, (each.relative, each.made, *more)),
+            ]
+        )
+    return Table("Errors against float64", (*titles, *narrow), rows)
 
 
 def _functions(record: RunRecord) -> Iterator[list[Cell]]:

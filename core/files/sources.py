@@ -216,8 +216,7 @@ def unknown_kind(path: Path) -> LowerscopeError:
     if suffix in WEIGHTS:
         what = _("this {suffix} file holds weights, and cannot be opened as a model", suffix=suffix)
         todo = _(
-            "Open the model's Python file with --params {name}, or in the window with Load "
-            "parameters",
+            "Open the model's Python file, and load this one into it: --params {name}",
             name=path.name,
         )
     elif suffix in _OTHERS:
@@ -371,8 +370,7 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
             ),
             where=option(text),
             todo=_(
-                "Declare it with --dim {value}=1..64, or give {forms} (.npy, .npz, .pt or an "
-                "image)",
+                "Declare it: --dim {value}=1..64; or give {forms} (.npy, .npz, .pt or an image)",
                 value=value,
                 forms=FORMS,
             ),

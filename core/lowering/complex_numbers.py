@@ -164,8 +164,9 @@ def _partwise(rule: Rule) -> Lower:
     @wraps(rule.lower)
     def lower(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
         bound = signature(rule.lower).bind(b, *args, **kwargs)
-        given = [each for each in leaves([args, kwargs]) if is_complex(each)]
-        dtypes = [each for each in given if isinstance(each, torch.dtype)]
+        dtypes = [each for each in leaves([args, kwargs]) if isinstance(each, torch.dtype)]
+        elements = [bound.arguments[name] for name in bound.arguments if name in _ELEMENTS]
+        given = filter(_is_element, leaves(elements))
         dtype = str(dtypes[0]).removeprefix("torch.") if dtypes else complex_of(*given)
         _check_is_partwise(bound.arguments)
 
@@ -180,6 +181,8 @@ def _partwise(rule: Rule) -> Lower:
             made = BoundArguments(bound.signature, changed)
             return rule.lower(*made.args, **made.kwargs)
 
+        if dtype not in COMPLEX:
+            return of_part(0)
         return _joined_all(b, of_part(0), of_part(1), dtype)
 
     return lower
@@ -200,13 +203,16 @@ def _check_is_partwise(arguments: Mapping[str, Any]) -> None:
 
 def _part(b: NodeBuilder, value: Any, index: int, dtype: str) -> Any:
     """Return the part of an element or of a tensor of elements, of this dtype."""
-    if not isinstance(value, EncodedTensor | int | float | complex) and not is_tensor(value):
+    if not _is_element(value):
         return value
     found = parts_of(b, value)[index]
-    if found is not None:
-        return cast(b, found, dtype) if is_tensor(found) else found
-    tensor = value.parts[0] if isinstance(value, EncodedTensor) and value.parts else value
-    return b.emit(op.zeros(list(shape_of(tensor)), dtype)) if is_tensor(tensor) else 0.0
+    if found is None:
+        return b.emit(op.zeros(list(shape_of(value)), dtype)) if is_tensor(value) else 0.0
+    return cast(b, found, dtype) if is_tensor(found) else found
+
+
+def _is_element(value: Any) -> bool:
+    return isinstance(value, EncodedTensor | int | float | complex) or is_tensor(value)
 
 
 def _real_dtype(value: Any) -> Any:

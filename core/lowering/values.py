@@ -44,8 +44,7 @@ class EncodedTensor:
 
     `value`: a Relax tensor: real and imaginary parts along a last axis of 2, or the bytes.
     `dtype`: Torch's dtype, as ``"complex64"``.
-    `parts`: the real and the imaginary part of complex numbers, as far as they are known: as real
-        tensors, ``None`` for 0.
+    `parts`: the real and the imaginary part of complex numbers, as real tensors, if they are known.
     """
 
     value: Value
@@ -132,6 +131,11 @@ def size_of(extent: Any) -> Any:
 def simplified(extent: Any) -> Any:
     """Return a size simplified."""
     return size_of(sym.Analyzer().simplify(extent)) if isinstance(extent, ir.Expr) else extent
+
+
+def is_empty(sizes: Sequence[Any]) -> bool:
+    """Return whether a tensor of a shape has no elements."""
+    return any(isinstance(each, int) and not each for each in sizes)
 
 
 def same_sizes(first: Sequence[Any], second: Sequence[Any]) -> bool:

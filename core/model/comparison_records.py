@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from lowerscope.core.model.explanation_records import BisectRecord
+from lowerscope.core.model.formatting import SEVERAL, share_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import (
@@ -19,6 +21,7 @@ from lowerscope.core.model.run_records import (
     told_apart,
 )
 from lowerscope.core.model.snapshot import TensorStatistics
+from lowerscope.core.model.texts import _
 
 CallSide = Literal["read", "written"]
 Saved = Literal["tvm", "torch", "difference"]
@@ -63,6 +66,38 @@ class NodeErrors(msgspec.Struct, frozen=True, kw_only=True):
     # node alone, ``None`` if it has none, and of all nodes.
     narrow_made: float | None = None
     narrow: float | None = None
+
+    @property
+    def nearer(self) -> str:
+        """The side whose error is far smaller; empty for neither."""
+        if self.torch * SEVERAL < self.tvm:
+            return "torch"
+        return "TVM" if self.tvm * SEVERAL < self.torch else ""
+
+
+class ErrorBudget(msgspec.Struct, frozen=True, kw_only=True):
+    """The errors of the compared nodes of a run, in graph order."""
+
+    dtype: WeightDtype = ""  # of narrower weights
+    nodes: tuple[NodeErrors, ...]
+
+    @property
+    def by_operator(self) -> list[tuple[str, float]]:
+        """Share of each operator in the squares of errors that nodes make, the largest first."""
+        squares: defaultdict[str, float] = defaultdict(float)
+        for each in self.nodes:
+            squares[each.operator] += (each.made or 0.0) ** 2
+        total = sum(squares.values())
+        shares = [(name, square / total) for name, square in squares.items() if total and square]
+        return sorted(shares, key=lambda each: -each[1])
+
+    @property
+    def text(self) -> str:
+        """The operators that make the errors; empty if none does."""
+        listed = ", ".join(f"{name} {share_text(share)}" for name, share in self.by_operator[:5])
+        if not listed:
+            return ""
+        return _("Of the error that nodes make by themselves: {listed}", listed=listed)
 
 
 class WorstElement(msgspec.Struct, frozen=True, kw_only=True):
@@ -266,6 +301,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     record: RunRecord | None = None
     problem: Problem | None = None
     wrong_step: BisectRecord | None = None  # the step that makes it differ, if it was looked for
+    rounding: ErrorBudget | None = None  # errors against float64, if they were computed
 
 
 class FunctionTimes(msgspec.Struct, frozen=True, kw_only=True):

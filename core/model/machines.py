@@ -150,7 +150,7 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
         raise LowerscopeError(
             _("a key needs a tracker") if key else _("a tracker needs the key of its servers"),
             where="--key" if key else "--tracker",
-            todo=_("Give both: --tracker HOST:PORT --key KEY"),
+            todo=_("Give both the address of the tracker and the key"),
         )
     host, port = tracker_address(tracker)
     if not 0 < timeout < float("inf"):

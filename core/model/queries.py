@@ -17,7 +17,7 @@ from lowerscope.core.model.artifacts import ExportRecord, Wanted
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     Comparison,
-    NodeErrors,
+    ErrorBudget,
     RunStep,
     Saved,
     TensorPlace,
@@ -662,7 +662,7 @@ class ComparisonQuery(Query[Comparison], frozen=True):
     doing = _("comparing a tensor")
 
 
-class NodeErrorsQuery(Query[tuple[NodeErrors, ...]], frozen=True):
+class NodeErrorsQuery(Query[ErrorBudget], frozen=True):
     """The errors of the compared nodes of the last run, which has to be of ``recipe``.
 
     ``dtype``: also those that weights of this dtype would make.

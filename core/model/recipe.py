@@ -133,6 +133,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return hash((self.name, self.on, frozenset(self.options.items())))
 
 
+NATIVE = "native"
+"""The target that is this machine's own processor, with all its instructions."""
+
+ANY_PROCESSOR = "llvm"
+"""The target that is any processor of this machine's kind; its vectors are the shortest."""
+
+
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """All decisions of the user."""
 
@@ -166,8 +173,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[Schedule, ...] = ()
     tolerances: Tolerances = Tolerances()  # for the comparison with torch, by dtype
     measuring: Measuring = Measuring()  # how a run is timed; the number of threads is in `threads`
-    # ``"llvm"``, or ``"native"`` for this machine's own processor, or a TVM target as JSON.
-    target: str = "llvm"
+    # `NATIVE`, `ANY_PROCESSOR`, or a TVM target as JSON. A new recipe of a user has `NATIVE`.
+    target: str = ANY_PROCESSOR
     threads: int = 0  # of TVM and of torch; 0 for all that the machine has
     # The machine that runs the executable; ``None`` for this one. Torch runs here.
     remote: Remote | None = None
@@ -195,14 +202,6 @@ def applies_schedules(recipe: Recipe) -> bool:
 def schedules_functions(recipe: Recipe) -> bool:
     """Return whether a step that schedules functions, by hand or by rules, is switched on."""
     return any(step.name in SCHEDULING and step.on for step in recipe.steps)
-
-
-def is_for_any_processor(recipe: Recipe) -> bool:
-    """Return whether functions are scheduled for the oldest processors of this kind.
-
-    Their vectors are the shortest; ``"native"`` uses those of this machine.
-    """
-    return recipe.target == "llvm" and recipe.remote is None and schedules_functions(recipe)
 
 
 def applies_tuned(recipe: Recipe) -> bool:

@@ -101,14 +101,6 @@ def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
     return other.milliseconds / ours.milliseconds
 
 
-def is_slower(times: RunTimes | None) -> bool:
-    """Return whether our side is slower than another, and by more than noise."""
-    if times is None:
-        return False
-    ratios = (times_as_fast(times.sides[0], other) for other in times.sides[1:])
-    return any(ratio is not None and ratio < 1 for ratio in ratios)
-
-
 def held_up(times: RunTimes) -> tuple[SideTimes, ...]:
     """Return the sides most of whose calls took far longer than the fastest."""
     return tuple(each for each in times.sides if each.milliseconds > HELD_UP * each.fastest)

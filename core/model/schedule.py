@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lowerscope.core.model.reasons import Reason
+from lowerscope.core.model.texts import Reason
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):

@@ -461,12 +461,15 @@ class PassType(msgspec.Struct, frozen=True, kw_only=True):
     # the user's own (``my_passes.drop_relu``).
     name: str
     dialect: str  # ``"relax"``, ``"tirx"``, ``"s_tir"``, or the name of the user's file
-    # summary, doc: the first line of its docstring, and all of it
-    summary: str = ""
-    doc: str = ""
+    doc: str = ""  # its docstring
     options: tuple[PassOption, ...] = ()  # in the order of its signature
     hindrance: str = ""  # reason why a step cannot name it; empty where one can
     line: SourceLine | None = None  # location of a pass of the user's own
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        return self.doc.strip().partition("\n")[0]
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):

@@ -96,7 +96,7 @@ def parse_tolerances(texts: Iterable[str]) -> Tolerances:
                     dtypes=", ".join(DTYPES),
                 ),
                 where=where,
-                todo=_("Give for example --tolerance float32=1e-4,1e-5; integers must be equal"),
+                todo=_("Write for example float32=1e-4,1e-5; integers must be equal"),
             )
         try:
             rtol, atol = map(parse_number, parts, ("rtol", "atol"))

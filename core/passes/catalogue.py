@@ -36,6 +36,7 @@ from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batc
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
+from lowerscope.core.passes.winograd import WINOGRAD, winograd
 
 # --- LegalizeOps with a cache for equal calls, and cancellation, for large models ---
 #
@@ -492,7 +493,6 @@ _BOUND = options_of(APPLY_RULES, _bounded)
 _SCHEDULES = PassType(
     name=APPLY_SCHEDULES,
     dialect="s_tir",
-    summary=_("Apply the schedules of Schedule mode to their functions."),
     doc=_(
         "Apply the schedules of Schedule mode to their functions.\n\nA schedule fits a "
         "function of the structure that it was made for, under any name; or one of its name, "
@@ -504,7 +504,6 @@ _SCHEDULES = PassType(
 _RULES = PassType(
     name=APPLY_RULES,
     dialect="s_tir",
-    summary=_("Schedule by rules the functions that have no schedule of their own."),
     doc=_(
         "Schedule by rules the functions that have no schedule of their own.\n\nA rule writes "
         "the same steps as *Auto-schedule*. A function that no rule fits stays as it is, and "
@@ -517,7 +516,6 @@ _RULES = PassType(
 _TUNED = PassType(
     name=APPLY_TUNED,
     dialect="s_tir",
-    summary=_("Schedule as found by tuning the functions that have no schedule of their own."),
     doc=_(
         "Schedule as found by tuning the functions that have no schedule of their own.\n\nIt "
         "is the best history in the database for a function of this structure, for this "
@@ -530,7 +528,6 @@ _TUNED = PassType(
 _FOLDING = PassType(
     name=FOLD_BATCH_NORM,
     dialect="relax",
-    summary=_("Fold batch norms into weights and bias of the preceding convolutions."),
     doc=_(
         "Fold batch norms into weights and bias of the preceding convolutions.\n\nIn "
         "inference, a batch norm multiplies each channel by a constant and adds another. If "
@@ -545,7 +542,6 @@ _FOLDING = PassType(
 _TRANSPOSED = PassType(
     name=SPLIT_TRANSPOSED,
     dialect="relax",
-    summary=_("Turn each strided transposed convolution into a plain one."),
     doc=_(
         "Turn each strided transposed convolution into a plain one.\n\nAt a stride of 2, every "
         "second element of the output is a convolution of the input with every second weight. "
@@ -556,10 +552,23 @@ _TRANSPOSED = PassType(
     ),
 )
 
+_WINOGRAD = PassType(
+    name=WINOGRAD,
+    dialect="relax",
+    doc=_(
+        "Compute 3×3 convolutions by Winograd's algorithm.\n\nIt computes tiles of 2×2 outputs "
+        "from 4×4 inputs with 16 multiplications per pair of channels in place of 36: inputs, "
+        "weights and products are transformed by sums and differences. The weights are "
+        "transformed once, here. The result is about as exact in float32; an infinite input "
+        "makes the other outputs of its tile NaN. It takes convolutions in float32 with "
+        "constant weights, stride 1, no dilation, one group and channels in multiples of 16, "
+        "whose output is not small.\n\nThis step is Lowerscope's own."
+    ),
+)
+
 _VECTOR_MATH = PassType(
     name=VECTOR_MATH,
     dialect="s_tir",
-    summary=_("Write exp, erf, tanh and sigmoid as arithmetic that vectorizes."),
     doc=_(
         "Write exp, erf, tanh and sigmoid as arithmetic that vectorizes.\n\nLLVM has no vector "
         "versions of them: it calls the C library for each element. For float32 and float16; "
@@ -577,6 +586,7 @@ OWN_PASSES = (
     OwnPass(_TUNED, given="tuned", options=_BOUND),
     OwnPass(_FOLDING, fold_batch_norm),
     OwnPass(_TRANSPOSED, split_transposed),
+    OwnPass(_WINOGRAD, winograd),
     OwnPass(_VECTOR_MATH, with_vector_math, given="leave_out"),
 )
 """Lowerscope's passes, in the order of the catalogue."""
@@ -745,7 +755,6 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     record = PassType(
         name=name,
         dialect=dialect,
-        summary=doc.strip().partition("\n")[0],
         doc=doc,
         options=tuple(each.record for each in options),
         hindrance=hindrance,
@@ -792,13 +801,13 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
             where=where,
             todo=_("Did you mean {near}?", near=" or ".join(near))
             if near
-            else _("`lowerscope passes --catalogue` lists the available ones"),
+            else _("See the list: lowerscope passes --catalogue"),
         )
     if found.type.hindrance:
         raise LowerscopeError(
             _("{name} cannot be a step: {hindrance}", name=name, hindrance=found.type.hindrance),
             where=where,
-            todo=_("Write it into a file of passes, and give that with --passes"),
+            todo=_("Write it into a file of passes, and load that: --passes FILE"),
         )
     return found
 
@@ -862,7 +871,6 @@ def _user_pass(name: str, value: Any, doc: str, line: SourceLine, running: Runni
     record = PassType(
         name=name,
         dialect=name.partition(".")[0],
-        summary=doc.partition("\n")[0],
         doc=doc,
         options=tuple(each.record for each in options),
         hindrance=hindrance,

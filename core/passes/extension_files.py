@@ -107,7 +107,8 @@ def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
             names = ", ".join(rule.name for rule in loaded.rules)
             yield Note(
                 text=_(
-                    "the rules of the file ({names}) take effect only with --rules", names=names
+                    "the rules of the file ({names}) take effect only in a file of rules",
+                    names=names,
                 ),
                 where=where,
             )

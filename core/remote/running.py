@@ -115,7 +115,7 @@ def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: s
         raise LowerscopeError(
             _("code built for this target cannot run there: {reason}", reason=reason),
             where=where,
-            todo=_("Choose its own, --target '{target}'", target=machine.target),
+            todo=_("Choose its own target: {target}", target=machine.target),
         )
 
 

@@ -105,7 +105,7 @@ class Tracker:
                 _("no tracker answers: {reason}", reason=_reason(error)),
                 where=f"tracker {remote.tracker}",
                 todo=_(
-                    "Start one there with python -m tvm.exec.rpc_tracker, or give another --tracker"
+                    "Start one there with python -m tvm.exec.rpc_tracker, or give another address"
                 ),
             ) from error
         try:
@@ -259,7 +259,7 @@ class Tracker:
         return LowerscopeError(
             _("the program that answers there is not a TVM tracker"),
             where=f"tracker {self._remote.tracker}",
-            todo=_("Give the address of a tracker, not of a server: --tracker HOST:PORT"),
+            todo=_("Give the address of a tracker, not of a server"),
         )
 
 
@@ -356,8 +356,8 @@ class Session:
                     _("it took longer than {limit:g} s, while {doing}", limit=limit, doing=doing),
                     where=self.where,
                     todo=_(
-                        "Give it more time with --remote-timeout SECONDS, or make the model "
-                        "faster with a schedule"
+                        "Give it more time: --remote-timeout SECONDS; or make the model faster "
+                        "with a schedule"
                     ),
                 )
         if error is not None:
@@ -407,7 +407,7 @@ class Session:
                     doing=doing,
                 ),
                 where=self.where,
-                todo=_("Give it more time with --remote-timeout SECONDS"),
+                todo=_("Give it more time: --remote-timeout SECONDS"),
                 details=text,
             )
         if _ON_THE_SERVER in text or isinstance(error, AttributeError):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,25 @@ class Execution:
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """Run once and return copies of the outputs, with tuples flattened."""
         return tuple(to_torch(value) for value in _leaves(self.call()))
+
+
+PERTURB, FILL = -6, 0xB4
+"""glibc's ``M_PERTURB``; new memory has the complement: large numbers in each dtype of floats."""
+
+
+@contextmanager
+def filled_memory() -> Iterator[None]:
+    """Fill memory that is allocated meanwhile, so that elements never written are wrong.
+
+    They would have the values of an earlier run otherwise.
+    """
+    fill = getattr(ctypes.CDLL(None), "mallopt", lambda *_unused: 0)
+    tvm.get_global_func("vm.builtin.memory_manager.clear")()
+    fill(PERTURB, FILL)
+    try:
+        yield
+    finally:
+        fill(PERTURB, 0)
 
 
 def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
@@ -265,6 +285,9 @@ def _named(outputs: Any) -> Iterator[tuple[str, Any]]:
         yield path_text(path, "" if path and isinstance(path[0], str) else "output"), leaf
 
 
+_COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
 def copied(model: torch.nn.Module) -> torch.nn.Module:
     """Copy a model, sharing its parameters, for which there may be no memory twice.
 
@@ -278,6 +301,8 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         if isinstance(value, torch.Tensor) and not value.is_leaf
     }
     memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
+    # Tensors of compressed rows have no storage to copy.
+    memo |= {id(each): each.clone() for each in model.buffers() if each.layout in _COMPRESSED}
     try:
         with warnings.catch_warnings():
             # Modules of exported programs contain tree specs that warn when they are copied.

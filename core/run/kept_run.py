@@ -26,6 +26,7 @@ from lowerscope.core.lowering.values import held_from
 from lowerscope.core.model.comparison_records import (
     CallSide,
     Comparison,
+    ErrorBudget,
     NodeErrors,
     RunStep,
     Saved,
@@ -612,9 +613,7 @@ def comparison(query: ComparisonQuery, pipeline: Pipeline, job: Progress) -> Com
 
 
 @answers(NodeErrorsQuery)
-def node_errors(
-    query: NodeErrorsQuery, pipeline: Pipeline, job: Progress
-) -> tuple[NodeErrors, ...]:
+def node_errors(query: NodeErrorsQuery, pipeline: Pipeline, job: Progress) -> ErrorBudget:
     """Return the errors of both sides of each compared node: see `KeptRun.errors`.
 
     Raises a `LowerscopeError` as `LastRun.of`, and as `KeptRun.errors`.
@@ -624,7 +623,7 @@ def node_errors(
     stages = pipeline.stages(query.recipe, job)
     kept = pipeline.part(LastRun).of(stages)
     with stages.running():
-        return kept.errors(job, query.dtype)
+        return ErrorBudget(dtype=query.dtype, nodes=kept.errors(job, query.dtype))
 
 
 @answers(WindowQuery)

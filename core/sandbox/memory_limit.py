@@ -90,9 +90,6 @@ def shortage(reason: str, where: str = "") -> Problem:
     return Problem(
         what=_("out of memory{bound}: {reason}", bound=bound, reason=reason),
         where=where,
-        todo=_(
-            "Allow more memory (Tools, Memory limit of the worker; or --memory-limit), or make "
-            "the inputs smaller"
-        ),
+        todo=_("Allow more memory: --memory-limit GB; or make the inputs smaller"),
         code="memory",
     )

@@ -1,7 +1,7 @@
 """Reasons why a scheduled function is slow, each with its figure and the primitive that cures it.
 
 A rule reads the loop nests alone, without building anything, so that an answer takes milliseconds.
-Nests with a small share of the work are left out.
+Nests with a small share of the predicted time are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from lowerscope.core.ir.tensorir import collected
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.schedule_records import Advice, Spills
 from lowerscope.core.model.texts import _, _n
+from lowerscope.core.schedule.cures import factored_text
 from lowerscope.core.schedule.nests import LINE, Access, Caches, Loop, Nest, nests_of
+from lowerscope.core.schedule.price import cycles
 from lowerscope.core.schedule.references import places
 from lowerscope.core.schedule.rules.recorder import WORTH_THREADS, Machine
 
@@ -25,10 +27,10 @@ STACK = 1024
 """Bytes up to which TVM allocates a buffer on the stack (``kMaxStackAlloca``)."""
 
 _SHARE = 0.05
-"""Least share of a function's work that a nest must have for a warning."""
+"""Least share of a function's cycles that a nest must have for a warning."""
 
-_WORK = 1 << 15
-"""Least number of operations of such a nest: some 10 microseconds."""
+_CYCLES = 1 << 14
+"""Least number of cycles of such a nest: some 5 microseconds."""
 
 _CHAIN = 8
 """Number of sums, one after the other, from which their latency matters."""
@@ -47,20 +49,28 @@ Rule = Callable[[Nest, Machine, Caches], "Advice | None"]
 
 
 def advice(function: tirx.PrimFunc, machine: Machine, caches: Caches) -> tuple[Advice, ...]:
-    """Return the warnings on a function, those on the largest share of its work first.
+    """Return the warnings on a function, those on the slowest nest first.
 
     They are none where an extent is symbolic.
     """
     nests = nests_of(function)
     if not nests:
         return ()
-    total = sum(each.work for each in nests)
     found = []
-    for nest in sorted(nests, key=lambda each: -each.work):
-        if nest.work >= max(_WORK, _SHARE * total):
-            found += [each for rule in _RULES if (each := rule(nest, machine, caches)) is not None]
+    for nest in _large(nests, machine):
+        found += [each for rule in _RULES if (each := rule(nest, machine, caches)) is not None]
     found += _allocations(function, nests)
     return tuple(found)
+
+
+def _large(nests: Sequence[Nest], machine: Machine) -> list[Nest]:
+    """Return the nests that are worth a warning, the slowest first.
+
+    By cycles, as sums wait for each other where other operations do not.
+    """
+    taken = {each: cycles(each, machine) for each in nests}
+    least = max(_CYCLES, _SHARE * sum(taken.values()))
+    return sorted((each for each in nests if taken[each] >= least), key=lambda each: -taken[each])
 
 
 def _advice(
@@ -93,9 +103,7 @@ def _serial_reduction(nest: Nest, machine: Machine, caches: Caches) -> Advice | 
     cure = (
         _("reorder: put {loop} innermost, then vectorize it", loop=spatial.name)
         if spatial is not None
-        else _(
-            "split {loop} and rfactor it: the parts are summed side by side", loop=innermost.name
-        )
+        else factored_text(innermost)
     )
     primitive = "reorder" if spatial is not None else "rfactor"
     return _advice("serial-reduction", nest, text, cure, primitive, innermost)
@@ -341,12 +349,10 @@ def compiled_advice(
         reasons: Why LLVM does not vectorize loops, by their numbers in the script.
         spills: Of the function's code.
     """
-    nests = nests_of(function) or ()
-    total = sum(each.work for each in nests)
-    large = [each for each in nests if each.work >= max(_WORK, _SHARE * total)]
+    large = _large(nests_of(function) or (), machine)
     loops = [place for place, each in enumerate(places(function)) if not each.is_block]
     found = []
-    for nest in sorted(large, key=lambda each: -each.work):
+    for nest in large:
         lanes = nest.lanes
         if lanes is None or any(each.kind == "vectorized" for each in nest.moving):
             continue
@@ -358,7 +364,7 @@ def compiled_advice(
     tiled = [each for each in large if any(loop.kind == "unrolled" for loop in each.moving)]
     moved = 0 if spills is None else spills.stored + spills.loaded
     if spills is not None and tiled and moved >= _SPILLED * spills.instructions:
-        found.append(_spilled(max(tiled, key=lambda each: each.work), machine, spills))
+        found.append(_spilled(tiled[0], machine, spills))
     return tuple(found)
 
 

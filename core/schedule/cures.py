@@ -17,6 +17,7 @@ from tvm import tirx
 
 from lowerscope.core.model.schedule import At
 from lowerscope.core.model.schedule_records import Advice
+from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.nests import Loop, Nest, nests_of
 from lowerscope.core.schedule.price import Rates, predicted_ms
 from lowerscope.core.schedule.references import (
@@ -152,8 +153,8 @@ def _tiled(nest: Nest, machine: Machine) -> Iterator[Act]:
     """Sum a tile of outputs at once, in vector registers; or parts of one sum, side by side."""
     columns = next(iter(_unit(nest, writes=True)), None)
     lane, width = _number(nest, columns), _lanes(nest, machine)
+    yield from _factored(nest, width)
     if columns is None or lane is None or columns.extent < width // 2:
-        yield from _factored(nest, width)
         return
     reads = [each for each in nest.accesses if not each.writes]
     others = [
@@ -197,6 +198,11 @@ def _tile(
         writer.do("parallel", loop=writer.at(shared))
     if nest.starts and reduced:
         writer.do("decompose_reduction", block=writer.block, loop=writer.at(reduced[0]))
+
+
+def factored_text(loop: Loop) -> str:
+    """Return the words for a reduction in parts."""
+    return _("split {loop} and rfactor it: the parts are summed side by side", loop=loop.name)
 
 
 def _factored(nest: Nest, width: int) -> Iterator[Act]:

@@ -80,18 +80,19 @@ def predicted_ms(function: tirx.PrimFunc, rates: Rates) -> float | None:
     nests = nests_of(function)
     if nests is None:
         return None
-    return (_ONCE + sum(nanoseconds(each, rates) for each in nests)) / 1e6
-
-
-def nanoseconds(nest: Nest, rates: Rates) -> float:
-    """Return the predicted time of a nest."""
-    time = max(_cycles(nest, rates.machine) / rates.gigahertz, _waiting(nest, rates))
-    shared = next((each for each in nest.loops if each.kind == "parallel"), None)
-    if shared is None:
-        return time
-    rounds = -(-shared.extent // rates.machine.threads)
-    starts = math.prod(each.extent for each in nest.loops[: nest.loops.index(shared)])
-    return time * rounds / max(1, shared.extent) + starts * _START
+    starts = {}
+    total = _ONCE
+    for nest in nests:
+        time = max(cycles(nest, rates.machine) / rates.gigahertz, _waiting(nest, rates))
+        shared = next((each for each in nest.loops if each.kind == "parallel"), None)
+        if shared is not None:
+            rounds = -(-shared.extent // rates.machine.threads)
+            time *= rounds / max(1, shared.extent)
+            # Once for all nests in the loop.
+            outer = nest.loops[: nest.loops.index(shared)]
+            starts[shared.place] = _START * math.prod(each.extent for each in outer)
+        total += time
+    return (total + sum(starts.values())) / 1e6
 
 
 # --- Instructions ---
@@ -166,7 +167,8 @@ def _is_vectorized_by_llvm(nest: Nest, loop: Loop) -> bool:
     return plain and not (loop.reduces or nest.calls or nest.guard is not None)
 
 
-def _cycles(nest: Nest, machine: Machine) -> float:
+def cycles(nest: Nest, machine: Machine) -> float:
+    """Return the cycles of the instructions of a nest, on one thread."""
     body = _body(nest, machine)
     calls = len(nest.calls)
     steps = math.prod(each.extent for each in body.flat)

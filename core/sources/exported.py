@@ -114,7 +114,7 @@ def _refuse(reasons: Iterable[str], path: Path) -> None:
                 more=more,
             ),
             where=str(path),
-            todo=_("Open it with --trust only if you know where it comes from"),
+            todo=_("Open it only if you know where it comes from: --trust"),
             code="trust",
             choices=tuple(refused),
         )

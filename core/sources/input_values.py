@@ -230,7 +230,7 @@ def _read_pt(path: Path, name: str) -> torch.Tensor:
         raise LowerscopeError(
             _("it holds a {name}, not a tensor", name=type(value).__name__),
             where=str(path),
-            todo=_("Load weights by --params, or by Load parameters in the window")
+            todo=_("Load weights as parameters: --params FILE")
             if isinstance(value, dict)
             else _("Save the tensor itself: torch.save(x, file)"),
         )

@@ -222,9 +222,7 @@ def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) ->
                     names=", ".join(argument.names),
                 ),
                 where=str(path),
-                todo=_(
-                    "Give these, for example {option}", option=Parameter(argument.names[0]).option()
-                ),
+                todo=_("Give these: {option}", option=Parameter(argument.names[0]).option()),
             )
         arguments[name] = _Argument((name,), Place(0))
 
@@ -303,7 +301,7 @@ def _left_out(gap: Parameter | None, path: Path) -> LowerscopeError:
     return LowerscopeError(
         _("the input {name} is missing, and later ones are given", name=gap.name),
         where=str(path),
-        todo=_("They are passed by position: give {option}", option=gap.option()),
+        todo=_("They are passed by position; give it as well: {option}", option=gap.option()),
         code="give-inputs",
         choices=(gap.name,),
     )
@@ -321,11 +319,11 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
         ),
         where=str(path),
         todo=_(
-            "Give {options} with your own shapes, or define example_inputs() in the file",
+            "Give shapes of your own: {options}; or define example_inputs() in the file",
             options=options,
         )
         if path.suffix == ".py"
-        else _("Give {options} with your own shapes", options=options),
+        else _("Give shapes of your own: {options}", options=options),
         code="give-inputs",
         choices=tuple(missing),
     )

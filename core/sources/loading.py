@@ -200,7 +200,7 @@ def _initialised(opened: OpenedModel, inputs: Inputs, seed: int) -> torch.nn.Mod
                 reason=last_line(error),
             ),
             where=opened.title,
-            todo=_("check the inputs' shapes and dtypes, for example --input x=1,784:float32"),
+            todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32"),
             code="change-inputs",
             choices=inputs.calling.names,
         ) from error
@@ -316,7 +316,9 @@ def _check_whole(source: Source, path: Path, what: str) -> None:
             )
     if parse_arguments(source.args):
         raise LowerscopeError(
-            _("{what} takes no arguments", what=what), where=str(path), todo=_("Leave --args out")
+            _("{what} takes no arguments", what=what),
+            where=str(path),
+            todo=_("Leave the arguments out"),
         )
 
 
@@ -693,7 +695,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
     Raises `LowerscopeError` if it is not a JSON object.
     """
-    todo = _("Give an object, such as --args '{\"hidden\": 128}'")
+    todo = _('Give an object, such as {"hidden": 128}')
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
@@ -721,7 +723,7 @@ def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) ->
             raise LowerscopeError(
                 _("{name} is built already and takes no arguments", name=name),
                 where=where,
-                todo=_("Leave --args out"),
+                todo=_("Leave the arguments out"),
             )
         return entry
     assert callable(entry)
@@ -829,7 +831,7 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
             where=where,
             todo=_("It takes {known}", known=known)
             if known
-            else _("It takes none: leave --args out"),
+            else _("It takes no arguments: leave them out"),
         )
     missing = [key for key in _required(signature) if key not in arguments]
     if missing:
@@ -843,7 +845,7 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
                 missing=", ".join(missing),
             ),
             where=where,
-            todo=_("Give --args '{{{example}}}'", example=example),
+            todo=_("Give its arguments: --args '{{{example}}}'", example=example),
             code="give-args",
             choices=(f"{{{example}}}",),
         )

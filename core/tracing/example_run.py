@@ -74,6 +74,43 @@ def is_static(value: Any) -> bool:
     return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
+_PLACES = (
+    *("index", "gather", "embedding", "take", "scatter", "select_scatter", "masked_s", "put"),
+    *("getitem", "setitem"),
+)
+"""Prefixes of operators that read or write where their arguments say."""
+
+_DIVISIONS = ("floordiv", "floor_div", "div", "mod", "remainder", "fmod")
+"""Prefixes of operators that fail on integers if the divisor is 0."""
+
+_SOLVERS = ("linalg_", "inv", "cholesky", "lu_", "multinomial", "bincount", "one_hot")
+"""Prefixes of operators that reject some values."""
+
+
+def may_fail(node: fx.Node, value_of: Callable[[fx.Node], Any]) -> bool:
+    """Return whether the values of a node's arguments may be ones that it does not take."""
+    if node.op not in ("call_function", "call_method"):
+        return False
+    target: Any = node.target
+    schema = getattr(target, "_schema", None)
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    name = (schema.name.rpartition("::")[2] if schema is not None else name).lstrip("_")
+    if name.startswith(_PLACES):
+        places = (*node.args[1:], *node.kwargs.values())
+        return any(isinstance(value_of(each), torch.Tensor) for each in _nodes_in(places))
+    if name.startswith(_DIVISIONS):
+        value = value_of(node)
+        exact = not value.dtype.is_floating_point if isinstance(value, torch.Tensor) else True
+        return exact and bool(_nodes_in(node.args[1:]))
+    return name.startswith(_SOLVERS)
+
+
+def _nodes_in(argument: Any) -> list[fx.Node]:
+    found: list[fx.Node] = []
+    fx.node.map_arg(argument, found.append)
+    return found
+
+
 def run_once(
     graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...], lines: Mapping[str, SourceLine]
 ) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]], Any]:
@@ -198,7 +235,7 @@ class _Recorder(fx.Interpreter):
             where=where_of(line),
             todo=_("write it without the in-place change")
             if lost
-            else _("write it without the in-place change, or try --tracer export"),
+            else _("write it without the in-place change; or try another tracer: --tracer export"),
             code="" if lost else "try-export",
         )
 

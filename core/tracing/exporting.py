@@ -20,7 +20,13 @@ from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
-from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
+from lowerscope.core.tracing.example_run import (
+    NodeInfo,
+    describe,
+    is_static,
+    may_fail,
+    writes_statistics,
+)
 from lowerscope.core.tracing.trace_errors import (
     NamedInputs,
     cannot_export,
@@ -232,10 +238,6 @@ def whole_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     return _module_of(program)
 
 
-_INDEXING = ("index", "gather", "embedding", "take", "scatter", "select_scatter", "masked_select")
-"""Prefixes of operators that read or write where their arguments say."""
-
-
 def _with_both_branches(graph_module: fx.GraphModule) -> fx.GraphModule:
     """Return a graph with the branches of each ``torch.cond`` in it, and its results selected.
 
@@ -287,8 +289,7 @@ def _is_pure(node: fx.Node) -> bool:
     if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
         return False
     unsure = {torch.Tag.nondeterministic_seeded, torch.Tag.dynamic_output_shape}
-    name = target._schema.name.rpartition("::")[2].lstrip("_")
-    return unsure.isdisjoint(target.tags) and not name.startswith(_INDEXING)
+    return unsure.isdisjoint(target.tags) and not may_fail(node, lambda each: each.meta["val"])
 
 
 def _is_tensor(value: Any) -> bool:

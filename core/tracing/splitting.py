@@ -12,6 +12,7 @@ import ast
 import builtins
 import copy
 import inspect
+import itertools
 import linecache
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
+from lowerscope.core.tracing.example_run import may_fail
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     fx_reason,
@@ -556,7 +558,7 @@ class Function:
             # `rewrite` has wrapped it as the value of the function.
             assert isinstance(value, ast.Call)
             own = value.args[1]
-            pair = ast.Tuple([load(flag), own], ast.Load())
+            pair = ast.Tuple([load(flag), own, ast.Constant(at.lineno)], ast.Load())
             made += self._block(statement.body[:-1])
             call = ast.Call(ast.Attribute(load(_EXITS), "append", ast.Load()), [pair], [])
             made.append(ast.Expr(call))
@@ -731,9 +733,10 @@ class Split:
             frames.append((traceback.tb_frame, traceback.tb_lineno))
             traceback = traceback.tb_next
         reason = fx_reason(error)
+        branch = getattr(error, "line", 0)
         for frame, line in reversed(frames):
             function = self._function_of(frame)
-            if function is not None and function.mark(line, reason):
+            if function is not None and function.mark(branch or line, reason):
                 return True
         return False
 
@@ -829,13 +832,32 @@ class Split:
         self, flag: Any, then: Mapping[str, Any], other: Mapping[str, Any], names: tuple[str, ...]
     ) -> tuple[Any, ...]:
         """Return for each variable its value after one side of a branch or the other."""
+        self._check_nodes_since(flag)
         return tuple(self._chosen(flag, then.get(name), other.get(name)) for name in names)
 
-    def joined(self, exits: Sequence[tuple[Any, Any]], value: Any) -> Any:
-        """Return the value of a function that may have returned earlier."""
-        for flag, early in reversed(exits):
-            value = self._chosen(flag, early, value)
+    def joined(self, exits: Sequence[tuple[Any, Any, int]], value: Any) -> Any:
+        """Return the value of a function that may have returned earlier, at some lines."""
+        for flag, early, line in reversed(exits):
+            try:
+                self._check_nodes_since(flag)
+                value = self._chosen(flag, early, value)
+            except CannotFollow as error:
+                error.line = line
+                raise
         return value
+
+    def _check_nodes_since(self, flag: Any) -> None:
+        """Reject a branch with a node that may fail where the other side is chosen."""
+        if isinstance(flag, fx.Proxy):
+            for node in itertools.takewhile(
+                lambda each: each is not flag.node, reversed(self.tracer.graph.nodes)
+            ):
+                if self._is_part(node) or may_fail(node, self.tracer.value_of):
+                    raise CannotFollow(_("a side of a branch may fail unless it is chosen"))
+
+    def _is_part(self, node: fx.Node) -> bool:
+        modules = self.tracer.root._modules
+        return node.op == "call_module" and isinstance(modules.get(node.target), TorchPart)
 
     def _chosen(self, flag: Any, then: Any, other: Any) -> Any:
         if then is other:

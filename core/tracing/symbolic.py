@@ -174,10 +174,25 @@ def trace_symbolically(
         raise cannot_trace(error) from error
     _refuse_changes(model, state, calls)
     _refuse_new_state(model, buffers, tracer.lines)
+    _rename_reserved(model, graph)
     graph_module = fx.GraphModule(tracer.root, graph, type(model).__name__)
     _mark_drawn(graph_module, calls)
     lines = {node.name: line for node, line in tracer.lines.items()}
     return graph_module, lines, calls.notes()
+
+
+_RESERVED = {*dir(fx.GraphModule({}, fx.Graph()))} - {*dir(torch.nn.Module())}
+"""Attributes of every graph module, such as ``code`` and ``graph``, that a model may have too."""
+
+
+def _rename_reserved(model: torch.nn.Module, graph: fx.Graph) -> None:
+    """Give attributes of `model` that a graph module has by itself another name in `graph`."""
+    for node in graph.nodes:
+        if node.op in ("get_attr", "call_module"):
+            name, dot, rest = str(node.target).partition(".")
+            if name in _RESERVED:
+                setattr(model, f"{name}_", getattr(model, name))
+                node.target = f"{name}_{dot}{rest}"
 
 
 def _mark_drawn(graph_module: fx.GraphModule, calls: EagerCalls) -> None:
@@ -206,7 +221,7 @@ def _refuse_changes(
                     get=names.get(id(tensor), _("own tensor")),
                 ),
                 where=where_of(changed.get(memory)),
-                todo=_("try --tracer export"),
+                todo=_("try another tracer: --tracer export"),
                 code="try-export",
             )
 
@@ -223,7 +238,7 @@ def _refuse_new_state(
             raise LowerscopeError(
                 _("torch.fx cannot trace the model: it assigns to its buffer {name}", name=name),
                 where=where_of(lines.get(value.node)),
-                todo=_("try --tracer export"),
+                todo=_("try another tracer: --tracer export"),
                 code="try-export",
             )
 

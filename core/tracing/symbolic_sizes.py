@@ -338,7 +338,9 @@ class _Recorder(fx.Interpreter):
                     first_line=first_line(error),
                 ),
                 where=where_of(line),
-                todo=_("try --tracer export, or give numbers in place of the names"),
+                todo=_(
+                    "try another tracer: --tracer export; or give numbers in place of the names"
+                ),
                 code="try-export",
             ) from error
         for _other, demand in self._symbols.demands():

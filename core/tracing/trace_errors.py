@@ -101,7 +101,12 @@ _CONSTRAINT = re.compile(r"^Constraints violated.*?^  - (.*?[.!]?)$", re.MULTILI
 
 
 class CannotFollow(Exception):
-    """Error of the tracer itself, with a reason in the model's terms."""
+    """Error of the tracer itself, with a reason in the model's terms.
+
+    `line`: of the branch that it concerns, unless that is where it is raised.
+    """
+
+    line = 0
 
 
 def first_line(error: BaseException) -> str:
@@ -145,7 +150,7 @@ def inputs_do_not_fit(
     return LowerscopeError(
         _("the model fails on these inputs{at}: {first_line}", at=at, first_line=first_line(error)),
         where=where_of(line),
-        todo=_("check the inputs' shapes and dtypes, for example --input x=1,784:float32"),
+        todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32"),
         code="change-inputs" if names else "",
         choices=names,
     )
@@ -167,7 +172,7 @@ def cannot_trace(error: BaseException) -> LowerscopeError:
     return LowerscopeError(
         _("torch.fx cannot trace the model: {fx_reason}", fx_reason=fx_reason(error)),
         where=where_of(line_of_traceback(error.__traceback__)),
-        todo=_("try --tracer export"),
+        todo=_("try another tracer: --tracer export"),
         details=f"{type(error).__name__}: {error}",
         code="try-export",
     )
@@ -237,7 +242,7 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
                     path=path,
                 ),
                 where=where_of(line_of_traceback(error.__traceback__)),
-                todo=_("use the original module there, or try --tracer fx"),
+                todo=_("use the original module there; or try another tracer: --tracer fx"),
                 code="try-fx",
             )
     reason = first_line(error)
@@ -252,7 +257,10 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
     return LowerscopeError(
         _("torch.export cannot trace the model: {reason}", reason=reason),
         where=where_of(line_of_traceback(error.__traceback__)),
-        todo=_("remove the parts that depend on the values of tensors, or try --tracer fx"),
+        todo=_(
+            "remove the parts that depend on the values of tensors; or try another tracer: "
+            "--tracer fx"
+        ),
         code="try-fx",
     )
 
@@ -264,7 +272,10 @@ def cannot_replace(error: Exception) -> LowerscopeError:
     """Return the error for an exported graph of which torch cannot replace the changes in place."""
     return LowerscopeError(
         _("torch.export cannot make its graph functional: {reason}", reason=first_line(error)),
-        todo=_("write it without in-place changes and modes of gradients, or try --tracer fx"),
+        todo=_(
+            "write it without in-place changes and modes of gradients; or try another tracer: "
+            "--tracer fx"
+        ),
         details=f"{type(error).__name__}: {error}",
         code="try-fx",
     )
@@ -359,7 +370,8 @@ def fixed_dimension(
         ),
         where=where_of(line),
         todo=_(
-            "narrow --dim {name}, give a number in place of {name}, or change the model", name=name
+            "narrow the range of {name}, give a number in place of it, or change the model",
+            name=name,
         ),
         code=CONSTRAINT,
     )

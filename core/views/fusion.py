@@ -174,7 +174,7 @@ def _entity(stages: Stages, text: str) -> Entity:
             return Entity(f"tir:{name}", name, found)
     names = tuple(lowered.nodes) if lowered is not None else tuple(each.name for each in bounds)
     raise LowerscopeError(
-        _("there is no node, binding or function {text}", text=text),
+        _("there is no node, binding or function '{text}'", text=text),
         where="why",
         todo=_("Choose one of {listed}", listed=listed(names)),
         choices=names,

@@ -32,3 +32,15 @@ def _quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
 
     with unchecked():
         yield
+
+
+@pytest.fixture(scope="module")
+def shared_results() -> Iterator[None]:
+    """Let the pipelines of a file share what they derive, where many commands have one source."""
+    from lowerscope.core import stages
+
+    memo, files = stages.Memo(stages.KEPT_BYTES), stages.FileHashes()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "Memo", lambda _limit: memo)
+        patch.setattr(stages, "FileHashes", lambda: files)
+        yield

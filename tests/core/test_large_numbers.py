@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lowerscope.app.panes.steps.option_values import option_value
+from lowerscope.app.panes.steps.pass_dialog import option_value
 from lowerscope.core.engine.protocol import ProtocolError, to_raw
 from lowerscope.core.files.sources import check_input, parse_input
 from lowerscope.core.model.dimensions import parse_dimension

@@ -18,7 +18,6 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.schedule.schedule_tree import LETTERS
 from lowerscope.app.shell import help_pages
-from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
 from tests import schedule_walk
 from tests.end_to_end.driving import OpenWindow, wait_until
@@ -152,11 +151,6 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     keys.press("Return")
     bench.wait(lambda: document.recipe is not None and not document.job.text)
     keys.press("Alt+Shift+2")
-    keys.press("Ctrl+K")
-    # The window system hands the keyboard over in its own time.
-    bench.wait(lambda: isinstance(QApplication.activeWindow(), Palette))
-    keys.write(">target: this")
-    keys.press("Return")
     recipe = schedule_walk.recipe_of("native")
     bench.wait(lambda: document.recipe == recipe and not document.job.text)
     keys.press("Ctrl+Shift+S")

@@ -90,8 +90,8 @@ def dropped_transpose(attrs, x):
 @of_relax("permute_dims")
 def wrong_permutation(attrs, x):
     axes = [int(each) for each in attrs.axes or ()]
-    same = len(axes) == 4 and shape(x)[1] == shape(x)[2]
-    return relax.op.permute_dims(x, [axes[0], axes[2], axes[1], axes[3]]) if same else None
+    same = len(axes) == 4 and shape(x)[axes[2]] == shape(x)[axes[3]]
+    return relax.op.permute_dims(x, [axes[0], axes[1], axes[3], axes[2]]) if same else None
 
 
 @of_relax("divide")
@@ -115,8 +115,8 @@ def wrong_epsilon(attrs, x, gamma, beta):
 
 
 @of_relax("nn.layer_norm")
-def dropped_scale(attrs, x, gamma, beta):
-    return relax.op.nn.layer_norm(x, gamma, beta, axes=[-1], scale=False)
+def doubled_scale(attrs, x, gamma, beta):
+    return relax.op.nn.layer_norm(x, relax.op.add(gamma, gamma), beta, axes=[-1])
 
 
 @of_relax("nn.gelu")
@@ -215,8 +215,8 @@ wrong_start = of_tir(
     "wrong_start", "matmul", r"(matmul\[[^\]]*\] = )T\.float32\(0\.0\)", r"\1T.float32(0.5)"
 )
 subtracted = of_tir("subtracted", "add", r"(T_add\[[^=]*= .*\]) \+ ", r"\1 - ")
-smallest = of_tir("smallest", "max_pool2d", r"T\.max\(pool_max", "T.min(pool_max")
+high_start = of_tir("high_start", "max_pool2d", r'T\.float32\("-inf"\)', "T.float32(0.5)")
 late_padding = of_tir("late_padding", "conv2d", r"T\.int64\((\d)\) <= v_i2", r"T.int64(\1) < v_i2")
-wrong_mean = of_tir("wrong_mean", "layer_norm", r"T\.float32\(0\.00390625\)", "T.float32(0.004)")
+wrong_mean = of_tir("wrong_mean", "layer_norm", r"T\.float32\(256\.0\)", "T.float32(200.0)")
 leaking = of_tir("leaking", "relu", r"T\.float32\(0\.0\)", "T.float32(-0.125)")
 forgotten_rows = of_tir("forgotten_rows", "relu", LOOPS % "compute", shorter)

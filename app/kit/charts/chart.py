@@ -62,6 +62,7 @@ class Chart(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._plot: Any = None
+        self._is_stale = True  # Something that the plot depends on has changed.
         self._values: Sequence[Value] = ()
         self._summary = self._empty = ""
         self._here = -1
@@ -75,7 +76,7 @@ class Chart(QWidget):
         self.setProperty(RINGED, True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.notifier().changed.connect(self._draw)
+        theme.notifier().changed.connect(self._redraw)
 
     def set_empty(self, text: str) -> None:
         """Set the text that is shown, and spoken, while there are no values."""
@@ -110,7 +111,7 @@ class Chart(QWidget):
         self._values, self._summary = values, summary
         self._here = min(self._here, len(values) - 1)
         self._describe()
-        self._draw()
+        self._redraw()
 
     def _count(self) -> int:
         return len(self._values)
@@ -147,20 +148,29 @@ class Chart(QWidget):
 
     # Drawing
 
+    def _redraw(self) -> None:
+        self._is_stale = True
+        self._draw()
+
     def _draw(self) -> None:
         drawn = self._count() > 0 and self.isVisible()
         if self._plot is not None:
             self._plot.setVisible(drawn)
         self.update()
         if drawn:
-            import pyqtgraph as pg
-
-            self._plot = self._plot or self._make_plot(pg)
-            self._plot.resize(self.size())
-            self._plot.clear()
-            self._clear(self._texts)
-            self._draw_plot(pg)
+            if self._is_stale:
+                self._fill_plot()
             self._draw_mark()
+
+    def _fill_plot(self) -> None:
+        import pyqtgraph as pg
+
+        self._is_stale = False
+        self._plot = self._plot or self._make_plot(pg)
+        self._plot.resize(self.size())
+        self._plot.clear()
+        self._clear(self._texts)
+        self._draw_plot(pg)
 
     def _make_plot(self, pg: Any) -> Any:
         pg.setConfigOptions(antialias=True)
@@ -336,7 +346,7 @@ class Chart(QWidget):
             painter.drawText(self.rect().adjusted(16, 8, -16, -8), int(centred), self._empty)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self._draw()
+        self._redraw()
 
     def showEvent(self, event: QShowEvent) -> None:
         self._draw()
@@ -394,7 +404,7 @@ class ZoomChart(Chart):
         part = QRectF(QPointF(left, top), part.size())
         if part != self._part:
             self._part = part
-            self._draw()
+            self._redraw()
             self.view_changed.emit()
 
     # Qt

@@ -252,12 +252,12 @@ class HeatMap(ZoomChart):
     def set_piece(self, piece: HeatPiece, scale: HeatScale, words: str = "") -> None:
         """Show a piece of the matrix in the colours of a scale; `words` are for a screen reader."""
         self._piece, self._scale, self._summary = piece, scale, words
-        self._draw()
+        self._redraw()
 
     def clear(self) -> None:
         """Clear the heat map until there is a piece."""
         self._piece = None
-        self._draw()
+        self._redraw()
 
     def piece(self) -> HeatPiece | None:
         """Return the piece that is shown."""

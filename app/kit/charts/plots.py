@@ -618,11 +618,13 @@ class Roofline(Chart):
 
     def set_plot(self, roofs: Roofs, marks: Sequence[Mark], empty: str = "") -> None:
         """Show limits and marks; without a limit, show the text `empty`."""
-        self._roofs = roofs
-        self._shown = tuple(each for each in marks if each.intensity > 0 and each.gflops > 0)
-        values = [] if self.is_empty() else [*self._limits(), *map(self._value, self._shown)]
-        self._show(values, "; ".join(each.text for each in values))
         self.set_empty(empty)
+        shown = tuple(each for each in marks if each.intensity > 0 and each.gflops > 0)
+        if (roofs, shown) == (self._roofs, self._shown):
+            return
+        self._roofs, self._shown = roofs, shown
+        values = [] if self.is_empty() else [*self._limits(), *map(self._value, shown)]
+        self._show(values, "; ".join(each.text for each in values))
 
     def is_empty(self) -> bool:
         """Return whether the text is shown instead."""

@@ -163,6 +163,9 @@ class Gutter(QWidget):
         self._width = 0
         self._hovered = False
         self.font_of_numbers = code_font(_NUMBER_PIXELS)
+        self.metrics = TextMetrics(self.font_of_numbers)
+        self._digit = self.metrics.horizontalAdvance("0")
+        self._continues = self.metrics.horizontalAdvance(CONTINUES)
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self.set_count(1)
 
@@ -197,7 +200,6 @@ class Gutter(QWidget):
         painter = QPainter(self)
         painter.fillRect(event.rect(), QColor(colours.code_ground))
         painter.setFont(self.font_of_numbers)
-        metrics = TextMetrics(self.font_of_numbers)
         caret = self._editor.caret_line()
         for number, place in self._editor.visible_lines(event.rect()):
             row = QRectF(0, place.top(), self.width(), place.height())
@@ -214,16 +216,15 @@ class Gutter(QWidget):
             self._paint_chevron(painter, number, round(place.center().y()))
             painter.setPen(QColor(colours.text if number == caret else colours.quiet))
             shown = self._editor.content.number(number)
-            self.draw_number(painter, metrics, shown or CONTINUES, self.width() - _RIGHT, place)
+            self.draw_number(painter, shown or CONTINUES, self.width() - _RIGHT, place)
 
-    def draw_number(
-        self, painter: QPainter, metrics: TextMetrics, number: int | str, right: float, row: QRectF
-    ) -> None:
+    def draw_number(self, painter: QPainter, number: int | str, right: float, row: QRectF) -> None:
         """Draw a number right-aligned at ``right``."""
         text = str(number)
         # Digits are 0.73 em high: vertically centred in the row.
         base = row.center().y() + _NUMBER_PIXELS * 0.365
-        painter.drawText(QPointF(right - metrics.horizontalAdvance(text), round(base)), text)
+        width = self._continues if text == CONTINUES else self._digit * len(text)
+        painter.drawText(QPointF(right - width, round(base)), text)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._hovered = True
@@ -985,10 +986,10 @@ class CodeEditor(CodeText):
 
     def paint_note(self, painter: QPainter, note: str, block: QTextBlock, row: QRectF) -> None:
         """Paint a note at the right edge, if the line leaves room for it."""
-        font = code_font(_NUMBER_PIXELS)
-        left = self.viewport().width() - _GAP - TextMetrics(font).horizontalAdvance(note)
+        gutter = self._gutter
+        left = self.viewport().width() - _GAP - gutter.metrics.horizontalAdvance(note)
         if fold_mark(block, row, "").left() < left:
-            painter.setFont(font)
+            painter.setFont(gutter.font_of_numbers)
             painter.setPen(QColor(theme.current().quiet))
             base = row.center().y() + _NUMBER_PIXELS * 0.365
             painter.drawText(QPointF(left, round(base)), note)

@@ -651,9 +651,7 @@ class _DiffGutter(Gutter):
         parts = self._editor.diff.parts
         longest = max((max(len(part.old), len(part.new)) for part in parts), default=0)
         digits = max(2, len(str(longest)))
-        self._number = round(
-            _PAD + TextMetrics(self.font_of_numbers).horizontalAdvance("0") * digits
-        )
+        self._number = round(_PAD + self._digit * digits)
         columns = 2 if self._editor.side == "both" else 1
         self._width = columns * self._number + _SIGN
         return self._width
@@ -665,7 +663,6 @@ class _DiffGutter(Gutter):
         painter = QPainter(self)
         painter.fillRect(event.rect(), QColor(colours.code_ground))
         painter.setFont(self.font_of_numbers)
-        metrics = TextMetrics(self.font_of_numbers)
         parts = editor.diff.parts
         lines = editor.visible_lines(event.rect())
         for number, place in lines:
@@ -678,7 +675,7 @@ class _DiffGutter(Gutter):
                 right += self._number
                 if line := row.line(side):
                     line = parts[row.part].old_number(line) if side == "old" else line
-                    self.draw_number(painter, metrics, line, right, place)
+                    self.draw_number(painter, line, right, place)
             # Of a changed line, it is the old one that went elsewhere as well.
             is_new = row.kind == "changed" and editor.side == "new"
             if row.group >= 0 and row.line(editor.side) and not is_new:

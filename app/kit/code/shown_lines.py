@@ -230,7 +230,10 @@ def wrap(line: str, columns: int, reserved: int = 0) -> list[Part]:
     if left + end - start > room:
         ends = list(_filled(line, start, end, breaks, max(LEAST_COLUMNS, room), left, hang))
     start, end, indent = ends[-1]
-    if indent + end - start <= room and all(each[2] in (left, hang) for each in ends):
+    apart = {each.column for each in breaks if each.cost >= _LAST}.isdisjoint(
+        each[0] for each in ends[1:]
+    )
+    if indent + end - start <= room and apart and all(each[2] in (left, hang) for each in ends):
         return [*parts, *ends]
     # A name that is too long to stand beside the note, which gets a line of its own.
     return [*parts, last, *([(last[1], last[1], hang)] if reserved else [])]
@@ -279,7 +282,8 @@ def _breaks(line: str) -> Iterator[_Break]:
             cost = inside + (3 * _OUTER if kind == "list" else _OUTER)
             brackets.append(cost)
             if line[token.end() : token.end() + 1] not in ("", ")", "]", "}"):
-                yield _Break(token.end(), cost + 1)
+                is_index = kind == "list" and line[: token.start()][-1:].isalnum()
+                yield _Break(token.end(), _LAST + 1 if is_index else cost + 1)
         elif kind == "close" and brackets:
             brackets.pop()
         elif kind == "arrow" and brackets:

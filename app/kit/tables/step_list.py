@@ -150,6 +150,8 @@ class StepList(PaintedTree):
             for old, row in zip(before, rows, strict=True):
                 if row != old:
                     self._show_row(row)
+            # Qt repaints the places of the rows, and not the headers at the bottom.
+            self.viewport().update()
             # Qt tells a screen reader of rows that were added, and not of those that were folded.
             reset = QAccessibleTableModelChangeEvent.ModelChangeType.ModelReset
             QAccessible.updateAccessibility(QAccessibleTableModelChangeEvent(self, reset))
@@ -165,6 +167,9 @@ class StepList(PaintedTree):
             for row in rows:
                 self._show_row(row)
             self.select(chosen)
+            if not self.current_key():
+                # Qt would select the first row on focus, which is no step.
+                self.setCurrentIndex(QModelIndex())
             self.verticalScrollBar().setValue(top)
         self.blockSignals(False)
         self.empty.setVisible(not rows)

@@ -156,7 +156,7 @@ class _Inspected:
                 Fact(_("parts"), parts_text(node)),
             ],
         )
-        yield _("Became"), self._became(node.bindings, node.functions)
+        yield _("Became"), self._became(node.bindings, self._called(node.functions))
 
     def _shapes(self, node: FxNode) -> Iterator[Fact]:
         graph, nodes = self._snapshot.fx_graph, self._snapshot.nodes
@@ -191,7 +191,13 @@ class _Inspected:
                 Fact(_("rule"), part.rule),
             ],
         )
-        yield _("Became"), self._became(part.bindings, part.functions)
+        yield _("Became"), self._became(part.bindings, self._called(part.functions))
+
+    def _called(self, functions: Sequence[str]) -> Sequence[str]:
+        """Return the functions that are called, in their order: at a step, those of the step."""
+        linked = {each for each in self._linked if each.startswith(("tir:", "ext:"))}
+        linked = {each for each in linked if "/" not in each}
+        return (*(each for each in functions if each in linked), *sorted(linked - {*functions}))
 
     # Everything else
 
@@ -424,8 +430,8 @@ class DetailsView(Pane):
         self.header.title.setText(metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, _TITLE))
         self.header.title.setToolTip(name)
         tensorir = [each.id for each in snapshot.functions if each.kind == "tensorir"]
-        owner = entity.partition("/")[0]
-        found = [each for each in tensorir if each in linked or each == owner]
+        owner, final = entity.partition("/")[0], self._document.links.at_step(()).of(entity)
+        found = [each for each in tensorir if each in final or each == owner]
         self._function = owner if owner in found else found[0] if found else ""
         self.schedule.setEnabled(bool(self._function))
         self.compare.setEnabled(node is not None and run is not None)

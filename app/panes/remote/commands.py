@@ -38,6 +38,7 @@ from lowerscope.core.model.machines import (
 )
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import RemoteQuery, TargetsQuery
+from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
@@ -257,7 +258,8 @@ class RemoteDialog(Dialog):
         if recipe is None or remote is None:
             return
         chosen = self._target_there() if self.adopt.isChecked() else ""
-        target = chosen or recipe.target
+        kept = ANY_PROCESSOR if recipe.target == NATIVE else recipe.target
+        target = chosen or kept
         self._document.change(msgspec.structs.replace(recipe, remote=remote, target=target))
 
 
@@ -415,14 +417,14 @@ class TargetCommands:
             Command(
                 "target-llvm",
                 _("Target: &llvm"),
-                partial(change, target="llvm"),
-                checked=partial(compiled_for, "llvm"),
+                partial(change, target=ANY_PROCESSOR),
+                checked=partial(compiled_for, ANY_PROCESSOR),
             ),
             Command(
                 "target-native",
                 _("T&arget: this machine"),
-                partial(change, target="native", remote=None),
-                checked=partial(compiled_for, "native"),
+                partial(change, target=NATIVE, remote=None),
+                checked=partial(compiled_for, NATIVE),
             ),
             Command(
                 "target-other",

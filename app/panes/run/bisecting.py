@@ -15,7 +15,7 @@ from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.core.files.reproduction import write_reproduction
+from lowerscope.core.files.atomic_write import write_reproduction
 from lowerscope.core.model.explanation_records import BisectRecord
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import BisectQuery
@@ -30,7 +30,7 @@ class Bisecting(KeptAnswer[BisectRecord]):
 
     def __init__(self, document: Document, queries: Queries) -> None:
         super().__init__(document, queries, "bisect")
-        document.on(("recipe", "pending", "run", "running"), self._follow)
+        document.on(("recipe", "pending", "run", "running"), self.follow_changes)
 
     @property
     def can_start(self) -> bool:
@@ -55,12 +55,6 @@ class Bisecting(KeptAnswer[BisectRecord]):
         if self.record is not None:
             paths = write_reproduction(folder, self.record.files)
             self._document.notify(_("Reproduction written: {path}", path=paths[0]), "info")
-
-    def _follow(self) -> None:
-        if self.running and self._document.is_changing:
-            self._slot.supersede()
-            self._end()
-        self.changed.emit()
 
     def _accept(self, record: BisectRecord) -> None:
         self._document.notify(record.text, "info")

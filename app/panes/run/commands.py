@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lowerscope.app.document.stepping import Stepping
     from lowerscope.app.document.timelines import RunSteps
     from lowerscope.app.panes.run.bisecting import Bisecting
+    from lowerscope.app.panes.run.rounding_page import Rounding
     from lowerscope.app.panes.run.run_variants import RunVariants
     from lowerscope.app.panes.run.runs import Faults, Generations, Runs
 
@@ -510,16 +511,20 @@ def finding_differences(
 # --- The command that exports a report on the variants ---
 
 
-def reporting(host: Host, document: Document, runs: RunVariants, bisecting: Bisecting) -> Command:
+def reporting(
+    host: Host, document: Document, runs: RunVariants, bisecting: Bisecting, rounding: Rounding
+) -> Command:
     return Command(
         "export-report",
         _("&Export report…"),
-        partial(export_report, host, document, runs, bisecting),
+        partial(export_report, host, document, runs, bisecting, rounding),
         enabled=lambda: bool(runs.kept),
     )
 
 
-def export_report(host: Host, document: Document, runs: RunVariants, bisecting: Bisecting) -> None:
+def export_report(
+    host: Host, document: Document, runs: RunVariants, bisecting: Bisecting, rounding: Rounding
+) -> None:
     """Select a file in a dialog, and write a report on the selected variants, or on all."""
     # Imported here to keep the window's start fast.
     from lowerscope.app.panes.run.variants_page import VariantsPage
@@ -527,7 +532,11 @@ def export_report(host: Host, document: Document, runs: RunVariants, bisecting: 
 
     chosen = host.view(VariantsPage).selected()
     variants = [
-        msgspec.structs.replace(variant, wrong_step=bisecting.record_of(variant.recipe))
+        msgspec.structs.replace(
+            variant,
+            wrong_step=bisecting.record_of(variant.recipe),
+            rounding=rounding.record_of(variant.recipe),
+        )
         for kept, variant in zip(runs.kept, runs.all, strict=True)
         if not chosen or kept.id in chosen
     ]

@@ -273,7 +273,7 @@ class NodesTable(QWidget):
                 ),
                 self._figure(_("torch"), _("Median time of the node in torch")),
                 Column(_("ratio"), numeric=True, width=80, falling=True),
-                Column(_("status"), width=104),
+                Column(_("status"), width=118),
             ),
             "fx",
         )

@@ -54,7 +54,6 @@ from lowerscope.core.model.formatting import (
 )
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.queries import RunEstimateQuery
-from lowerscope.core.model.recipe import is_for_any_processor
 from lowerscope.core.model.run_records import (
     NOT_THERE,
     NodeRun,
@@ -62,7 +61,6 @@ from lowerscope.core.model.run_records import (
     RunEstimate,
     RunRecord,
     SizeRecord,
-    is_slower,
 )
 from lowerscope.core.model.snapshot import FxNode
 from lowerscope.core.model.texts import _, _n
@@ -187,12 +185,7 @@ class Times(Section):
         self.again.setToolTip(_("With the same executable; the verdict stays"))
         self.settings.setText(_("Settings…"))
         self.settings.setToolTip(_("Threads, repeats, warm-up, and torch.compile"))
-        self.native = push_button(_("Compile for this machine"), act=self._compile_for_this)
-        self.native.setToolTip(
-            _("The target llvm is for any processor of this kind, and has the shortest vectors")
-        )
         self.column.addLayout(row_of(None, self.again, self.settings, STRETCH, spacing=8))
-        self.column.addLayout(row_of(None, self.native, STRETCH))
         self._document = document
         self._runs = runs
 
@@ -207,12 +200,6 @@ class Times(Section):
             claim = claims_of(times)
             self.claim.setText(claim[:1].upper() + claim[1:])
             self.how.setText(how_of(times))
-        recipe = self._document.wanted
-        generic = recipe is not None and is_for_any_processor(recipe)
-        self.native.setVisible(generic and is_slower(times))
-
-    def _compile_for_this(self) -> None:
-        self._document.change_fields(target="native")
 
     def _edit(self) -> None:
         edit_measuring(self._document, self._runs, self)
@@ -455,7 +442,7 @@ def _row(output: OutputRecord) -> Row:
     )
 
 
-NEED_A_RUN = ("compare", "time", "memory")
+NEED_A_RUN = ("compare", "time", "memory", "rounding")
 """Pages that show nothing before the first run."""
 
 WITH_CALLS = ("compare", "time")

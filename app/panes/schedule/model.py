@@ -533,7 +533,9 @@ class Scheduling(QObject):
         """
         if self._document.snapshot is None:
             return
-        functions, selection = self.functions, self._document.selection
+        # Those after all steps are scheduled, whatever the current step is.
+        links = self._document.links.at_step(())
+        functions, selection = self.functions, links.select(self._document.selection.chosen)
         pointed = {each.partition("/")[0] for each in selection.chosen}
         if len(functions) == 1:
             found = list(functions)

@@ -24,7 +24,14 @@ from lowerscope.core.files.sessions import SUFFIX
 from lowerscope.core.files.sources import MODELS, SCRIPTED, parse_spec, with_absolute_paths
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem
-from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json, with_source
+from lowerscope.core.model.recipe import (
+    NATIVE,
+    Recipe,
+    Source,
+    TracerName,
+    from_json,
+    with_source,
+)
 from lowerscope.core.model.schedule import with_unique_names
 from lowerscope.core.model.texts import _
 
@@ -97,7 +104,7 @@ class Opening(QObject):
         except LowerscopeError as error:
             self._document.report(error.problem)
             return
-        recipe = with_absolute_paths(Recipe(source=Source(spec=spec, entry=entry)))
+        recipe = with_absolute_paths(Recipe(source=Source(spec=spec, entry=entry), target=NATIVE))
         current = self._document.recipe
         if current is not None:
             recipe = msgspec.structs.replace(

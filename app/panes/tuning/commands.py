@@ -181,7 +181,7 @@ def function_of(document: Document) -> str:
     snapshot = document.snapshot
     names = {} if snapshot is None else {each.id: each.name for each in snapshot.functions}
     kinds = {} if snapshot is None else {each.id: each.kind for each in snapshot.functions}
-    chosen = document.selection.of_kind("tir")
+    chosen = document.links.at_step(()).select(document.selection.chosen).of_kind("tir")
     found = (names[each] for each in chosen if kinds.get(each) == "tensorir")
     return next(found, "")
 

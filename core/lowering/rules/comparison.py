@@ -19,6 +19,7 @@ from lowerscope.core.lowering.values import (
     Value,
     axis_of,
     dtype_of,
+    is_empty,
     is_float,
     is_tensor,
     rank_of,
@@ -163,6 +164,8 @@ def argsort(
 ) -> Value:
     if not rank_of(input):
         return b.emit(op.zeros((), "int64"))
+    if is_empty(shape_of(input)):
+        return b.emit(op.zeros(shape_of(input), "int64"))
     axis = axis_of(dim, rank_of(input))
     dtype = dtype_of(input)
     if dtype not in ("float32", "float64", "int32", "int64"):
@@ -187,7 +190,7 @@ def sort(
     b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Value:
     order = argsort(b, input, dim, descending)
-    if not rank_of(input):
+    if not rank_of(input) or is_empty(shape_of(input)):
         return input, order
     return b.emit(op.gather_elements(input, order, axis_of(dim, rank_of(input)))), order
 

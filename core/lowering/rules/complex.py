@@ -14,7 +14,6 @@ from lowerscope.core.lowering.complex_numbers import (
     Part,
     complex_of,
     in_one_dtype,
-    is_complex,
     joined,
     minus,
     multiplied,
@@ -30,6 +29,7 @@ from lowerscope.core.lowering.rules.convolution import pad_by
 from lowerscope.core.lowering.rules.shape import attribute, permute_to, reshape_to
 from lowerscope.core.lowering.rules.writing import unfold
 from lowerscope.core.lowering.values import (
+    COMPLEX,
     EncodedTensor,
     Value,
     axis_of,
@@ -37,6 +37,7 @@ from lowerscope.core.lowering.values import (
     is_float,
     is_tensor,
     rank_of,
+    scalar,
     shape_of,
 )
 from lowerscope.core.model.texts import _
@@ -173,18 +174,13 @@ def complex_ne(b: NodeBuilder, input: Value, other: Value) -> Value:
 def complex_to(b: NodeBuilder, input: Value, *args: Any, dtype: Any = None, **_others: Any) -> Any:
     kinds = [each for each in (*args, dtype) if isinstance(each, torch.dtype)]
     kind = str(kinds[0]).removeprefix("torch.") if kinds else _dtype_among(args)
-    first, second = parts_of(b, input)
-    if not kind:
+    if not kind or (isinstance(input, EncodedTensor) and input.dtype == kind):
         return input
-    if not is_complex(kinds[0]) if kinds else kind == part_dtype(kind):
-        return cast(b, first, kind)
-    if isinstance(input, EncodedTensor) and input.dtype == kind:
-        return input
-    if second is not None:
-        return joined(b, (first, second), kind)
-    made = joined(b, (first, None), kind)
-    assert made.parts is not None
-    return EncodedTensor(made.value, kind, (made.parts[0], None))
+    if kind == "bool":
+        return complex_ne(b, input, 0)
+    if kind in COMPLEX:
+        return joined(b, parts_of(b, input), kind)
+    return cast(b, parts_of(b, input)[0], kind)
 
 
 def _dtype_among(args: Sequence[Any]) -> str:
@@ -258,7 +254,6 @@ def complex_div(
         parts = (None if each is None else div(b, each, d) for each in (a, c))
         return joined(b, parts, dtype)
     # Scaled by the larger part, since squares overflow.
-    d = 0.0 if d is None else d
     scale = maximum(b, b.emit(op.abs(cast(b, d, dtype_of(e)))), b.emit(op.abs(e)))
     d_scaled, e_scaled = div(b, d, scale), div(b, e, scale)
     below = plus(b, mul(b, d, d_scaled), mul(b, e, e_scaled))
@@ -278,8 +273,7 @@ def complex_reciprocal(b: NodeBuilder, input: Value) -> Value:
 
 @of_complex("abs")
 def complex_abs(b: NodeBuilder, input: Value) -> Value:
-    first, second = parts_of(b, input)
-    return b.emit(op.abs(first)) if second is None else hypot(b, first, second)
+    return hypot(b, *parts_of(b, input))
 
 
 @of_complex("angle")
@@ -318,11 +312,13 @@ def _matrix(
     places = torch.outer(torch.arange(n), torch.arange(count)) % n
     angles = places.double() * (2 * math.pi / n)
     cosine, sine = angles.cos() * scale, angles.sin() * (sign * scale)
+    sine[2 * places % n == 0] = 0
     rows = [torch.cat([cosine, sine], 1)]
     if of_complex:
         rows.append(torch.cat([-sine, cosine], 1))
     whole = torch.cat(rows)
-    return (whole[:, :count] if only_real else whole).to(getattr(torch, dtype)).contiguous()
+    # Without -0, which would be the sign of an angle.
+    return (whole[:, :count] if only_real else whole + 0.0).to(getattr(torch, dtype)).contiguous()
 
 
 def _factors(n: int) -> tuple[int, int]:
@@ -471,7 +467,13 @@ def _transformed(
         count = n // 2 + 1 if kind == "from real" and place == 0 else n
         factor = {"none": 1.0, "by_root_n": n**-0.5, "by_n": 1 / n}[scale]
         only_real = kind == "to real" and is_last
+        of_real = second is None
         first, second = _along_last(b, first, second, sign, factor, count, only_real=only_real)
+        if of_real and second is not None and n > _DENSE:
+            # The sum of real numbers, and that with alternating signs, are real.
+            is_real = 2 * torch.arange(count) % n == 0
+            zero = scalar(0.0, dtype_of(second))
+            second = b.emit(op.where(b.constant(is_real), zero, second))
         first, second = (
             None if each is None else permute_to(b, each, back) for each in (first, second)
         )

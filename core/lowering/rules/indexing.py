@@ -14,7 +14,7 @@ from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
+from lowerscope.core.lowering.rule_table import Missing, Refused, exact
 from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 from lowerscope.core.lowering.values import (
@@ -143,32 +143,6 @@ def embedding(
     if max_norm is not None:
         raise Refused(_("it has a max_norm, which changes the weight"))
     return b.emit(op.take(weight, input, 0, mode="clip"))
-
-
-_BAGS: dict[str, Any] = {"sum": op.sum, "mean": op.mean, "max": op.max}
-
-
-@rule(F.embedding_bag, nn.EmbeddingBag)
-def embedding_bag(
-    b: NodeBuilder,
-    input: Value,
-    weight: Value,
-    offsets: Value = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    mode: str = "mean",
-    sparse: bool = False,
-    per_sample_weights: Value = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Value:
-    if rank_of(input) != 2 or padding_idx is not None:
-        raise Refused(_("its bags are of different sizes"))
-    rows = embedding(b, input, weight, max_norm=max_norm)
-    if per_sample_weights is not None:
-        rows = mul(b, rows, reshape_to(b, per_sample_weights, [*shape_of(input), 1]))
-    return b.emit(_BAGS[mode](rows, [1]))
 
 
 @exact(F.one_hot, aten.one_hot.default)

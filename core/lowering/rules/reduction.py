@@ -22,6 +22,7 @@ from lowerscope.core.lowering.values import (
     axis_of,
     dtype_name,
     dtype_of,
+    is_empty,
     is_float,
     is_tensor,
     rank_of,
@@ -62,6 +63,9 @@ def mean(
     b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Value:
     value = input if dtype is None else cast(b, input, dtype_name(dtype))
+    if is_empty(shape_of(input)):
+        # NaN; TVM would divide by the constant 0, which it rejects.
+        return mul(b, sum(b, value, dim, keepdim), math.nan)
     return b.emit(op.mean(value, axes_of(input, dim), keepdims=keepdim))
 
 

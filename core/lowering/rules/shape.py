@@ -18,6 +18,7 @@ from lowerscope.core.lowering.values import (
     Value,
     axis_of,
     dtype_of,
+    is_empty,
     is_tensor,
     rank_of,
     same_sizes,
@@ -188,6 +189,8 @@ def broadcast_to(b: NodeBuilder, value: Value, sizes: Sequence[Any]) -> Value:
     """Return `value` repeated along the axes where its extent is 1."""
     if same_sizes(sizes, shape_of(value)):
         return value
+    if is_empty(sizes):
+        return b.emit(op.zeros(list(sizes), dtype_of(value)))
     return b.emit(op.broadcast_to(value, list(sizes)))
 
 

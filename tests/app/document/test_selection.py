@@ -66,6 +66,10 @@ def test_functions_of_a_step_belong_to_what_became_their_calls(links: Links) -> 
     assert there.select(("tir:fused/block",)).of_kind("fx") == ("fx:linear0",)
     assert there.select(("tir:fused",)).of_kind("tir") == ("tir:fused",)
     assert there.select(("tir:dense",)).of_kind("fx") == ("fx:relu",)
+    # What becomes their calls is linked to them, and not to what it becomes after all steps.
+    assert there.select(("fx:linear0",)).of_kind("tir") == ("tir:fused",)
+    assert there.select(("relax:main/lv2",)).of_kind("tir") == ("tir:dense",)
+    assert there.at_step(()).select(("fx:linear0",)) == links.select(("fx:linear0",))
     assert links.select(("tir:fused",)) == Selection()
     # What called it stays selected where it is gone.
     again = links.select_again(("tir:fused", "tir:dense"), there)
@@ -95,6 +99,7 @@ def test_parts_of_a_function_of_several_belong_to_their_own_bindings(links: Link
     assert there.select(("tir:f/a/i",)).of_kind("tir") == ("tir:f", "tir:f/a/i")
     assert there.owner_of("tir:f/b") == "relax:main/lv2"
     assert there.owner_of("tir:f/c") == ""
+    assert there.at_step(()).owner_of("tir:f/b") == links.owner_of("tir:f/b")
 
 
 def test_a_loop_of_a_schedule_belongs_to_what_packing_made_of_its_function() -> None:

@@ -100,6 +100,16 @@ def test_a_note_is_on_the_last_line_of_its_binding() -> None:
     assert [lines.note(each) for each in (0, 1)] == ["", "1×4"]
 
 
+def test_an_index_stays_with_its_name() -> None:
+    line = "        lv = R.call_tir(cls.conv2d, (x, const[0]: 64×3×7×7))"
+    expected = ["        lv = R.call_tir(cls.conv2d,", "            (x, const[0]: 64×3×7×7))"]
+    assert parts(line, 38) == expected
+    # The note has no room beside it.
+    found = wrap(line, 38, 14)
+    shown = [line[start:end].strip() for start, end, _indent in found]
+    assert shown == [*map(str.strip, expected), ""]
+
+
 def test_a_note_moves_no_text_out_of_its_indent() -> None:
     name = "a_rather_long_name_of_a_parameter"
     script = f"        lv: R.Tensor((1, 512, 7, 7)) = R.add(first, {name})"

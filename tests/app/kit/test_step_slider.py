@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAccessible
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QAccessible, QPaintEvent, QRegion
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.step_slider import Dot, StepSlider
@@ -116,3 +117,46 @@ def test_rows_that_go_while_one_is_dragged(qtbot: QtBot) -> None:
         QTest.mouseMove(view, places[0])
         QTest.mouseRelease(view, LEFT, Qt.KeyboardModifier.NoModifier, places[0])
     assert moved == [(3, 0)]
+
+
+def test_a_header_at_the_bottom_shows_its_newest_words(qtbot: QtBot) -> None:
+    steps = StepList("Steps")
+    qtbot.addWidget(steps)
+    steps.resize(400, 300)
+    steps.set_pinned(["build"])
+
+    def with_words(words: str) -> list[StepRow]:
+        build = StepRow("build", "", "Build", "section", ((words, ""),))
+        return [*rows(20), build]
+
+    steps.set_rows(with_words("not built"))
+    steps.show()
+    qtbot.waitExposed(steps)
+    QApplication.processEvents()
+    (place,) = (each.toRect() for each in steps.stuck().values())
+    painted = QRegion()
+
+    class Painted(QObject):
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            nonlocal painted
+            if isinstance(event, QPaintEvent):
+                painted = painted.united(event.region())
+            return False
+
+    watch = Painted()
+    steps.viewport().installEventFilter(watch)
+    steps.set_rows(with_words("80 passes"))
+    QApplication.processEvents()
+    assert painted.contains(place.center())
+
+
+def test_the_focus_alone_selects_no_row(qtbot: QtBot) -> None:
+    steps = StepList("Steps")
+    qtbot.addWidget(steps)
+    steps.set_rows([StepRow("passes", "", "Passes", "section"), *rows(3)])
+    steps.show()
+    steps.setFocus()
+    qtbot.waitUntil(steps.hasFocus)
+    assert steps.current_key() == ""
+    qtbot.keyClick(steps, Qt.Key.Key_Down)
+    assert steps.current_key() != ""

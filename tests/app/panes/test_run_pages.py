@@ -136,29 +136,6 @@ def test_a_run_that_takes_long_says_so_before_and_offers_a_pipeline(
     assert not view.optimise.isVisible()
 
 
-def test_a_slow_run_of_code_for_any_processor_offers_that_for_this_one(
-    bench: Bench, view: RunView
-) -> None:
-    ours, torch = times(5.0).sides[0], times(1.0).sides[1]
-    slow = msgspec.structs.replace(
-        TIMED, times=msgspec.structs.replace(times(), sides=(ours, torch))
-    )
-    native = view.summary.times.native
-    bench.run(slow)
-    assert not native.isVisible()  # Unscheduled, it is slow on every target.
-    steps = find_pipeline("optimise-cpu").steps
-    bench.change(msgspec.structs.replace(RECIPE, steps=steps))
-    bench.run(TIMED)
-    assert not native.isVisible()
-    bench.run(slow)
-    native.click()
-    assert bench.document.wanted is not None
-    assert bench.document.wanted.target == "native"
-    bench.derive()
-    bench.run(slow)
-    assert not native.isVisible()
-
-
 def test_the_last_outcome_stays_marked_as_that_of_another_recipe(
     bench: Bench, view: RunView
 ) -> None:

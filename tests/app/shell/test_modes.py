@@ -65,7 +65,10 @@ def test_each_mode_has_its_panes_its_menu_and_its_buttons(window: MainWindow) ->
             menu = each.menu()
             assert isinstance(menu, QMenu)
             assert len([entry for entry in menu.actions() if not entry.isSeparator()]) <= 15
-        ids = [each.objectName() for each in window.mode_bar.actions() if not each.isSeparator()]
+        bar_of_mode = window.mode_bar.currentWidget()
+        assert window.mode_bar.width() == bar_of_mode.sizeHint().width()
+        buttons = bar_of_mode.actions()
+        ids = [each.objectName() for each in buttons if not each.isSeparator()]
         assert ids == [each.command for each in BUTTONS[mode.key] if each]
         # No menu is behind the button that Qt shows where they have no room.
         places = [window.menuBar().actionGeometry(each) for each in bar]

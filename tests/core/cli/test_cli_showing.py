@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 import pytest
 
@@ -55,3 +56,22 @@ def test_what_is_compiled_is_printed(
     out = capsys.readouterr().out
     assert all(each in out for each in there)
     assert not any(each in out for each in not_there)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "the question is missing"),
+        (("--nodes", "linear0", "relu", "--function", "matmul"), "there are two questions"),
+        (("--nodes", "", "relu"), "there is no node, binding or function ''"),
+        (("--function", "relu0"), "there is no TensorIR function 'relu0'"),
+        (("--pass", "Nothing"), "there is no pass Nothing"),
+    ],
+)
+def test_why_rejects_what_is_no_question(
+    options: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", "sample:fashion_mlp", *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

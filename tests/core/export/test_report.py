@@ -11,7 +11,7 @@ import pytest
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.report import write_report
-from lowerscope.core.model.comparison_records import Variant
+from lowerscope.core.model.comparison_records import ErrorBudget, NodeErrors, Variant
 from lowerscope.core.model.explanation_records import BisectRecord, WrittenFile
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.problems import LowerscopeError
@@ -179,6 +179,12 @@ def test_the_wrong_step_is_in_it_with_its_program(tmp_path: Path) -> None:
         verdict="differ", reason="", max_rel_error=1.0, functions=1, outputs=(), **figures
     )
     recipe = Recipe(source=Source(spec="sample:matmul"))
-    variant = Variant(name="one", recipe=recipe, record=run, wrong_step=record)
-    page = Page(write_report(str(tmp_path / "report.html"), (variant,)).read_text())
+    errors = NodeErrors(id="fx:relu", item=0, operator="relu", tvm=4e-6, torch=1e-6, made=1e-7)
+    budget = ErrorBudget(nodes=(errors,))
+    variant = Variant(name="one", recipe=recipe, record=run, wrong_step=record, rounding=budget)
+    text = write_report(str(tmp_path / "report.html"), (variant,)).read_text()
+    page = Page(text)
     assert "assert 1 < 2\n" in page.texts.values()
+    row = rows(page, "Errors against float64")["relu"]
+    assert (row["nearer"][0], row["torch"][1]) == ("torch", "1e-06")
+    assert budget.text in text

@@ -60,6 +60,16 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
         z + torch.zeros(3, 4, dtype=torch.cfloat),
         z.to(torch.complex128).abs(),
         z * x.double(),
+        torch.where(x > 0, z, x.double()),
+        torch.zeros_like(z, dtype=torch.float32),
+        torch.complex(x * 0, x).bool(),
+    ),
+    "of real numbers": lambda z, w, v, x, y: (
+        x.cfloat().imag,
+        torch.imag(x.cfloat()),
+        x.cfloat().mH,
+        x.cfloat().exp() + x.cfloat().angle(),
+        z / x.cfloat() + x.cfloat() * z,
     ),
 }
 WHOLE = torch.arange(1, 13).reshape(3, 4)
@@ -69,6 +79,7 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
     "of one axis": lambda z, x: (fft.fft(z), fft.ifft(z, n=10), fft.fft(x, dim=0, norm="ortho")),
     "cut and continued": lambda z, x: (fft.fft(z, n=20, norm="forward"), fft.rfft(x, n=9)),
     "of real numbers": lambda z, x: (fft.rfft(x), fft.irfft(z), fft.irfft(z, n=21), fft.hfft(z)),
+    "angles": lambda z, x: (fft.rfft(x).angle(), fft.rfft(x[:1], n=160)[:, ::80].angle()),
     "of several axes": lambda z, x: (
         fft.fft2(x),
         fft.ifft2(z, s=(8, 30)),

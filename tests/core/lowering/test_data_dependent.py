@@ -80,6 +80,31 @@ class Leaving(nn.Module):
         return x * 0.5
 
 
+def divided(x: torch.Tensor, count: torch.Tensor, row: torch.Tensor) -> Any:
+    y, z = count, x[:1, :1]
+    if count > 0:
+        y = 12 // count
+    if row < 4:
+        z = x.gather(0, row.view(1, 1))
+    return x * 2, y, z
+
+
+class Named(nn.Module):
+    """Layers of which the first that is sure ends the model, and is named."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        x = x.exp() * 2
+        for layer in self.layers:
+            x = layer(x).tanh()
+            if x.abs().max().item() > 2:
+                return x, "early"
+        return x, "late"
+
+
 def halved(x: torch.Tensor) -> torch.Tensor:
     while x.norm() > 1:
         x = x / 2
@@ -191,6 +216,19 @@ def test_what_depends_on_data_is_decided_when_the_model_runs(
         del inputs[2]
     _traced, nodes = check(model, *inputs, lowered=lowered)
     assert len(nodes) <= in_torch
+
+
+def test_a_branch_that_may_fail_is_computed_only_if_it_is_chosen() -> None:
+    x = torch.randn(5, 4)
+    inputs = [(x, *map(torch.tensor, each)) for each in ((5, 1), (0, 10**12))]
+    check(Calls(divided), *inputs, lowered=1)
+
+
+def test_an_exit_with_a_name_of_its_own_does_not_stop_the_rest_from_being_lowered() -> None:
+    traced = trace(Named().eval(), (torch.randn(5, 4),), "auto")
+    names = [node.name for node in traced.graph_module.graph.nodes]
+    assert names[1:3] == ["exp", "mul"]
+    assert any(each.startswith("for_line") for each in names)
 
 
 def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:

@@ -88,6 +88,22 @@ SPARSE = """
         return dense.{layout}(), torch.randn(4, 2)
 """
 
+HELD_SPARSE = """
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.eye(5).to_sparse_csr())
+            self.code = nn.Parameter(torch.randn(4))
+            self.graph = nn.Linear(4, 4)
+            self.meta = nn.ReLU()
+
+        def forward(self, x):
+            return self.rows @ self.meta(self.graph(x)) * self.code
+
+    def make() -> nn.Module:
+        return Own()
+"""
+
 OPERATOR = """
     @torch.library.custom_op("lowerscope_tests::positive", mutates_args=())
     def positive(x: torch.Tensor) -> torch.Tensor:
@@ -116,6 +132,7 @@ OPERATOR = """
         pytest.param(COMPLEX, 0, id="complex"),
         pytest.param(SPARSE.format(layout="to_sparse"), 2, id="COO"),
         pytest.param(SPARSE.format(layout="to_sparse_csr"), 2, id="CSR"),
+        pytest.param(HELD_SPARSE, 3, id="names of a graph"),
         pytest.param(OPERATOR, 1, id="operator with a size of data"),
     ],
 )

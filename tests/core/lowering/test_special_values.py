@@ -70,7 +70,10 @@ class Cast(nn.Module):
 class OfNothing(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ones = torch.ones(2, 0)
-        return x.any(), x.all(), x.any(0), x.all(0, keepdim=True), x.any(1), ones @ x
+        return (
+            *(x.any(), x.all(), x.any(0), x.all(0, keepdim=True), x.any(1), ones @ x),
+            *(x.mean(), x.mean(0), x.mean(1), *x.sort(0), x.argsort(1), x.expand(2, 0, 3)),
+        )
 
 
 class Masked(nn.Module):

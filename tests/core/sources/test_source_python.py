@@ -97,7 +97,7 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     )
     found = problem(file, "Net")
     assert found.what == "Net needs the arguments hidden, depth"
-    assert found.todo == """Give --args '{"hidden": ..., "depth": ...}'"""
+    assert found.todo == """Give its arguments: --args '{"hidden": ..., "depth": ...}'"""
     found = problem(file, "Net", '{"hidden": 1, "dept": 2}')
     assert found.what == "Net takes no argument dept"
     assert found.todo == "It takes hidden, depth, scale"

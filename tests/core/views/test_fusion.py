@@ -185,7 +185,7 @@ def test_the_change_of_an_answer_fuses_the_nodes(cause: Cause) -> None:
 
 
 def test_an_unknown_node_is_named_with_those_that_there_are() -> None:
-    with pytest.raises(LowerscopeError, match="there is no node, binding or function nothing"):
+    with pytest.raises(LowerscopeError, match="there is no node, binding or function 'nothing'"):
         why("fashion_mlp", "nothing", "relu")
 
 

@@ -116,8 +116,12 @@ ENTRIES = (
         "embedding_bag",
         {"w": Tensors(("float32",), (7, 4)), "i": Tensors(("int64",), (2, 3), low=0, high=6)},
         "F.embedding_bag(i, w); F.embedding_bag(i, w, mode='sum', per_sample_weights=i.float()); "
-        "nn.EmbeddingBag(7, 3)(i); nn.EmbeddingBag(7, 3, mode='max')(i)",
-        {"F.embedding_bag(i[0], w, torch.tensor([0, 2]))": "bags are of different sizes"},
+        "nn.EmbeddingBag(7, 3)(i); nn.EmbeddingBag(7, 3, mode='max')(i); "
+        "F.embedding_bag(i[0], w, torch.tensor([0, 2])); "
+        "F.embedding_bag(i, w, padding_idx=1, mode='max'); "
+        "F.embedding_bag(i[1], w, torch.tensor([0, 0, 1]), mode='max'); "
+        "F.embedding_bag(i[0], w, torch.tensor([0, 1, 1, 3]), include_last_offset=True, "
+        "padding_idx=-2); nn.EmbeddingBag(7, 3, mode='sum')(i[0], torch.tensor([0, 1]), i[1] / 2)",
         loose_export=True,
     ),
     Entry(
