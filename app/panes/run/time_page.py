@@ -195,7 +195,7 @@ class TimePage(SeenPage):
                 Column(
                     _("torch"),
                     numeric=True,
-                    width=84,
+                    width=92,
                     falling=True,
                     tooltip=_("The nodes one by one in torch, median"),
                 ),

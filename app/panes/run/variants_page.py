@@ -65,7 +65,7 @@ def variant_columns() -> tuple[Column, ...]:
         Column(_("TVM"), numeric=True, width=84),
         Column(_("verdict"), width=104),
         Column(_("spread"), numeric=True, width=110, tooltip=_("Quartiles of TVM's times")),
-        Column(_("torch"), numeric=True, width=84),
+        Column(_("torch"), numeric=True, width=92),
         Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time over torch's")),
         Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute error")),
         Column(_("functions"), numeric=True, width=76),

@@ -502,7 +502,6 @@ class VariantTable(SeenPage):
         name = _("torch, node") if measured.torch_does_more else _("torch")
         faster = "" if before is None else ratio_text(before.milliseconds / time)
         bar = Cell("", gauge=Gauge(time / longest, "quiet"))
-        name = self._document.named_engine(name)
         cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
         return Row("torch", cells)
 
