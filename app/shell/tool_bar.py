@@ -288,8 +288,8 @@ class ToolBar(QWidget):
         pipeline = title
         self.pipeline.set_lines([Part(_("Pipeline"), "quiet")], [Part(title)])
         self.pipeline.setToolTip(title)
-        counts = {0: _("all threads"), 1: _("1 thread")}
-        threads = counts.get(recipe.threads, _("{threads} threads", threads=recipe.threads))
+        count = recipe.threads
+        threads = _n("{count} thread", "{count} threads", count) if count else _("all threads")
         title = TARGETS.get(recipe.target) or short_target(recipe.target)
         target = [Part(f"{title} · {threads}")]
         if recipe.remote is not None:

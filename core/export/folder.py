@@ -316,5 +316,5 @@ def check_kinds(kinds: Sequence[str]) -> None:
         raise LowerscopeError(
             _("there is no picture format {wrong!r}", wrong=wrong),
             where="--picture",
-            todo=_("Choose from {pictures}", pictures=", ".join(PICTURES)),
+            todo=_("Choose from {pictures}", pictures=_(", ").join(PICTURES)),
         )

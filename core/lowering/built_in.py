@@ -163,7 +163,7 @@ class Notes:
     ) -> tuple[Note, ...]:
         notes = [
             Note(
-                text=_("{text}; lowered without it: {names}", text=text, names=", ".join(names)),
+                text=_("{text}; lowered without it: {names}", text=text, names=_(", ").join(names)),
                 where=where,
             )
             for (where, text), names in self._without_rule.items()

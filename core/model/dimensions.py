@@ -123,7 +123,7 @@ def check_dimensions(
             raise LowerscopeError(
                 _("no input has a dimension called {name}", name=dimension.name),
                 where=where,
-                todo=_("The inputs name {names}", names=", ".join(names))
+                todo=_("The inputs name {names}", names=_(", ").join(names))
                 if names
                 else _(
                     "Name it in the shape of an input: --input x={name},784:float32",
@@ -216,6 +216,13 @@ def at_sizes(shape: Sequence[int | str], sizes: Sizes) -> tuple[int, ...]:
 def sizes_text(sizes: Sizes) -> str:
     """Return ``batch = 7, seq = 11``."""
     return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def doing_at(activity: str, sizes: Sizes) -> str:
+    """Return an activity with the sizes at which it is done, if there are any."""
+    if not sizes:
+        return activity
+    return _("{activity} at {sizes}", activity=activity, sizes=sizes_text(sizes))
 
 
 def _large(recipe: Recipe, dimensions: Sequence[Dimension]) -> dict[str, int]:

@@ -58,7 +58,7 @@ def load_extension(extension: Extension) -> LoadedExtension:
     """
     path = extension_path(extension)
     option = f"--{extension.kind}"
-    check_readable(path, option)
+    check_readable(path)
     if path.suffix.lower() != ".py":
         raise LowerscopeError(
             _("it is not a Python file"),
@@ -68,8 +68,8 @@ def load_extension(extension: Extension) -> LoadedExtension:
     home = Environment(path)
 
     @contextlib.contextmanager
-    def running(doing: str) -> Iterator[None]:
-        with home.visiting(), user_code(path, doing):
+    def running(failure: str) -> Iterator[None]:
+        with home.visiting(), user_code(path, failure):
             yield
 
     with home.visiting(), gathering() as gathered:

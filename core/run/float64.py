@@ -14,6 +14,7 @@ from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.checking import reductions_of
 from lowerscope.core.run.compare.verdicts import Exact, PreciseRun, noise_between
 from lowerscope.core.run.execution import Reference, copied, in_eval_mode
@@ -346,7 +347,7 @@ class Float64Nodes:
             if node.op == "placeholder":
                 return taken(self._inputs[places[node]])
             if node.name in self._traced.mutations or node.name in self._changed():
-                raise RuntimeError("it changes a tensor in place")
+                raise RuntimeError(_("it changes a tensor in place"))
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), value)
             self._note_weights(node, mode)
             with in_float64(mode):
@@ -381,7 +382,7 @@ class Float64Nodes:
         module = in_eval_mode(copied(self._traced.graph_module))
         assert isinstance(module, fx.GraphModule)
         if not widen_module(module):
-            raise RuntimeError("there is no memory for the weights in float64")
+            raise RuntimeError(_("there is no memory for the weights in float64"))
         return module
 
     def _started(self) -> tuple[TorchValues, TorchValues]:

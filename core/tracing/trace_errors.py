@@ -118,8 +118,10 @@ def first_line(error: BaseException) -> str:
         return kind_of(error)
     text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"
     if len(lines) > _MOST_LINES:
-        text += _(
-            " (the first of {count:,} lines; call the model in Python to see all)", count=len(lines)
+        text = _(
+            "{line} (the first of {count:,} lines; call the model in Python to see all)",
+            line=text,
+            count=len(lines),
         )
     return text if isinstance(error, Exception) else f"{type(error).__name__}: {text}"
 
@@ -130,25 +132,38 @@ def where_of(line: SourceLine | None) -> str:
 
 
 def inputs_do_not_fit(
-    error: BaseException, line: SourceLine | None, position: str, names: tuple[str, ...] = ()
+    error: BaseException, line: SourceLine | None, node: str = "", names: tuple[str, ...] = ()
 ) -> LowerscopeError:
-    """Return the error for a model that fails on the example inputs, which may have names."""
+    """Return the error for a model that fails on the example inputs, which may have names.
+
+    `node`: the node at which it fails, if that is known.
+    """
     line = line_of_traceback(error.__traceback__) or line
     if not isinstance(error, Exception):
         return _ends_python(error, line)
-    at = f" {position}" if position else ""
     if "negative strides" in str(error):
         return LowerscopeError(
             _(
-                "the model makes a tensor{at} of a NumPy array with a negative step, such as "
-                "values[::-1], which torch does not support",
-                at=at,
+                "the model makes a tensor of a NumPy array with a negative step, such as "
+                "values[::-1], which torch does not support"
+            )
+            if not node
+            else _(
+                "the model makes a tensor of a NumPy array with a negative step, such as "
+                "values[::-1], at node {node}; torch does not support these",
+                node=node,
             ),
             where=where_of(line),
             todo=_("make a copy of the array: torch.from_numpy(values[::-1].copy())"),
         )
     return LowerscopeError(
-        _("the model fails on these inputs{at}: {first_line}", at=at, first_line=first_line(error)),
+        _("the model fails on these inputs: {reason}", reason=first_line(error))
+        if not node
+        else _(
+            "the model fails on these inputs at node {node}: {reason}",
+            node=node,
+            reason=first_line(error),
+        ),
         where=where_of(line),
         todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32"),
         code="change-inputs" if names else "",
@@ -357,17 +372,16 @@ def fixed_dimension(
     names = [name for name in named.ranges if name in demand] or list(named.ranges)
     name = names[0]
     low, high = named.ranges[name]
-    place = _(" at node {at}", at=at) if at else ""
-    return LowerscopeError(
+    what = (
         _(
-            "{name} cannot have every size from {low} to {high}: {engine} needs {demand}{place}",
-            engine=engine,
-            name=name,
-            low=low,
-            high=high,
-            demand=demand,
-            place=place,
-        ),
+            "{name} cannot have every size from {low} to {high}: {engine} needs {demand} at node "
+            "{at}"
+        )
+        if at
+        else _("{name} cannot have every size from {low} to {high}: {engine} needs {demand}")
+    )
+    return LowerscopeError(
+        what.format(engine=engine, name=name, low=low, high=high, demand=demand, at=at),
         where=where_of(line),
         todo=_(
             "narrow the range of {name}, give a number in place of it, or change the model",

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QGraphicsRectItem, QHBoxLayout, QSizePolicy, QSpin
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import ZoomChart
+from lowerscope.app.kit.dialogs import show_within
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.theme import Theme
 from lowerscope.core.model.texts import _
@@ -509,7 +510,7 @@ class SlicesRow(QWidget):
         field = QSpinBox()
         field.setRange(0, max(0, extent - 1))
         field.setWrapping(True)
-        field.setSuffix(_(" of {extent}", extent=extent))
+        show_within(field, _("{number} of {extent}", number="{number}", extent=extent))
         field.setFixedWidth(_WIDTH)
         field.setKeyboardTracking(False)
         field.setAccessibleName(_("Index in dimension {place}", place=place))

@@ -17,7 +17,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import Chart, Value, ZoomChart
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.core.model.formatting import duration_text
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 class Histogram(Chart):
@@ -58,11 +58,12 @@ class Histogram(Chart):
     def _whole(self) -> str:
         if not self._counts:
             return ""
-        return _(
-            "{counts:,} values from {edge:.4g} to {edge2:.4g}",
-            counts=sum(self._counts),
-            edge=self._edges[0],
-            edge2=self._edges[-1],
+        return _n(
+            "{count:,} value from {low:.4g} to {high:.4g}",
+            "{count:,} values from {low:.4g} to {high:.4g}",
+            sum(self._counts),
+            low=self._edges[0],
+            high=self._edges[-1],
         )
 
     def _value(self, number: int) -> Value:
@@ -397,8 +398,11 @@ class RunChart(ZoomChart):
             )
             for start, each in zip(self._edges, self._spans, strict=False)
         ]
-        summary = _(
-            "{count} calls in {edge}", count=len(spans), edge=duration_text(self._edges[-1])
+        summary = _n(
+            "{count} call in {time}",
+            "{count} calls in {time}",
+            len(spans),
+            time=duration_text(self._edges[-1]),
         )
         self._show(values, summary)
 

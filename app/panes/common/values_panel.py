@@ -119,8 +119,8 @@ def value_facts(record: ValuesRecord) -> Facts:
         infinities=record.infinities,
         zeros=record.zeros,
     )
-    facts.append(("values", f"{record.count:,}: {rare}"))
+    facts.append((_("values"), f"{record.count:,}: {rare}"))
     if record.first:
-        more = ", …" if len(record.first) < record.count else ""
-        facts.append(("first", ", ".join(record.first) + more))
+        more = ["…"] if len(record.first) < record.count else []
+        facts.append((_("first values"), ", ".join([*record.first, *more])))
     return tuple(facts)

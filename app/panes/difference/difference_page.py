@@ -488,7 +488,7 @@ def _moved_text(function: FunctionDifference, sources: Counter[str]) -> str:
         names = [name for name, _count in sources.most_common(3)]
         more = f" +{len(sources) - 3}" if len(sources) > 3 else ""
         lines = _n("1 line", "{count} lines", function.moved_in)
-        words = _("↪ {lines} moved from {names}", lines=lines, names=", ".join(names) + more)
+        words = _("↪ {lines} moved from {names}", lines=lines, names=_(", ").join(names) + more)
         parts.append(words)
     if function.moved_out:
         lines = _n("1 line", "{count} lines", function.moved_out)

@@ -317,7 +317,7 @@ class InputsDialog(Dialog):
         row = self.row(self.sender().property("input"))
         title = _("Values of {name}", name=row.name)
         path, _filter = QFileDialog.getOpenFileName(
-            self, title, row.file.text(), f"Values ({FILES})"
+            self, title, row.file.text(), _("Values ({files})", files=FILES)
         )
         if path:
             row.file.setText(path)

@@ -168,8 +168,9 @@ def _rows_of(snapshot: Snapshot) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
 
 
 def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
-    also = _(", also for {rebound}", rebound=names_of(record.rebound)) if record.rebound else ""
-    value = f"{record.value}{also}"
+    value = record.value
+    if record.rebound:
+        value = _("{value}, also for {rebound}", value=value, rebound=names_of(record.rebound))
     bound = ", ".join(name_of(each) for each in record.bindings)
     functions = ", ".join(record.functions)
     return Row(

@@ -23,7 +23,7 @@ from lowerscope.app.panes.common.script_page import (
 )
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 class RelaxScript(QStackedWidget):
@@ -221,7 +221,7 @@ class RelaxView(Pane):
         names = (
             [each.name for each in snapshot.functions if each.kind == "relax"] if snapshot else []
         )
-        shown = names[0] if len(names) == 1 else _("{count} functions", count=len(names))
+        shown = names[0] if len(names) == 1 else _n("1 function", "{count} functions", len(names))
         self.footer.figure.set_whole(shown if page == "script" else "")
 
     def _show_context(self) -> None:
@@ -243,5 +243,4 @@ class RelaxView(Pane):
             self.set_context(_("nothing here for {name}", name=name))
         else:
             count = sum("/" in span.entity for span in snapshot.relax.spans)
-            one = count == 1
-            self.set_context(_("1 binding") if one else _("{count} bindings", count=count))
+            self.set_context(_n("{count} binding", "{count} bindings", count))

@@ -16,7 +16,7 @@ from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.formatting import bytes_text, shape_text
 from lowerscope.core.model.run_records import NOT_THERE, MemoryRecord, RunRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 
 
 def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
@@ -79,5 +79,5 @@ class MemoryPage(SeenPage):
         if record.ran_on:
             self.table.set_empty(_("It ran on {ran_on}", ran_on=record.ran_on), NOT_THERE)
         else:
-            self.table.set_empty(_("No memory is allocated"), record.memory.reason)
+            self.table.set_empty(_("No memory is allocated"), capitalized(record.memory.reason))
         self.table.set_rows(tuple(memory_rows(record.memory, record)))

@@ -149,7 +149,7 @@ class RunStepPage(QWidget):
         elif failed is not None:
             self.title.set_whole(call.function)
             none = _("A run that failed keeps no values")
-            self.table.set_empty(none, failed.what)
+            self.table.set_empty(none, failed.headline)
         else:
             self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")
         # In another run it is another call, whatever its index.

@@ -115,9 +115,9 @@ class TokensPage(SeenPage):
             (
                 Column("#", numeric=True, width=48),
                 Column(_("call"), width=72),
-                Column("TVM", numeric=True, width=84),
-                Column("torch", numeric=True, width=84),
-                Column(_("verdict"), width=110, stretch=True),
+                Column(_("TVM token"), numeric=True, width=96),
+                Column(_("torch token"), numeric=True, width=96),
+                Column(_("verdict"), width=100, stretch=True),
                 Column(_("error"), numeric=True, width=80, falling=True),
                 Column(_("TVM time"), numeric=True, width=84),
                 Column(_("torch time"), numeric=True, width=84),

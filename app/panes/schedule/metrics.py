@@ -244,7 +244,7 @@ class Figures(SeenPage):
             return ""
         doing = measurements.doing
         if isinstance(doing, CheckQuery):
-            return _("Comparing the values with the unscheduled function")
+            return _("Checking the values")
         if doing is not None:
             peaks = _("Measuring the peak rates of this machine")
             return peaks if isinstance(doing, PeaksQuery) else _("Measuring")

@@ -63,9 +63,9 @@ def _node_row(node: LoopNode, tree: Sequence[LoopNode]) -> TreeRow:
     facts = [f"{name} {kind} {extent}" for name, kind, extent in node.axes]
     tooltip = "\n".join(
         _some(
-            _("block {name}: {axes}", name=node.name, axes=", ".join(facts)),
-            _("reads {names}", names=", ".join(node.reads)) if node.reads else "",
-            _("writes {names}", names=", ".join(node.writes)) if node.writes else "",
+            _("block {name}: {axes}", name=node.name, axes=_(", ").join(facts)),
+            _("reads {names}", names=_(", ").join(node.reads)) if node.reads else "",
+            _("writes {names}", names=_(", ").join(node.writes)) if node.writes else "",
             annotations,
         )
     )

@@ -43,7 +43,7 @@ from lowerscope.core.model.snapshot import (
     TextRecord,
     View,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n, capitalized
 
 # --- Texts of functions below one another, each under a heading; those that are closed are rows ---
 
@@ -562,7 +562,8 @@ class TensorIRView(Pane):
         self._function = ""
         name = name_of(self._document.selection.chosen[0])
         self.set_context(_("nothing here for {name} ({fate})", name=name, fate=fate))
-        self._say(_("Nothing here for {name}", name=name), f"{fate[:1].upper()}{fate[1:]}.")
+        sentence = _("{sentence}.", sentence=capitalized(fate))
+        self._say(_("Nothing here for {name}", name=name), sentence)
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
@@ -585,7 +586,7 @@ class TensorIRView(Pane):
         elif len(functions) == 1:
             self.set_context(_call_text(functions[0], self._document))
         elif functions:
-            self.set_context(_("{count} functions", count=len(functions)))
+            self.set_context(_n("1 function", "{count} functions", len(functions)))
         else:
             self.set_context("")
 

@@ -114,7 +114,7 @@ def test_an_error_is_told_in_the_users_own_frames(tmp_path: Path) -> None:
     )
     found = problem(file)
     assert found.where == f"{file}:3"
-    assert "it fails while it runs: JSONDecodeError: Expecting property name" in found.what
+    assert "running the file failed: JSONDecodeError: Expecting property name" in found.what
     assert found.details.count("File ") == 2
     assert "json/decoder" not in found.details
     assert "lowerscope/" not in found.details
