@@ -740,7 +740,8 @@ class TensorPage(QWidget):
         self.histogram.set_counts(record.edges, record.counts, record.atol, beyond)
         self.histogram.setVisible(bool(record.counts))
         count, equal = sum(record.counts), record.equal
-        name = self._side_name("difference", record)
+        name = side_name("difference", record.place.reference)
+        name = self._document.named_engine(name)
         text = _n(
             "Error, |{name}| · {count:,} element",
             "Error, |{name}| · {count:,} elements",
