@@ -78,15 +78,8 @@ class ToolBar(QWidget):
     here_wanted = Signal()
     cancel_wanted = Signal()
 
-    def __init__(
-        self,
-        document: Document,
-        stepping: Stepping,
-        runs: Runs,
-        faults: Faults,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, stepping: Stepping, runs: Runs, faults: Faults) -> None:
+        super().__init__()
         self._document = document
         self._stepping = stepping
         self._runs = runs
@@ -285,8 +278,8 @@ class ToolBar(QWidget):
         pipeline = title
         self.pipeline.set_lines([Part(_("Pipeline"), "quiet")], [Part(title)])
         self.pipeline.setToolTip(title)
-        counts = {0: _("all threads"), 1: _("1 thread")}
-        threads = counts.get(recipe.threads, _("{threads} threads", threads=recipe.threads))
+        count = recipe.threads
+        threads = _n("{count} thread", "{count} threads", count) if count else _("all threads")
         title = TARGETS.get(recipe.target) or short_target(recipe.target)
         target = [Part(f"{title} · {threads}")]
         if recipe.remote is not None:

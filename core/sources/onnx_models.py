@@ -150,7 +150,7 @@ def load_onnx(path: Path) -> tuple[OnnxModel, Signature, tuple[Path, ...]]:
     Raises `LowerscopeError` if onnx is not installed, or the file is damaged, incomplete, or of a
     kind that cannot be opened.
     """
-    check_readable(path, "source")
+    check_readable(path)
     if find_spec("onnx") is None:
         raise LowerscopeError(
             _("opening an ONNX model requires the package onnx"), where=str(path), todo=_INSTALL
@@ -233,7 +233,7 @@ def _load_external(model: Any, path: Path) -> tuple[Path, ...]:
                 where=str(file),
                 todo=_("Put it beside the model, {name}", name=path.name),
             )
-        check_readable(file, "source")
+        check_readable(file)
         if file not in files:
             files[file] = None
             total += file.stat().st_size
@@ -333,7 +333,7 @@ def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
             raise LowerscopeError(
                 _("its input {name} is {what}", name=each.name, what=what),
                 where=str(path),
-                todo=_("Its inputs may be {dtypes}", dtypes=", ".join(DTYPES)),
+                todo=_("Its inputs may be {dtypes}", dtypes=_(", ").join(DTYPES)),
             )
         shape = tuple(
             dim.dim_value if dim.HasField("dim_value") else _identifier(dim.dim_param, f"dim{axis}")

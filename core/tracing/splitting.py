@@ -392,8 +392,10 @@ class TorchPart(nn.Module):
         )
         if not same:
             raise RuntimeError(
-                f"{self.line.file}:{self.line.line} gave a result of another structure than with "
-                "the example inputs"
+                _(
+                    "{line} returned a result of another structure than with the example inputs",
+                    line=f"{self.line.file}:{self.line.line}",
+                )
             )
         return tuple(each for index, each in enumerate(leaves) if index not in self.constants)
 

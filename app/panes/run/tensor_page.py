@@ -27,6 +27,7 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, SlicesRow
 from lowerscope.app.kit.charts.plots import Histogram
+from lowerscope.app.kit.dialogs import show_within
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -52,7 +53,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery, WindowQuery
 from lowerscope.core.model.run_records import COMPARED, NodeRun
 from lowerscope.core.model.snapshot import TensorStatistics
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n, capitalized
 
 # --- The sides of a tensor, in the heat map's format ---
 
@@ -186,10 +187,11 @@ def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
     cell = _to_go(f"{relative}, {at}") if record.max_rel_error else Cell(relative)
     yield LARGEST_RELATIVE, _("relative"), cell
     count = record.torch.count if record.torch is not None else 0
-    text = _(
+    text = _n(
+        "{outside:,} of {count:,} element · {outside_share}",
         "{outside:,} of {count:,} elements · {outside_share}",
+        count,
         outside=record.outside,
-        count=count,
         outside_share=share_text(record.outside_share),
     )
     tolerance = tolerance_text(record.atol, record.rtol, record.place.reference)
@@ -266,9 +268,8 @@ class TensorMatrix(QWidget):
         queries: Queries,
         say_problem: Callable[[Problem], None],
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._record: Comparison | None = None
         self._window: Window | None = None  # Of the slice in view.
@@ -469,13 +470,9 @@ class TensorPage(QWidget):
     _place_name = ""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._queries = queries
         self._entity = ""
@@ -490,7 +487,6 @@ class TensorPage(QWidget):
         )
         self.title = ElidedLabel(role="title")
         self.items = QSpinBox()
-        self.items.setPrefix(_("tensor "))
         self.items.setAccessibleName(_("Tensor of the node"))
         self.bases = SegmentedSwitch(_("Inputs"))
         self.save = IconButton("save", _("Save the values as a .npy file"), size=(26, 26))
@@ -703,7 +699,10 @@ class TensorPage(QWidget):
         self._record = record
         self.items.blockSignals(True)
         self.items.setRange(0, max(0, record.items - 1))
-        self.items.setSuffix(_(" of {items}", items=record.items))
+        show_within(
+            self.items,
+            _("tensor {number} of {count}", number="{number}", count=record.items),
+        )
         self.items.blockSignals(False)
         self.items.setVisible(record.items > 1)
         self.title.set_whole(self._name())
@@ -724,7 +723,8 @@ class TensorPage(QWidget):
             self.matrix.show_tensor(record)
         else:
             self.matrix.show_nothing()
-            why = record.reason if all(record.shape) else _("The tensor has no elements.")
+            empty = _("The tensor has no elements.")
+            why = capitalized(record.reason) if all(record.shape) else empty
             self.no_values.set_text(_("No values to show"), why)
             self.values.setCurrentWidget(self.no_values)
 
@@ -734,11 +734,17 @@ class TensorPage(QWidget):
         self.histogram.setVisible(bool(record.counts))
         count, equal = sum(record.counts), record.equal
         name = side_name("difference", record.place.reference)
-        text = _("Error, |{name}| · {count:,} elements", name=name, count=count)
-        more = _(" · {equal:,} equal", equal=equal) if equal else ""
+        text = _n(
+            "Error, |{name}| · {count:,} element",
+            "Error, |{name}| · {count:,} elements",
+            count,
+            name=name,
+        )
+        if equal:
+            text = _("{text} · {equal:,} equal", text=text, equal=equal)
         if not count:
-            text, more = _("All {equal:,} elements are equal", equal=equal), ""
-        self.errors.setText(text + more)
+            text = _n("The element is equal", "All {count:,} elements are equal", equal)
+        self.errors.setText(text)
         self.errors.setVisible(bool(count or equal))
 
     def _take_problem(self, problem: Problem) -> None:
