@@ -114,8 +114,8 @@ def _call(call: Any, builder: relax.BlockBuilder) -> Any:
     array = weight.value.numpy().astype("float64")
     transformed = np.einsum("ea,oi...ab,fb->ef...io", _WEIGHTS, array, _WEIGHTS)
     weights = relax.const(np.ascontiguousarray(transformed, "float32"), "float32")
-    shapes = (_numbers(each.ty.shape) for each in (data, weights, call))
-    function = _function(*map(_extents, shapes), [int(each) for each in call.attrs.padding])
+    shape, kernel, result = (_extents(_numbers(each.ty.shape)) for each in (data, weights, call))
+    function = _function(shape, kernel, result, [int(each) for each in call.attrs.padding])
     name = builder.add_func(function, "winograd_" + str(call.op.name).rpartition(".")[2])
     return relax.call_tir(name, [data, weights], call.ty)
 

@@ -141,9 +141,9 @@ def _cut_outputs(writing: ScheduleRecorder, parts: _Parts, tile: Tile) -> None:
     outer, *lanes = writing.do("split", why, loop=filters, factors=(None, tile.vectors, tile.lanes))
     # The loops over planes have moved: those over filters are three now.
     deep = [At(last, loop=each) for each in range(4, 4 + len(planes))]
-    around = [*deep, *part[:-1], outer, part[-1]] if parts.rows else [outer, *deep, *part]
+    near = (x, lanes[0], dy, dx, lanes[1])
     writing.reorder(
-        (*around, x, lanes[0], dy, dx, lanes[1]),
+        (*deep, *part[:-1], outer, part[-1], *near) if parts.rows else (outer, *deep, *part, *near),
         reason("part by part: what is transformed is used up while it is in the cache"),
     )
     for loop in (dy, dx):
