@@ -128,7 +128,8 @@ class FirstDifference(Section):
         line = "" if node is None or node.line is None else line_text(node.line)
         label = "" if node is None else node.label
         self.where.setText(" · ".join(each for each in (label, line) if each))
-        self.why.setText("\n".join(self._why(run, record)))
+        why = "\n".join(self._why(run, record))
+        self.why.setText(self._document.named_engine(why))
 
     def _why(self, run: NodeRun, record: RunRecord) -> list[str]:
         made = record.first_made
@@ -207,14 +208,9 @@ class SummaryView(QScrollArea):
     """The outcome of the last run, also if the recipe has changed since."""
 
     def __init__(
-        self,
-        document: Document,
-        runs: Runs,
-        faults: Faults,
-        bisecting: Bisecting,
-        parent: QWidget | None = None,
+        self, document: Document, runs: Runs, faults: Faults, bisecting: Bisecting
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._runs = runs
         self._faults = faults
@@ -240,6 +236,7 @@ class SummaryView(QScrollArea):
                 Column("", width=36),
             ),
         )
+        self.sizes.word_titles(document.named_engine)
         self.first_difference = FirstDifference(document, runs)
         self.picture = PictureView(_("Input image"))
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
@@ -457,15 +454,10 @@ class RunView(Pane):
     """A pane whose pages share the summary of the last run."""
 
     def __init__(
-        self,
-        document: Document,
-        runs: Runs,
-        faults: Faults,
-        bisecting: Bisecting,
-        parent: QWidget | None = None,
+        self, document: Document, runs: Runs, faults: Faults, bisecting: Bisecting
     ) -> None:
         self._key = ""
-        super().__init__(_("Run"), parent)
+        super().__init__(_("Run"))
         self._document = document
         self._runs = runs
         self._faults = faults
