@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
+import keyword
 import operator
 import os
 import re
@@ -55,20 +57,32 @@ class OnnxNode(nn.Module):
     `imports`: versions of all sets of operators of the model.
     `inputs`: for each input, the name in `content`, or ``""`` for an optional one that is absent;
         after the operator's own, those of values that graphs of its own read.
-    `own`: number of the operator's own inputs.
+    `reads`: the names of the inputs in the model.
+    `tensors`: initializers that are part of the node, as protobuf has them.
     `outputs`: names of the outputs that exist.
     """
 
-    def __init__(self, node: Any, imports: Mapping[str, int]) -> None:
+    def __init__(self, node: Any, imports: Mapping[str, int], tensors: Mapping[str, Any]) -> None:
         super().__init__()
         captured = tuple(dict.fromkeys(_captured(node)))
-        self.kind, self.domain = str(node.op_type), str(node.domain)
+        self.kind = str(node.op_type)
+        self.domain = "" if node.domain == "ai.onnx" else str(node.domain)
         self.version = imports.get(self.domain, 1)
         self.imports = tuple(sorted(imports.items()))
-        self.own = len(node.input)
+        names = tuple(node.input)
         if not captured and next(_graphs(node), None) is None:
             node = _numbered(node)
-        self.inputs = (*node.input, *captured)
+        outer = dict(zip(node.input, names, strict=True))
+        # onnxruntime's own operators pack weights, and round otherwise where these are inputs.
+        packed = {
+            each: tensors[name]
+            for each, name in outer.items()
+            if self.domain and hasattr(tensors.get(name), "dims")
+        }
+        self.tensors = tuple(_named(tensor, each) for each, tensor in packed.items())
+        inputs = [each for each in node.input if each not in packed]
+        self.inputs = (*inputs, *captured)
+        self.reads = (*(outer[each] for each in inputs), *captured)
         self.outputs = tuple(filter(None, node.output))
         self.content = bytes(node.SerializeToString(deterministic=True))
         self.eval()
@@ -85,7 +99,7 @@ class OnnxNode(nn.Module):
         }
         types = tuple((name, _type_of(value)) for name, value in given.items())
         threads = torch.get_num_threads() if self.kind in _TIMED else 1
-        run = _of_node(self.content, self.imports, types, self.outputs, threads)
+        run = _of_node(self.content, self.imports, types, self.tensors, self.outputs, threads)
         results = [_tensors(each) for each in run({k: _arrays(v) for k, v in given.items()})]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -356,6 +370,14 @@ def _numbered(node: Any) -> Any:
     return made
 
 
+def _named(tensor: Any, name: str) -> bytes:
+    """Return the content of a tensor of protobuf's with another name."""
+    made = type(tensor)()
+    made.CopyFrom(tensor)
+    made.name = name
+    return bytes(made.SerializeToString(deterministic=True))
+
+
 def _without_unread(node: Any, read: set[str]) -> Any:
     """Return a node without its last outputs that nothing reads, if they are optional."""
     count = len(node.output)
@@ -379,11 +401,21 @@ def _inputs(graph: Any) -> list[Any]:
     return [each for each in graph.input if each.name not in known]
 
 
+def _inputs_by_name(graph: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the inputs of a graph with different identifiers for their names."""
+    taken: set[str] = set()
+    for each in _inputs(graph):
+        plain = _identifier(each.name, "input")
+        numbered = (f"{plain}_{number}" for number in itertools.count(2))
+        name = next(made for made in itertools.chain([plain], numbered) if made not in taken)
+        taken.add(name)
+        yield each, name
+
+
 def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
     from onnx.helper import tensor_dtype_to_np_dtype
 
-    names: Counter[str] = Counter()
-    for each in _inputs(graph):
+    for each, name in _inputs_by_name(graph):
         kind = each.type.WhichOneof("value")
         tensor = each.type.tensor_type
         dtype = ""
@@ -404,10 +436,6 @@ def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
             else _identifier(dim.dim_param, f"dim{axis}")
             for axis, dim in enumerate(tensor.shape.dim)
         )
-        name = _identifier(each.name, "input")
-        names[name] += 1
-        if names[name] > 1:
-            name = f"{name}_{names[name]}"
         yield Parameter(name, shape=shape, dtype=dtype)
 
 
@@ -417,7 +445,8 @@ _OTHER = re.compile(r"\W+", re.ASCII)
 def _identifier(name: str, other: str) -> str:
     """Return a name with underscores in place of what no identifier has."""
     made = _OTHER.sub("_", name).strip("_") or other
-    return f"{other}_{made}" if made[0].isdecimal() else made
+    made = f"{other}_{made}" if made[0].isdecimal() else made
+    return f"{made}_" if keyword.iskeyword(made) else made
 
 
 class _Builder:
@@ -440,8 +469,7 @@ class _Builder:
                 where=self._model.path,
                 todo=_("Export it with dense ones"),
             )
-        for each in _inputs(self._proto):
-            name = _identifier(each.name, "input")
+        for each, name in _inputs_by_name(self._proto):
             self._values[each.name] = self._graph.placeholder(name)
         for each in self._needed():
             self._add(each)
@@ -456,17 +484,17 @@ class _Builder:
         for node in reversed(self._proto.node):
             if read.isdisjoint(node.output):
                 continue
-            if node.op_type == "Constant" and not node.domain:
+            if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
                 self._tensors[node.output[0]] = node
                 continue
             found.append(_without_unread(node, read))
             read.update((*node.input, *_captured(node)))
+            read.discard("")
         return found[::-1]
 
     def _add(self, node: Any) -> None:
-        module = _class_of(str(node.op_type))(node, self._imports)
-        names = [*node.input, *module.inputs[module.own :]]
-        args = tuple(self._value(each) if each else None for each in names)
+        module = _class_of(str(node.op_type))(node, self._imports, self._tensors)
+        args = tuple(self._value(each) if each else None for each in module.reads)
         path, leaf = _path_of(node)
         target = _attach(self._model, path, leaf, module)
         made = self._graph.call_module(target, args)
@@ -527,6 +555,8 @@ def _constant_of(node: Any) -> Any:
     """Return the value of a node ``Constant``: a tensor of protobuf's, a number or a list."""
     from onnx.helper import get_attribute_value
 
+    if len(node.attribute) != 1:
+        raise ValueError(_("it has {count} values", count=len(node.attribute)))
     attribute = node.attribute[0]
     value = get_attribute_value(attribute)
     if attribute.name in ("value_float", "value_floats"):
@@ -609,10 +639,11 @@ def _of_node(
     content: bytes,
     imports: tuple[tuple[str, int], ...],
     types: tuple[tuple[str, str], ...],
+    tensors: tuple[bytes, ...],
     outputs: tuple[str, ...],
     threads: int,
 ) -> Run:
-    """Return what runs a model of one node, with inputs of these types."""
+    """Return what runs a model of one node, with inputs of these types and these initializers."""
     import onnx
     from onnx import helper
 
@@ -623,6 +654,7 @@ def _of_node(
         "node",
         [helper.make_value_info(name, _proto_of(kind)) for name, kind in types],
         [onnx.ValueInfoProto(name=name) for name in outputs],
+        [onnx.TensorProto.FromString(each) for each in tensors],
     )
     sets = [helper.make_opsetid(domain, version) for domain, version in imports]
     model = helper.make_model(graph, opset_imports=sets, ir_version=min(10, onnx.IR_VERSION))
@@ -705,7 +737,7 @@ def _tensor_of(value: Any) -> torch.Tensor:
     kind = array.dtype.name
     if kind in _BITS:
         return torch.from_numpy(array.view(_BITS[kind])).view(getattr(torch, kind))
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biufc":
         what = _("texts") if array.dtype.kind in "OUS" else kind
         raise TypeError(_("torch has no tensors of {what}", what=what))
     # Of several types of C of one size, torch knows one.

@@ -111,13 +111,18 @@ def _by_name(values: Values) -> dict[str, Any]:
 def _mark_constants(graph_module: fx.GraphModule, found: Sequence[Values]) -> None:
     """Store the values of nodes that are the same for all inputs and sizes in their ``meta``."""
     known: set[fx.Node] = set()
+    unsure: set[fx.Node] = set()  # Their shapes may depend on data.
     first, *others = [_by_name(values) for values in found]
     for node in graph_module.graph.nodes:
         if node.op == "get_attr":
             known.add(node)
         elif node.op in ("call_module", "call_function"):
             module = _module_of(graph_module, node)
-            of_shape = module is not None and module.kind in _OF_SHAPE
+            if not unsure.isdisjoint(node.all_input_nodes) or (
+                module is not None and depends_on_data(module, node)
+            ):
+                unsure.add(node)
+            of_shape = module is not None and module.kind in _OF_SHAPE and node not in unsure
             fixed = of_shape or all(each in known for each in node.all_input_nodes)
             draws = module is not None and module.is_random
             value = first[node.name]

@@ -103,7 +103,7 @@ def test_a_model_of_onnx_gives_what_onnxruntime_does(tmp_path: Path, strategy: A
 def test_dimensions_of_onnx_have_names(tmp_path: Path) -> None:
     path = mixed(tmp_path / "net.onnx", "batch")
     recipe = Recipe(source=Source(spec=str(path)))
-    with pytest.raises(LowerscopeError, match="--input x=batch,3,5,5:float32 with your"):
+    with pytest.raises(LowerscopeError, match="of your own: --input x=batch,3,5,5:float32"):
         Pipeline().answer(RunQuery(recipe))
     batch = Dimension(name="batch", low=1, high=6)
     recipe = msgspec.structs.replace(
@@ -112,6 +112,45 @@ def test_dimensions_of_onnx_have_names(tmp_path: Path) -> None:
     record = Pipeline().answer(RunQuery(recipe))
     assert {each.verdict for each in record.sizes} == {"match"}
     assert len(record.sizes) > 1
+
+
+def test_a_shape_that_depends_on_data_is_no_constant(tmp_path: Path) -> None:
+    nodes = [
+        node("NonZero", ["x"], ["places"]),
+        node("Size", ["places"], ["count"]),
+        node("Cast", ["count"], ["number"], to=F),
+        node("Add", ["x", "number"], ["y"]),
+    ]
+    path = saved(tmp_path / "net.onnx", nodes, [4], {}, ["y"])
+    with_zeros = tmp_path / "x.npy"
+    np.save(with_zeros, np.array([0, 0, 3, 0], "float32"))
+    for given in ("x=4:float32", f"x={with_zeros}"):
+        recipe = Recipe(source=Source(spec=str(path)), inputs=(parse_input(given),))
+        pipeline = Pipeline()
+        assert pipeline.answer(RunQuery(recipe)).verdict == "match"
+        assert "size" in pipeline.stages(recipe).lowered.nodes
+        traced = pipeline.stages(recipe).traced
+        assert traced is not None
+        nodes = traced.graph_module.graph.nodes
+        assert not [each.name for each in nodes if onnx_models.CONSTANT in each.meta]
+
+
+def test_inputs_have_names_of_python(tmp_path: Path) -> None:
+    names = ["in", "a b", "a.b", "a_b_2", "a/b"]
+    nodes = [node("Sum", names, ["y"])]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info(each, F, [2]) for each in names],
+        [helper.make_tensor_value_info("y", F, [2])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    onnx.save(model, tmp_path / "net.onnx")
+    recipe = Recipe(source=Source(spec=str(tmp_path / "net.onnx")))
+    pipeline = Pipeline()
+    assert pipeline.answer(RunQuery(recipe)).verdict == "match"
+    inputs = [each.name for each in pipeline.stages(recipe).loaded.inputs]
+    assert inputs == ["in_", "a_b", "a_b_2", "a_b_2_2", "a_b_3"]
 
 
 def external(path: Path) -> str:
