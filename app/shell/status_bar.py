@@ -51,9 +51,8 @@ class StatusBar(QStatusBar):
         tuning: Tuning,
         at_work: AtWork,
         sandboxing: Sandboxing,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._children = children
         self._tuning = tuning

@@ -78,15 +78,8 @@ class ToolBar(QWidget):
     here_wanted = Signal()
     cancel_wanted = Signal()
 
-    def __init__(
-        self,
-        document: Document,
-        stepping: Stepping,
-        runs: Runs,
-        faults: Faults,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, stepping: Stepping, runs: Runs, faults: Faults) -> None:
+        super().__init__()
         self._document = document
         self._stepping = stepping
         self._runs = runs

@@ -61,6 +61,7 @@ _CASTS: Mapping[Any, torch.dtype] = {
     torch.Tensor.float: torch.float32,
     torch.Tensor.half: torch.float16,
     torch.Tensor.bfloat16: torch.bfloat16,
+    torch.Tensor.cfloat: torch.complex64,  # type: ignore[attr-defined]
 }
 
 
@@ -168,7 +169,7 @@ class Widened(TorchFunctionMode):
             self.note(torch.get_autocast_dtype("cpu"))
         if func in _CASTS:
             self.note(_CASTS[func])
-            return args[0].to(_WIDE.get(args[0].dtype, torch.float64))
+            return args[0].to(_WIDE[_CASTS[func]])
         kwargs = {name: mapped(each, self._dtype) for name, each in (kwargs or {}).items()}
         result = func(*(mapped(each, self._dtype) for each in args), **kwargs)
         if self._random is None or not isinstance(result, torch.Tensor):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QGraphicsLineItem, QGraphicsRectItem, QSizePolicy, QWidget
+from PySide6.QtWidgets import QGraphicsLineItem, QGraphicsRectItem, QSizePolicy
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import Chart, Value, ZoomChart
@@ -28,10 +28,8 @@ class Histogram(Chart):
 
     SIZE, SMALLEST = QSize(240, 88), QSize(120, 88)
 
-    def __init__(
-        self, name: str, *, logarithmic: bool = False, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str, *, logarithmic: bool = False) -> None:
+        super().__init__(name)
         self._logarithmic = logarithmic
         self._edges: tuple[float, ...] = ()
         self._counts: tuple[int, ...] = ()
@@ -187,10 +185,8 @@ class BestCurve(Chart):
 
     SIZE, SMALLEST = QSize(420, 180), QSize(220, 90)
 
-    def __init__(
-        self, name: str, text_of: Callable[[float], str], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str, text_of: Callable[[float], str]) -> None:
+        super().__init__(name)
         self._text_of = text_of
         self._points: tuple[CurvePoint, ...] = ()
         self._levels: tuple[Level, ...] = ()
@@ -368,8 +364,8 @@ class RunChart(ZoomChart):
     SIZE = QSize(400, round(_AXIS + _SPANS + 2 * _GAP + _AMOUNTS + 6 * _PIECE))
     SMALLEST = QSize(160, round(_AXIS + _SPANS + _GAP + 24))
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self._spans: tuple[Span, ...] = ()
         self._pieces: tuple[Piece, ...] = ()
         self._groups: tuple[Group, ...] = ()
@@ -615,8 +611,8 @@ class Roofline(Chart):
 
     SIZE, SMALLEST = QSize(320, 220), QSize(220, 130)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self._roofs = Roofs()
         self._shown: tuple[Mark, ...] = ()
 

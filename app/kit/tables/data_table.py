@@ -591,8 +591,8 @@ class Table(QTableView):
     # The menu of a row was requested: the row's key, and the screen position.
     menu_wanted = Signal(str, QPoint)
 
-    def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, columns: Sequence[Column]) -> None:
+        super().__init__()
         self._model = TableModel(columns, self)
         self._hovered = -1
         self._later: tuple[Row, ...] | None = None

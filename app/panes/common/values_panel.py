@@ -38,9 +38,8 @@ class ValuesPanel(QWidget):
         queries: Queries,
         show_facts: Callable[[Facts], None],
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._queries = queries
         self._show_facts = show_facts

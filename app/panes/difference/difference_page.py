@@ -84,9 +84,8 @@ class SidesPage(QWidget):
         table: Table,
         view: QWidget,
         width: int,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self._all = False
         self.split = Split(Qt.Orientation.Horizontal)
@@ -342,14 +341,8 @@ class CodePage(QWidget):
 
     shown = Signal()  # Another difference or a problem has arrived.
 
-    def __init__(
-        self,
-        queries: Queries,
-        pins: Pins,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, queries: Queries, pins: Pins, set_busy: Callable[[bool], None]) -> None:
+        super().__init__()
         self._pins = pins
         self._name = ""
         self._view: CodeView = "llvm"
@@ -506,12 +499,7 @@ class GraphDifferencePage(SidesPage):
     """The added, removed or changed nodes on the left; the drawing on the right."""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        pins: Pins,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, pins: Pins, set_busy: Callable[[bool], None]
     ) -> None:
         self._document = document
         self._pins = pins
@@ -528,7 +516,7 @@ class GraphDifferencePage(SidesPage):
                 Column(_("value, and the old one"), stretch=True, wrap=True),
             ),
         )
-        super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH, parent)
+        super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH)
         self.canvas.set_legend(
             {
                 "added": _("+ added"),

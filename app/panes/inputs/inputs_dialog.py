@@ -53,8 +53,8 @@ class DimensionsForm(QWidget):
         said: The user's previous specification.
     """
 
-    def __init__(self, said: Sequence[Dimension], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, said: Sequence[Dimension]) -> None:
+        super().__init__()
         self._said = {each.name: each for each in said}
         self._rows: dict[str, DimensionRow] = {}
         self._names: tuple[str, ...] = ()

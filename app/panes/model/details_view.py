@@ -340,13 +340,8 @@ class DetailsView(Pane):
     schedule_wanted = Signal(str)  # Schedule a function: its id.
     close_wanted = Signal()
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(_("Inspector"), parent)
+    def __init__(self, document: Document, queries: Queries) -> None:
+        super().__init__(_("Inspector"))
         self._document = document
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()

@@ -27,8 +27,8 @@ class NodeMap(QWidget):
 
     node_wanted = Signal()  # Show the translation of a node, on a double click.
 
-    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document) -> None:
+        super().__init__()
         self._document = document
         self._filled: tuple[Row, ...] = ()
         self._later: tuple[Row, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
@@ -36,9 +36,8 @@ class RelaxScript(QStackedWidget):
         stepping: Stepping,
         colouring: Colouring,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.plain = ScriptPage(document, colouring, _("Relax script"))
         self.stepped = FetchedPage(
             document, queries, colouring, "script", _("Relax script at the step"), set_busy
@@ -95,9 +94,8 @@ class RelaxView(Pane):
         run_steps: RunSteps,
         colouring: Colouring,
         build: BuildSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("Relax"), parent)
+        super().__init__(_("Relax"))
         self._document = document
         self._stepping = stepping
         self._run_steps = run_steps

@@ -38,8 +38,8 @@ from lowerscope.core.model.texts import _, capitalized, sentences
 class TePanel(QWidget):
     """Placeholders, expression, function and ``call_tir`` of one call at a time."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._calls: tuple[TeRecord, ...] = ()
         self.choice = QComboBox()
         self.choice.setAccessibleName(_("Call of emit_te"))
@@ -164,8 +164,8 @@ class RulePanel(QWidget):
 
     place_wanted = Signal(object)  # Open the file of a source: its `SourceLine`.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._sources: tuple[RuleSource, ...] = ()
         self.choice = QComboBox()
         self.choice.setAccessibleName(_("Rule or function"))
@@ -232,13 +232,9 @@ class TranslationPage(QWidget):
     """
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._node = ""
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtWidgets import QWidget
-
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton
@@ -132,15 +130,8 @@ class CallsStrip(SeenPage):
         with_pieces: Whether the storages are shown below the memory.
     """
 
-    def __init__(
-        self,
-        document: Document,
-        runs: Runs,
-        *,
-        with_pieces: bool = False,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, runs: Runs, *, with_pieces: bool = False) -> None:
+        super().__init__()
         self._document = document
         self._runs = runs
         self._with_pieces = with_pieces

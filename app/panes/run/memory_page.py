@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.layouts import column_of
@@ -44,8 +43,8 @@ def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
 class MemoryPage(SeenPage):
     """The memory over time with its storages, above a table of the tensors."""
 
-    def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, runs: Runs) -> None:
+        super().__init__()
         self._runs = runs
         self.calls = CallsStrip(document, runs, with_pieces=True)
         self.table = Table(

@@ -100,9 +100,8 @@ class RunStepPage(QWidget):
         queries: Queries,
         run_steps: RunSteps,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._steps = run_steps
         self._step: RunStep | None = None

@@ -207,14 +207,9 @@ class SummaryView(QScrollArea):
     """The outcome of the last run, also if the recipe has changed since."""
 
     def __init__(
-        self,
-        document: Document,
-        runs: Runs,
-        faults: Faults,
-        bisecting: Bisecting,
-        parent: QWidget | None = None,
+        self, document: Document, runs: Runs, faults: Faults, bisecting: Bisecting
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._runs = runs
         self._faults = faults
@@ -457,15 +452,10 @@ class RunView(Pane):
     """A pane whose pages share the summary of the last run."""
 
     def __init__(
-        self,
-        document: Document,
-        runs: Runs,
-        faults: Faults,
-        bisecting: Bisecting,
-        parent: QWidget | None = None,
+        self, document: Document, runs: Runs, faults: Faults, bisecting: Bisecting
     ) -> None:
         self._key = ""
-        super().__init__(_("Run"), parent)
+        super().__init__(_("Run"))
         self._document = document
         self._runs = runs
         self._faults = faults

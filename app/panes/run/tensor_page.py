@@ -268,9 +268,8 @@ class TensorMatrix(QWidget):
         queries: Queries,
         say_problem: Callable[[Problem], None],
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._record: Comparison | None = None
         self._window: Window | None = None  # Of the slice in view.
@@ -471,13 +470,9 @@ class TensorPage(QWidget):
     _place_name = ""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._queries = queries
         self._entity = ""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
@@ -161,8 +160,8 @@ def strategy_of(snapshot: Snapshot, nodes: Iterable[str]) -> str:
 class TimePage(SeenPage):
     """A table of the times by node, by function, by module or by call."""
 
-    def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, runs: Runs) -> None:
+        super().__init__()
         self._document = document
         self._runs = runs
         self._entities: dict[str, tuple[str, ...]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QSpinBox, QWidget
+from PySide6.QtWidgets import QSpinBox
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.buttons import push_button
@@ -80,10 +80,8 @@ class TokensPage(SeenPage):
 
     node_wanted = Signal()  # Show the selected node beside what it became.
 
-    def __init__(
-        self, document: Document, generations: Generations, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, generations: Generations) -> None:
+        super().__init__()
         self._document = document
         self._generations = generations
         self.count = QSpinBox()

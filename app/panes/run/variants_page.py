@@ -246,10 +246,8 @@ class VariantFunctions(QWidget):
 
     text_wanted = Signal(str)  # Show the changes of a function's script.
 
-    def __init__(
-        self, queries: Queries, set_busy: Callable[[bool], None], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, queries: Queries, set_busy: Callable[[bool], None]) -> None:
+        super().__init__()
         self._sides: tuple[Variant, Variant] | None = None
         self._texts: dict[str, FunctionDifference] = {}
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
@@ -340,14 +338,9 @@ class VariantsPage(SeenPage):
     text_wanted = Signal(object, object, str)
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        runs: Runs,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, runs: Runs, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._variants = runs.variants
         self.run_all = push_button(

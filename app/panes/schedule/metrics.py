@@ -193,9 +193,8 @@ class Figures(SeenPage):
         queries: Queries,
         scheduling: Scheduling,
         measurements: Measurements,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._measurements = measurements
         self.measure = push_button(
@@ -261,14 +260,8 @@ class Figures(SeenPage):
 class AdviceList(QScrollArea):
     """Warnings on the schedule, each with a link that cures it."""
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        scheduling: Scheduling,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
+        super().__init__()
         self._document, self._scheduling = document, scheduling
         self._watch = queries.watch(self, self._query, self._take, self._take_problem)
         self._compiled = queries.watch(self, self._by_code, self._take_more, self._take_no_more)
@@ -369,13 +362,9 @@ class VariantTable(SeenPage):
     """The variants of the schedule beside the unscheduled function and torch."""
 
     def __init__(
-        self,
-        scheduling: Scheduling,
-        variants: Variants,
-        measurements: Measurements,
-        parent: QWidget | None = None,
+        self, scheduling: Scheduling, variants: Variants, measurements: Measurements
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._variants = variants
         self._measurements = measurements
         self._scheduling = scheduling
@@ -559,10 +548,8 @@ class VariantTable(SeenPage):
 class RooflineView(SeenPage):
     """The function, torch and the limits of this machine, by intensity."""
 
-    def __init__(
-        self, scheduling: Scheduling, measurements: Measurements, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, scheduling: Scheduling, measurements: Measurements) -> None:
+        super().__init__()
         self._measurements = measurements
         self.plot = Roofline(_("Roofline"))
         self.title = Label(_("Roofline"), role="title")
@@ -612,8 +599,8 @@ class RooflineView(SeenPage):
 class Standing(QWidget):
     """Verdict on the values of the current step, and its time beside unscheduled and torch."""
 
-    def __init__(self, measurements: Measurements, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, measurements: Measurements) -> None:
+        super().__init__()
         self._measurements = measurements
         self.verdict = Pill()
         # Fixed size for all its texts, so that nothing beside it moves.

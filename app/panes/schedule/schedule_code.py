@@ -56,9 +56,8 @@ class ScheduleCode(Pane):
         measurements: Measurements,
         colouring: Colouring,
         build: BuildSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("TensorIR"), parent)
+        super().__init__(_("TensorIR"))
         self._document = document
         self._stepping = stepping
         self._scheduling = scheduling

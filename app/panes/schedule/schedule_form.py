@@ -48,8 +48,8 @@ class FactorsField(QWidget):
 
     edited = Signal()  # The user changed a number, or the number of factors.
 
-    def __init__(self, name: str, extent: int | None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, extent: int | None) -> None:
+        super().__init__()
         self._name = name
         self._extent = extent
         self.fields: list[QLineEdit] = []
@@ -563,13 +563,9 @@ class ScheduleForm(QWidget):
     """The form of the draft, previewed while it is filled in."""
 
     def __init__(
-        self,
-        document: Document,
-        scheduling: Scheduling,
-        measurements: Measurements,
-        parent: QWidget | None = None,
+        self, document: Document, scheduling: Scheduling, measurements: Measurements
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._scheduling = scheduling
         self._measurements = measurements
         self._trying = scheduling.trying

@@ -30,13 +30,9 @@ class ScheduleMovesPage(QWidget):
     done = Signal()  # A primitive was selected, or Escape pressed.
 
     def __init__(
-        self,
-        document: Document,
-        scheduling: Scheduling,
-        measurements: Measurements,
-        parent: QWidget | None = None,
+        self, document: Document, scheduling: Scheduling, measurements: Measurements
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._scheduling = scheduling
         self._measurements = measurements
         self._measured: dict[str, float] = {}  # Milliseconds of the primitives that were measured.

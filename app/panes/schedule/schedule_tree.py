@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.tables.choice_list import Choice
@@ -125,9 +124,7 @@ def _choice(move: Move, asks: bool, measured: float | None) -> Choice:
 class ScheduleTree(TreeTable):
     """Nested loops and blocks; the selection is shared with the script."""
 
-    def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, document: Document, scheduling: Scheduling) -> None:
         super().__init__(
             _("Loop tree"),
             (
@@ -135,7 +132,6 @@ class ScheduleTree(TreeTable):
                 Column(_("extent"), numeric=True, width=76),
                 Column(_("kind"), width=108, tooltip=_("With annotations; of blocks: axes")),
             ),
-            parent,
         )
         self._document = document
         self._scheduling = scheduling

@@ -62,9 +62,8 @@ class ScheduleView(Pane):
         measurements: Measurements,
         colouring: Colouring,
         build: BuildSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("Schedule"), parent)
+        super().__init__(_("Schedule"))
         self._document = document
         self._variants = variants
         self._scheduling = scheduling
@@ -322,10 +321,8 @@ class ScheduleView(Pane):
 class FunctionChooser(QWidget):
     """The TensorIR functions of the model, to choose the one to schedule."""
 
-    def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, scheduling: Scheduling) -> None:
+        super().__init__()
         self._document = document
         self._scheduling = scheduling
         self.title = Label(role="title")

@@ -111,8 +111,8 @@ class PassForm(QWidget):
 
     edited = Signal()  # A field was changed.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._type: PassType | None = None
         self.fields: dict[str, Field] = {}
         self.title = Label()

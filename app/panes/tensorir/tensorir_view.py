@@ -68,9 +68,8 @@ class FunctionTexts(QWidget):
         view: View,
         name: str,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._view = view
         self._headings: tuple[Heading, ...] = ()
@@ -183,8 +182,8 @@ def _moved(lines: Lines, by: int) -> Lines:
 class LibraryPage(QWidget):
     """A table of the library functions, linked to the selection."""
 
-    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document) -> None:
+        super().__init__()
         self._document = document
         self.table = EntityTable(
             document,
@@ -264,9 +263,8 @@ class TensorIRView(Pane):
         stepping: Stepping,
         colouring: Colouring,
         build: BuildSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("TensorIR"), parent)
+        super().__init__(_("TensorIR"))
         self._document = document
         self._stepping = stepping
         self._colouring = colouring

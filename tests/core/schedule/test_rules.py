@@ -25,6 +25,8 @@ from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 
 def product(m: int, n: int, k: int, dtype: str, *, transposed: bool, relu: bool) -> Any:
     a = te.placeholder((m, k), dtype, name="A")
