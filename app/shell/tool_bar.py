@@ -258,7 +258,7 @@ class ToolBar(QWidget):
         self.model.setToolTip("\n".join(part.text for part in parts))
         has_torch = model is None or model.kind == "torch"
         for strategy in STRATEGIES:
-            hint = STRATEGY_HINTS[strategy]
+            hint = self._document.named_engine(STRATEGY_HINTS[strategy])
             if not has_torch:
                 hint = _("This source is a Relax module already.")
             elif strategy == "library" and recipe.translator != "lowerscope":
@@ -272,7 +272,10 @@ class ToolBar(QWidget):
         self.lowering.set_current(recipe.lowering)
         name = STRATEGY_NAMES[recipe.lowering]
         self.lowering_box.set_lines([Part(_("Lowering"), "quiet")], [Part(name)])
-        self.lowering_box.setToolTip(STRATEGY_HINTS[recipe.lowering])
+        hint = self._document.named_engine(STRATEGY_HINTS[recipe.lowering])
+        self.lowering_box.setToolTip(hint)
+        run = self._document.named_engine(_("Run and compare with torch (F5)"))
+        self.run.setToolTip(run)
         self._show_overrides(recipe)
         title = pipeline_title(recipe)
         pipeline = title

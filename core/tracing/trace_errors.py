@@ -106,7 +106,9 @@ class CannotFollow(Exception):
     `line`: of the branch that it concerns, unless that is where it is raised.
     """
 
-    line = 0
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 def first_line(error: BaseException) -> str:

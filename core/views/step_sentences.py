@@ -535,7 +535,7 @@ def _transposed(effect: Effect) -> str:
 
 
 def _winograd(effect: Effect) -> str:
-    count = effect.lost["R.nn.conv2d"]
+    count = effect.lost["R.nn.conv2d"] + effect.lost["R.nn.conv3d"]
     if not count:
         return ""
     return _n(

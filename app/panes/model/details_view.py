@@ -271,7 +271,7 @@ class _Inspected:
             elif label != ERROR or found is None or found.matches is None:
                 yield Fact(label, text)
         if found is not None and found.torch_ms is not None:
-            yield Fact("torch", duration_text(found.torch_ms))
+            yield Fact(self._snapshot.model.engine, duration_text(found.torch_ms))
 
 
 def _form(node: FxNode) -> str:

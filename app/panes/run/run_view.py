@@ -128,7 +128,8 @@ class FirstDifference(Section):
         line = "" if node is None or node.line is None else line_text(node.line)
         label = "" if node is None else node.label
         self.where.setText(" · ".join(each for each in (label, line) if each))
-        self.why.setText("\n".join(self._why(run, record)))
+        why = "\n".join(self._why(run, record))
+        self.why.setText(self._document.named_engine(why))
 
     def _why(self, run: NodeRun, record: RunRecord) -> list[str]:
         made = record.first_made
@@ -235,6 +236,7 @@ class SummaryView(QScrollArea):
                 Column("", width=36),
             ),
         )
+        self.sizes.word_titles(document.named_engine)
         self.first_difference = FirstDifference(document, runs)
         self.picture = PictureView(_("Input image"))
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)

@@ -318,7 +318,7 @@ class TensorMatrix(QWidget):
         self._record, self._window = record, None
         self.slices.set_shape(record.shape)
         for side, view in self.views.items():
-            view.set_name(side_name(side, record.place.reference))
+            view.set_name(self._side_name(side, record))
             view.map.set_extent(*matrix_of(record.shape))
             view.map.clear()
         beside = record.torch is not None and record.verdict is not None
@@ -329,9 +329,7 @@ class TensorMatrix(QWidget):
                 Segment(
                     "difference",
                     difference,
-                    f"{side_name('difference', record.place.reference)} (D)"
-                    if beside
-                    else record.reason,
+                    f"{self._side_name('difference', record)} (D)" if beside else record.reason,
                     enabled=beside,
                 ),
             )
@@ -430,6 +428,9 @@ class TensorMatrix(QWidget):
         for view in self.views.values():
             view.map.say(words)
 
+    def _side_name(self, side: Side, record: Comparison) -> str:
+        return self._document.named_engine(side_name(side, record.place.reference))
+
     def _readout(self, row: int, column: int) -> str:
         record, window = self._record, self._window
         if record is None or window is None:
@@ -437,7 +438,7 @@ class TensorMatrix(QWidget):
         cell = piece_of(window, "tvm").cell_of(row, column)
         if cell is None:
             return ""
-        reference = record.place.reference
+        reference = self._side_name("torch", record)
         words = {"tvm": "TVM", "torch": reference, "difference": _("difference")}
         shown = [
             f"{words[side]} {piece.value(*cell):{'.4g' if side == 'difference' else '.9g'}}"
@@ -576,7 +577,8 @@ class TensorPage(QWidget):
         beside = self._record is not None and self._record.verdict is not None
         sides: dict[QAction, Saved] = {}
         for side in SIDES:
-            name = side_name(side, self._document.state.reference)
+            reference = self._document.state.reference
+            name = self._document.named_engine(side_name(side, reference))
             action = menu.addAction(_("Save {name}…", name=name))
             action.setEnabled(beside or side == "tvm")
             sides[action] = side
@@ -734,6 +736,7 @@ class TensorPage(QWidget):
         self.histogram.setVisible(bool(record.counts))
         count, equal = sum(record.counts), record.equal
         name = side_name("difference", record.place.reference)
+        name = self._document.named_engine(name)
         text = _n(
             "Error, |{name}| · {count:,} element",
             "Error, |{name}| · {count:,} elements",

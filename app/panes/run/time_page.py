@@ -194,7 +194,7 @@ class TimePage(SeenPage):
                 Column(
                     _("torch"),
                     numeric=True,
-                    width=84,
+                    width=92,
                     falling=True,
                     tooltip=_("The nodes one by one in torch, median"),
                 ),
@@ -208,6 +208,7 @@ class TimePage(SeenPage):
                 Column(_("fusion"), stretch=True, width=110),
             ),
         )
+        self.table.word_titles(document.named_engine)
         self.table.set_sortable(True)
         column_of(self, strip_of(self.by, (self.summary, 1)), (self.table, 1))
         self.by.changed.connect(self._show_rows)

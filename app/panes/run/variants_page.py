@@ -355,6 +355,7 @@ class VariantsPage(SeenPage):
         )
         self.state = ElidedLabel(role="quiet")
         self.table = Table(_("Variants"), variant_columns())
+        self.table.word_titles(document.named_engine)
         self.table.set_sortable(True)
         self.table.set_empty(
             _("No run yet"),

@@ -212,6 +212,7 @@ class Figures(SeenPage):
                 Column(_("torch"), numeric=True),
             ),
         )
+        self.table.word_titles(document.named_engine)
         self.title = Label(_("Metrics"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
         self.advice = AdviceList(document, queries, scheduling)

@@ -224,6 +224,18 @@ def test_a_branch_that_may_fail_is_computed_only_if_it_is_chosen() -> None:
     check(Calls(divided), *inputs, lowered=1)
 
 
+def shared(x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    if count == 0:
+        return x * 2
+    return x * (12 // count)
+
+
+def test_an_early_exit_keeps_the_rest_from_failing() -> None:
+    inputs = [(torch.randn(5, 4), torch.tensor(count)) for count in (0, 5)]
+    check(Calls(shared), *inputs, lowered=0)
+    check(Calls(shared), *reversed(inputs), lowered=0)
+
+
 def test_an_exit_with_a_name_of_its_own_does_not_stop_the_rest_from_being_lowered() -> None:
     traced = trace(Named().eval(), (torch.randn(5, 4),), "auto")
     names = [node.name for node in traced.graph_module.graph.nodes]
