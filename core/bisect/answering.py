@@ -243,7 +243,7 @@ class _Answer:
             tries = itertools.product((False, True), forms)
             for number, (filled, each) in enumerate(tries):
                 files = files_of(each, self._item, self._node, optimised=optimised, filled=filled)
-                if shows_difference(files, folder / str(number)):
+                if shows_difference(files, folder / str(number), self._job.check):
                     nodes = len(each.model.calls)
                     count = _count_nodes(self._stages)
                     return files, _n(
