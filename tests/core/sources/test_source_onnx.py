@@ -135,6 +135,22 @@ def test_a_shape_that_depends_on_data_is_no_constant(tmp_path: Path) -> None:
         assert not [each.name for each in nodes if onnx_models.CONSTANT in each.meta]
 
 
+def test_sums_of_integers_do_not_saturate(tmp_path: Path) -> None:
+    weight = np.full((16, 4), 127, "int8")
+    nodes = [
+        node("Cast", ["x"], ["a"], to=TensorProto.UINT8),
+        node("MatMulInteger", ["a", "w"], ["y"]),
+    ]
+    path = saved(tmp_path / "net.onnx", nodes, [2, 16], {"w": weight}, ["y"])
+    np.save(tmp_path / "x.npy", np.full((2, 16), 255, "float32"))
+    given = (parse_input(f"x={tmp_path / 'x.npy'}"),)
+    for strategy in ("high-level", "library"):
+        recipe = Recipe(source=Source(spec=str(path)), inputs=given, lowering=strategy)
+        record = Pipeline().answer(RunQuery(recipe))
+        assert record.verdict == "match"
+        assert not [each.id for each in record.nodes if each.matches is False]
+
+
 def test_inputs_have_names_of_python(tmp_path: Path) -> None:
     names = ["in", "a b", "a.b", "a_b_2", "a/b"]
     nodes = [node("Sum", names, ["y"])]
