@@ -65,11 +65,18 @@ from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerance
-from lowerscope.core.passes import batch_norm_folding, own_passes, transposed, vector_math
+from lowerscope.core.passes import (
+    batch_norm_folding,
+    own_passes,
+    transposed,
+    vector_math,
+    winograd,
+)
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.catalogue import MODULES, Pass, arguments_of, find, split, user_passes
 from lowerscope.core.passes.own_passes import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
+from lowerscope.core.passes.winograd import WINOGRAD
 from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.onnx_models import OnnxModel, OnnxNode
@@ -417,6 +424,7 @@ def _settings(recipe: Recipe) -> list[str]:
 _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
     FOLD_BATCH_NORM: (batch_norm_folding, "fold_batch_norm"),
     SPLIT_TRANSPOSED: (transposed, "split_transposed"),
+    WINOGRAD: (winograd, "winograd"),
     VECTOR_MATH: (vector_math, "with_vector_math"),
 }
 """Steps that are neither TVM's nor the user's: their modules, and function names."""

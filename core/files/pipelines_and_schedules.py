@@ -150,7 +150,12 @@ def _check_ids(schedules: Sequence[Schedule], path: Path) -> None:
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
 _FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
 _DATAFLOW = ("RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite")
-_FOLD = ("FoldBatchNorm", "SplitTransposedConvolution", "DecomposeOpsForInference")
+_FOLD = (
+    "FoldBatchNorm",
+    "SplitTransposedConvolution",
+    "WinogradConvolution",
+    "DecomposeOpsForInference",
+)
 _PACK = ("SplitLayoutRewritePreproc", "FoldConstant", "DeadCodeElimination")
 _RUNTIME = (
     "LowerAllocTensor",

@@ -36,6 +36,7 @@ from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batc
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
+from lowerscope.core.passes.winograd import WINOGRAD, winograd
 
 # --- LegalizeOps with a cache for equal calls, and cancellation, for large models ---
 #
@@ -551,6 +552,20 @@ _TRANSPOSED = PassType(
     ),
 )
 
+_WINOGRAD = PassType(
+    name=WINOGRAD,
+    dialect="relax",
+    doc=_(
+        "Compute 3×3 convolutions by Winograd's algorithm.\n\nIt computes tiles of 2×2 outputs "
+        "from 4×4 inputs with 16 multiplications per pair of channels in place of 36: inputs, "
+        "weights and products are transformed by sums and differences. The weights are "
+        "transformed once, here. The result is about as exact in float32; an infinite input "
+        "makes the other outputs of its tile NaN. It takes convolutions in float32 with "
+        "constant weights, stride 1, no dilation, one group and channels in multiples of 16, "
+        "whose output is not small.\n\nThis step is Lowerscope's own."
+    ),
+)
+
 _VECTOR_MATH = PassType(
     name=VECTOR_MATH,
     dialect="s_tir",
@@ -571,6 +586,7 @@ OWN_PASSES = (
     OwnPass(_TUNED, given="tuned", options=_BOUND),
     OwnPass(_FOLDING, fold_batch_norm),
     OwnPass(_TRANSPOSED, split_transposed),
+    OwnPass(_WINOGRAD, winograd),
     OwnPass(_VECTOR_MATH, with_vector_math, given="leave_out"),
 )
 """Lowerscope's passes, in the order of the catalogue."""

@@ -541,6 +541,17 @@ def _transposed(effect: Effect) -> str:
     )
 
 
+def _winograd(effect: Effect) -> str:
+    count = effect.lost["R.nn.conv2d"]
+    if not count:
+        return ""
+    return _n(
+        "computed {count:,} convolution by Winograd's algorithm",
+        "computed {count:,} convolutions by Winograd's algorithm",
+        count,
+    )
+
+
 def _bound(effect: Effect) -> str:
     olds, news = dict(relax_functions(effect.before)), dict(relax_functions(effect.after))
     count = sum(
@@ -559,6 +570,7 @@ RULES: Mapping[str, Rule] = {
     BIND_PARAMS: _bound,
     "FoldBatchNorm": _batch_norm,
     "SplitTransposedConvolution": _transposed,
+    "WinogradConvolution": _winograd,
     "DecomposeOpsForInference": _replaced,
     "DispatchSampling": _replaced,
     "DispatchSortScan": _replaced,

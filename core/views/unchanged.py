@@ -23,6 +23,7 @@ from lowerscope.core.passes.batch_norm_folding import unfolded
 from lowerscope.core.passes.fusion import Partition
 from lowerscope.core.passes.transposed import unsplit
 from lowerscope.core.passes.vector_math import vector_math
+from lowerscope.core.passes.winograd import is_convolution, unfit
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.views.fusion import fusion_reason
 
@@ -106,6 +107,19 @@ def _transposed(module: tvm.IRModule) -> Unmet | None:
                 text = _("{name} cannot be split: {reason}", name=f"`{bound.name}`", reason=reason)
                 first = Unmet(text, (bound.id,))
     return first or Unmet(_("the module has no transposed convolution"))
+
+
+def _winograd(module: tvm.IRModule) -> Unmet | None:
+    first = None
+    for bound, value in _values(module):
+        if is_convolution(value):
+            reason = unfit(value)
+            if not reason:
+                return None
+            if first is None:
+                text = _("{name} stays as it is: {reason}", name=f"`{bound.name}`", reason=reason)
+                first = Unmet(text, (bound.id,))
+    return first or Unmet(_("the module has no convolution in two dimensions"))
 
 
 def _legalised(module: tvm.IRModule) -> Unmet | None:
@@ -349,6 +363,7 @@ _RULES: Mapping[str, Rule] = {
     BIND_PARAMS: _bound_parameters,
     "FoldBatchNorm": _batch_norm,
     "SplitTransposedConvolution": _transposed,
+    "WinogradConvolution": _winograd,
     "DecomposeOpsForInference": _without(
         _("the module has no batch norm and no tensor_to_shape"),
         *("nn.batch_norm", "tensor_to_shape"),

@@ -23,6 +23,7 @@ from lowerscope.core.schedule.rules.recorder import (
 )
 from lowerscope.core.schedule.rules.row_wise import matrix_times_vector, row_by_row
 from lowerscope.core.schedule.rules.windows import depthwise, pooling, window_rows
+from lowerscope.core.schedule.rules.winograd import winograd
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 
@@ -39,6 +40,7 @@ Rule = Callable[[ScheduleRecorder, Machine], bool]
 RULES: Mapping[str, Rule] = {
     "depthwise": depthwise,
     "matrix times vector": matrix_times_vector,
+    "Winograd": winograd,
     "contraction": contraction,
     "rows": window_rows,
     "any size": any_size,

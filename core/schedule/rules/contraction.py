@@ -427,8 +427,8 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
         reason("the sums of a tile are computed just before the tile is finished"),
     )
     writing.keep_local(found.block, reason("the sums stay in registers, not in memory"))
-    _order(writing, found, tile, outer)
-    _store(writing, last, found, tile, outer)
+    order_tile(writing, found, tile, outer)
+    store_tile(writing, last, found, tile, outer)
     before = tuple(block for block in found.before if block != filled)
     _share(writing, last, found, outer, machine, before)
     return True
@@ -499,7 +499,7 @@ def _outer_order(found: Contraction, tile: Tile) -> list[int]:
     return [*first, tile.vector, *(each for each in axes if each not in (*first, tile.vector))]
 
 
-def _order(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int) -> None:
+def order_tile(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int) -> None:
     """Order the loops of the sums: reduction axes outside, tile axes inside."""
     block = found.block
 
@@ -529,7 +529,7 @@ def _order(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int
         writing.do("unroll", reason("registers cannot be indexed"), loop=loop)
 
 
-def _store(
+def store_tile(
     writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile, outer: int
 ) -> None:
     """Vectorize the stores of adjacent elements."""

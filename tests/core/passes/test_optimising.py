@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+import tvm
 from tvm import relax
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.model.recipe import Recipe, Source, Step
+from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Step
+from lowerscope.core.passes.winograd import winograd
 from lowerscope.core.stages import Pipeline, Stages
 
 NET = """
@@ -140,3 +143,82 @@ def test_transposed_convolutions_become_plain_ones(tmp_path: Path) -> None:
     statuses = {each.id: each.status for each in record.nodes}
     assert {statuses[f"fx:plane_{number}"] for number in (0, 2, 3)} == {"matches"}
     assert statuses["fx:line"] == "matches"
+
+
+WINOGRAD = """
+from torch import nn
+import torch
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv0 = nn.Conv2d(16, 32, 3, padding=1)
+        self.norm0 = nn.BatchNorm2d(32).eval()
+        self.conv1 = nn.Conv2d(32, 32, 3, padding=(1, 1), bias=False)
+        self.conv2 = nn.Conv2d(32, 16, 3, padding=(0, 2))
+        self.strided = nn.Conv2d(16, 16, 3, stride=2)
+        self.dilated = nn.Conv2d(16, 16, 3, dilation=2)
+        self.grouped = nn.Conv2d(16, 16, 3, groups=2)
+        self.large = nn.Conv2d(16, 16, 5)
+        self.narrow = nn.Conv2d(16, 12, 3)
+        self.small = nn.Conv2d(16, 16, 3)
+
+    def forward(self, x):
+        y = torch.relu(self.norm0(self.conv0(x)))
+        y = self.conv2(torch.relu(self.conv1(y) + y))
+        others = self.strided(y), self.dilated(y), self.grouped(y), self.large(y), self.narrow(y)
+        return y, *others, self.small(y[:, :, :6, :6])
+
+
+example_inputs = (torch.randn(2, 16, 15, 13),)
+"""
+
+
+def test_convolutions_that_fit_are_computed_by_winograd(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(WINOGRAD, encoding="utf-8")
+    source = Source(spec=str(tmp_path / "net.py"))
+    recipe = Recipe(source=source, steps=find_pipeline("optimise-cpu").steps)
+    pipeline = Pipeline()
+    names = called(pipeline.stages(recipe), "WinogradConvolution")
+    assert sum("winograd" in each for each in names) == 3
+    assert names.count("relax.nn.conv2d") == 6
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == "match"
+    statuses = {each.id: each.status for each in record.nodes}
+    assert statuses["fx:conv2"] == "matches"
+
+
+def test_winograd_is_as_exact_as_torch() -> None:
+    """In float32, beside float64: sums are shorter, and transformations add few roundings."""
+    torch.manual_seed(0)
+    plain = torch.nn.Conv2d(256, 32, 3, padding=1, bias=False)
+    given = torch.randn(1, 256, 14, 14)
+    weights = relax.const(plain.weight.detach().numpy(), "float32")
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(tuple(given.shape), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.nn.conv2d(x, weights, padding=[1, 1]))
+        builder.emit_func_output(y)
+    executable = tvm.compile(winograd(builder.get()), "llvm")
+    ours = relax.VirtualMachine(executable, tvm.cpu())["main"](tvm.runtime.tensor(given.numpy()))
+    with torch.no_grad():
+        theirs = plain(given).double()
+        truth = plain.double()(given.double())
+    own = (torch.from_numpy(ours.numpy()).double() - truth).abs().max()
+    assert own <= 2 * (theirs - truth).abs().max()
+
+
+def test_symbolic_shapes_stay_as_they_are(tmp_path: Path) -> None:
+    text = (
+        "import torch\nmodel = torch.nn.Conv2d(16, 16, 3)\n"
+        "example_inputs = (torch.randn(1, 16, 20, 20),)\n"
+    )
+    (tmp_path / "net.py").write_text(text, encoding="utf-8")
+    inputs = (InputSpec(name="input", shape=("n", 16, 20, 20)),)
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec=str(tmp_path / "net.py")), inputs=inputs, steps=steps)
+    pipeline = Pipeline()
+    assert "relax.nn.conv2d" in called(pipeline.stages(recipe), "WinogradConvolution")
+    assert pipeline.answer(RunQuery(recipe)).verdict == "match"

@@ -6,20 +6,24 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from tvm import te, tirx, topi
+import tvm
+from tvm import relax, te, tirx, topi
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
+from lowerscope.core.passes.winograd import winograd
 from lowerscope.core.schedule.rules.by_rule import by_rule, scheduled_by_rule
 from lowerscope.core.schedule.rules.recorder import (
     ScheduleRecorder,
 )
 from lowerscope.core.stages import Pipeline
-from tests.core.schedule.ruling import NARROW, WIDE
+from tests.core.schedule.ruling import NARROW, WIDE, made
+from tests.core.schedule.running import Runner
 
 
 def product(m: int, n: int, k: int, dtype: str, *, transposed: bool, relu: bool) -> Any:
@@ -39,6 +43,22 @@ def convolution(
         return te.create_prim_func([x, w, y])
     b = te.placeholder((1, filters, 1, 1), name="b")
     return te.create_prim_func([x, w, b, topi.nn.relu(topi.add(y, b))])
+
+
+def by_winograd(
+    batch: int, channels: int, filters: int, size: tuple[int, int], padding: tuple[int, ...]
+) -> tirx.PrimFunc:
+    """Return the function of Winograd's algorithm of a convolution."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((batch, channels, *size), "float32"))
+    weights = relax.const(np.zeros((filters, channels, 3, 3)), "float32")
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.nn.conv2d(x, weights, padding=list(padding)))
+        builder.emit_func_output(y)
+    functions = winograd(builder.get()).functions.values()
+    (function,) = (each for each in functions if isinstance(each, tirx.PrimFunc))
+    return function
 
 
 def modules(sample: str, steps: tuple[str, ...]) -> dict[str, tirx.PrimFunc]:
@@ -69,6 +89,31 @@ def test_no_step_is_refused_whatever_the_tile() -> None:
         for function in functions:
             ruled = by_rule(function, target)
             assert ruled.rule == "contraction", function.script()
+
+
+WINOGRAD = {
+    "whole": by_winograd(1, 16, 32, (14, 14), (1, 1, 1, 1)),
+    "in parts": by_winograd(1, 128, 16, (30, 28), (0, 0, 0, 0)),
+    "odd": by_winograd(3, 32, 16, (7, 9), (0, 1, 2, 1)),
+    "a prime number of tiles": by_winograd(1, 16, 48, (13, 21), (1, 2, 1, 2)),
+}
+WIDEST = tvm.target.Target({"kind": "llvm", "num-cores": 2, "mcpu": "skylake-avx512"})
+
+
+@pytest.mark.parametrize("target", [NARROW, WIDE, WIDEST], ids=["sse", "avx2", "avx512"])
+def test_parts_of_winograd_convolutions_compute_the_same(target: tvm.target.Target) -> None:
+    runner = Runner(target)
+    for name, plain in WINOGRAD.items():
+        for function in (plain, plain.with_attr("layout_free_buffers", [1])):
+            ruled, after = made(function, target)
+            assert ruled.rule == "Winograd", (name, ruled.reason)
+            assert all(each.comment for each in ruled.primitives)
+            if target is WIDEST:
+                # Not every machine runs its code.
+                module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
+                assert "zmm" in tvm.compile(module, target).mod.inspect_source("asm")
+            else:
+                assert runner.difference(name, plain, after) is None, name
 
 
 @pytest.mark.parametrize("rows", [6, 77, 197])

@@ -39,6 +39,7 @@ NUMBERS: dict[str, Callable[[Scripts, Scripts], int]] = {
     "LegalizeOps": _lost(OPERATOR),
     "AnnotateTIROpPattern": _gained('"op_pattern"'),
     "FoldBatchNorm": _lost(r"R\.nn\.batch_norm\("),
+    "WinogradConvolution": _lost(r"R\.nn\.conv2d\("),
     "AttachAttrLayoutFreeBuffers": _gained('"layout_free_buffers"'),
     "RewriteDataflowReshape": _gained(r"R\.reshape\("),
     "ToNonDataflow": _lost(r"with R\.dataflow\(\)"),
