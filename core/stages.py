@@ -563,7 +563,7 @@ class Stages:
             raise LowerscopeError(
                 _("there is nothing to bind: no argument of main has a value from a file"),
                 where=BIND_PARAMS,
-                todo=_("Give the parameters with --params FILE"),
+                todo=_("Load the parameters: --params FILE"),
             )
 
         def make() -> TransformedModel:
@@ -744,9 +744,7 @@ class Stages:
                     title=remote.title,
                 ),
                 where=remote.title,
-                todo=_(
-                    "Leave --tracker and --key out, or choose This machine in the target's menu"
-                ),
+                todo=_("Run it on this machine instead"),
             )
         check_runs_here(self.target)
 

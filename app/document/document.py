@@ -6,6 +6,7 @@ follow one signal; the document knows none of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -31,6 +32,8 @@ from lowerscope.core.model.recipe import (
 )
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
+
+_TORCH = re.compile(r"(?<![A-Za-z0-9_.])torch(?![A-Za-z0-9_.])")
 
 # --- Strategies of single nodes, as recipe changes ---
 
@@ -319,6 +322,12 @@ class Document(QObject):
         """Return whether the open model is a PyTorch model."""
         snapshot = self._state.snapshot
         return snapshot is not None and snapshot.model.kind == "torch"
+
+    def named_engine(self, text: str) -> str:
+        """Return a text about torch with the name of what runs the open model's nodes."""
+        snapshot = self._state.snapshot
+        engine = "torch" if snapshot is None else snapshot.model.engine
+        return _TORCH.sub(engine, text)
 
     @property
     def links(self) -> Links:

@@ -17,6 +17,7 @@ from lowerscope.core.model.module_steps import (
     Section,
     TranslationRecord,
 )
+from lowerscope.core.model.problems import listed
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.schedule_records import ScheduleStep
@@ -163,19 +164,19 @@ def _heavy(calls: Sequence[CallRun]) -> frozenset[int]:
 def _computes(call: CallRun) -> str:
     nodes = [node.removeprefix("fx:") for node in call.nodes]
     names = nodes or [binding.rpartition("/")[2] for binding in call.bindings]
-    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "") or _("of no node")
+    return listed(names, 4) or _("no node")
 
 
 def _came_to(record: TranslationRecord) -> str:
     names = [binding.rpartition("/")[2] for binding in record.bindings]
     parts = []
     if names:
-        shown = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+        shown = listed(names, 4)
         parts.append(
             _n("{count} binding: {names}", "{count} bindings: {names}", len(names), names=shown)
         )
     if record.functions:
-        parts.append(_("function {names}", names=", ".join(record.functions[:4])))
+        parts.append(_("function {names}", names=_(", ").join(record.functions[:4])))
     return " · ".join(parts)
 
 

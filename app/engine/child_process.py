@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -54,6 +54,38 @@ _SAYS_SANDBOX = re.compile(rf"^(?:{bubblewrap.PROGRAM}|{SAYS}): (.+)$", re.MULTI
 How = Literal["signal", "exit", "garbage", "start", "memory", "processes", "sandbox"]
 
 
+ROLES = {"engine": _("engine"), "worker": _("worker")}
+"""Names of the children in texts."""
+
+_KILLED = (
+    _("The {role} was killed; the memory may have run out"),
+    _("The {role} was killed while {doing}; the memory may have run out"),
+)
+_STOPPED = (
+    _("The {role} was stopped: {reason}"),
+    _("The {role} was stopped while {doing}: {reason}"),
+)
+_ENDINGS: Mapping[How, tuple[str, str]] = {
+    "signal": (
+        _("The {role} crashed with {signal_name}"),
+        _("The {role} crashed with {signal_name} while {doing}"),
+    ),
+    "exit": (
+        _("The {role} exited with code {exit_code}"),
+        _("The {role} exited with code {exit_code} while {doing}"),
+    ),
+    "garbage": (
+        _("The {role} sent an invalid message: {reason}"),
+        _("The {role} sent an invalid message while {doing}: {reason}"),
+    ),
+    "start": (_("The {role} could not be started: {reason}"), ""),
+    "memory": _STOPPED,
+    "processes": _STOPPED,
+    "sandbox": (_("There is no sandbox for the {role}: {reason}"), ""),
+}
+"""Descriptions of endings, for an idle child and for one at work."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """The unrequested end of a child."""
@@ -76,54 +108,18 @@ class Ending:
 
     def __str__(self) -> str:
         """Return one sentence without a full stop."""
-        doing = _(" while {query}", query=self.during) if self.during else ""
-        if self.call.text:
-            doing += f", {self.call.text}"
-        match self.how:
-            case "signal" if self.signal_name == "SIGKILL":
-                return _(
-                    "The {role} was killed{doing}; the memory may have run out",
-                    role=self.role,
-                    doing=doing,
-                )
-            case "signal":
-                return _(
-                    "The {role} crashed with {signal_name}{doing}",
-                    role=self.role,
-                    signal_name=self.signal_name,
-                    doing=doing,
-                )
-            case "exit":
-                return _(
-                    "The {role} exited with code {exit_code}{doing}",
-                    role=self.role,
-                    exit_code=self.exit_code,
-                    doing=doing,
-                )
-            case "garbage":
-                return _(
-                    "The {role} sent an invalid message{doing}: {reason}",
-                    role=self.role,
-                    doing=doing,
-                    reason=self.reason,
-                )
-            case "start":
-                return _(
-                    "The {role} could not be started: {reason}", role=self.role, reason=self.reason
-                )
-            case "memory" | "processes":
-                return _(
-                    "The {role} was stopped{doing}: {reason}",
-                    role=self.role,
-                    doing=doing,
-                    reason=self.reason,
-                )
-            case "sandbox":
-                return _(
-                    "There is no sandbox for the {role}: {reason}",
-                    role=self.role,
-                    reason=self.reason,
-                )
+        doing = self.during
+        if doing and self.call.text:
+            doing = _("{activity} ({place})", activity=doing, place=self.call.text)
+        is_killed = self.how == "signal" and self.signal_name == "SIGKILL"
+        idle, busy = _KILLED if is_killed else _ENDINGS[self.how]
+        return (busy if doing and busy else idle).format(
+            role=ROLES[self.role],
+            doing=doing,
+            signal_name=self.signal_name,
+            exit_code=self.exit_code,
+            reason=self.reason,
+        )
 
     def problem(self) -> Problem:
         """Return the problem of a request that was lost with the child."""
@@ -153,7 +149,7 @@ class Ending:
             what=str(self),
             todo=_(
                 "The {role} restarts by itself; undo what led to this, or try again",
-                role=self.role,
+                role=ROLES[self.role],
             ),
             code="crashed",
             details=self.log_tail,
@@ -163,7 +159,7 @@ class Ending:
     def start_problem(self) -> Problem:
         """Return the problem shown once the child is no longer restarted."""
         return Problem(
-            what=_("The {role} does not start. {reason}", role=self.role, reason=self),
+            what=_("The {role} does not start. {reason}", role=ROLES[self.role], reason=self),
             todo=_("Read the log, correct the cause, and restart it"),
             code="crashed",
             details=self.log_tail,

@@ -40,7 +40,7 @@ from lowerscope.core.files.approved import CODE
 from lowerscope.core.model.machines import Remote, usual_limit
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, english
 from lowerscope.core.sandbox import running_call
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
 from lowerscope.core.sandbox.running_call import RunningCall
@@ -458,7 +458,7 @@ class EngineClient(QObject):
                 stopped = msgspec.structs.replace(CANCELLED, where=call.text, calls=call.names)
                 self._outstanding.fail_soon(each, stopped)
             each.sent = False  # resend to the next child what was not cancelled
-        doing = request.at or request.query.doing
+        doing = english(request.query.doing)
         text = (
             f"Cancelled: {doing}. The {self.role} did not stop by itself and was killed. It is "
             "started anew, and what is open is derived once more.\n"

@@ -13,6 +13,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.document.queries import OnProblem, OnProgress
+from lowerscope.app.engine.child_process import ROLES
 from lowerscope.app.engine.messages import REASON_CHARACTERS, shortened
 from lowerscope.core.engine.protocol import Progress, Reply
 from lowerscope.core.model.encoding import UNREADABLE
@@ -315,7 +316,7 @@ class Unanswered(QObject):
             self.fail(request, CANCELLED)
             return
         kind = type(request.query)
-        answer = _("The {role}'s answer to {name}", role=self._role, name=kind.__name__)
+        answer = _("The {role}'s answer to {name}", role=ROLES[self._role], name=kind.__name__)
         self.received_bytes = len(memoryview(reply.result))
         try:
             result = read_result(answer, reply.result, answer_type(kind))

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Change, Document, Notice, Version
 from lowerscope.app.document.queries import Queries, Slot
-from lowerscope.app.engine.child_process import Ending
+from lowerscope.app.engine.child_process import ROLES, Ending
 from lowerscope.app.engine.children import Children
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import LoweredQuery, Role, SnapshotQuery
@@ -140,9 +140,9 @@ class Recovering(QObject):
             what = _("the lowering chosen for {name}", name=name)
             where = _("the menu of overrides above")
         text = _(
-            "Two {role}s crashed one after the other at {what}, which is now switched off. To "
-            "switch it on again, use {where}, or Undo.",
-            role=role,
+            "The {role} crashed twice at {what}, which is now switched off. To switch it on "
+            "again, use {where}, or Undo.",
+            role=ROLES[role],
             what=what,
             where=where,
         )

@@ -98,10 +98,12 @@ class Sandboxing(QObject):
         return Problem(what=what, todo=todo, code="sandbox")
 
     def _said_on(self) -> str:
-        network = _("no network")
         if self.has_network:
-            network = _("network access for the worker, to reach another machine")
-        return _("Opened code can write only temporary files; {network}.", network=network)
+            return _(
+                "Opened code can write only temporary files; the worker has network access, to "
+                "reach another machine."
+            )
+        return _("Opened code can write only temporary files, and has no network.")
 
     def set_wanted(self, on: bool) -> None:
         """Enable or disable the sandbox from now on, and store that."""

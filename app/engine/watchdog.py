@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.client import EngineClient
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 
 LOOK_MS = 3000
 """Interval of the checks while the engine is busy."""
@@ -126,7 +126,7 @@ class AtWork(QObject):
     def _say(self) -> None:
         doing = self._doing()
         if doing and not self._document.job.text:
-            self.said = doing[0].upper() + doing[1:]
+            self.said = capitalized(doing)
             self._document.say(self.said, of="asked")
 
     def _doing(self) -> str:

@@ -47,15 +47,8 @@ class Field(QAbstractButton):
         framed: Whether it has a border.
     """
 
-    def __init__(
-        self,
-        name: str,
-        parent: QWidget | None = None,
-        *,
-        least: int = 76,
-        framed: bool = True,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, *, least: int = 76, framed: bool = True) -> None:
+        super().__init__()
         self._ring = False
         self._name = name
         self._least = least
@@ -193,8 +186,8 @@ _TURN_MS = 80
 class Pill(QAbstractButton):
     """A verdict that can be clicked for details."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._ring = False
         self._role = "neutral"
         self._words = ""
@@ -330,10 +323,8 @@ class SegmentedSwitch(QWidget):
     _pixels = UI_PIXELS
     _weight = QFont.Weight.Normal  # of segments that are not on
 
-    def __init__(
-        self, name: str, segments: Sequence[Segment] = (), parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, segments: Sequence[Segment] = ()) -> None:
+        super().__init__()
         self._ring = False
         self._name = name
         self._segments: list[Segment] = []
@@ -577,8 +568,8 @@ class BarTabs(SegmentedSwitch):
 class SearchField(QAbstractButton):
     """A button that looks like a search field, with the keys that do the same."""
 
-    def __init__(self, words: str, keys: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, words: str, keys: str) -> None:
+        super().__init__()
         self._ring = False
         self._keys = keys
         self.setText(words)

@@ -353,6 +353,13 @@ def mark_wrong(field: QWidget, wrong: bool) -> None:
     set_look(field, "wrong", wrong)
 
 
+def show_within(field: QSpinBox, text: str) -> None:
+    """Show the number of a field within a text, in the place of its ``{number}``."""
+    before, _place, after = text.partition("{number}")
+    field.setPrefix(before)
+    field.setSuffix(after)
+
+
 def number_field(
     name: str, least: int, most: int, value: int, *, width: int = 110, at_least: str = ""
 ) -> QSpinBox:

@@ -25,7 +25,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QTextBrowser,
     QTextEdit,
-    QWidget,
 )
 
 from lowerscope.app.kit import theme
@@ -58,13 +57,8 @@ class MarkdownView(QTextBrowser):
 
     link_wanted = Signal(str)  # A link was clicked, or activated by Tab and Return.
 
-    def __init__(
-        self,
-        name: str,
-        link_of_code: Callable[[str], str],
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, link_of_code: Callable[[str], str]) -> None:
+        super().__init__()
         self._link_of_code = link_of_code
         self._text, self._folder = "", Path()
         self._words: tuple[str, ...] = ()

@@ -126,8 +126,8 @@ class PaneTabs(QWidget):
 
     chosen = Signal(str)  # The user chose a tab; the argument is its key.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._tabs: dict[str, PaneTab] = {}
         # Cached, since docks query the sizes hundreds of times during a layout.
         self._widths: dict[str, int] = {}
@@ -262,8 +262,8 @@ _RUNNER = 0.25
 class ProgressLine(QWidget):
     """A progress bar without text; it keeps its height when idle."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._state = "none"
         self._fraction = 0.0
         self._phase = 0.0
@@ -354,21 +354,11 @@ class ElidedLabel(Label):
 
     Its size hint does not depend on the text, so that a new text causes no layout: the header of a
     pane would have all docks of the window laid out.
-
-    Args:
-        mode: The position of the ellipsis.
     """
 
-    def __init__(
-        self,
-        parent: QWidget | None = None,
-        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
-        *,
-        role: str = "",
-    ) -> None:
-        super().__init__(parent=parent, role=role)
+    def __init__(self, *, role: str = "") -> None:
+        super().__init__(role=role)
         self._whole = self._shown = ""
-        self._mode = mode
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def set_whole(self, text: str) -> None:
@@ -386,7 +376,9 @@ class ElidedLabel(Label):
         self.update()
 
     def _fitted(self, text: str) -> str:
-        return TextMetrics(self.font()).elidedText(text, self._mode, self.contentsRect().width())
+        return TextMetrics(self.font()).elidedText(
+            text, Qt.TextElideMode.ElideRight, self.contentsRect().width()
+        )
 
     # Qt
 
@@ -426,8 +418,8 @@ class PartsLabel(ElidedLabel):
         keep_last: Whether the last part is always shown; otherwise the first.
     """
 
-    def __init__(self, parent: QWidget | None = None, keep_last: bool = False) -> None:
-        super().__init__(parent)
+    def __init__(self, keep_last: bool = False) -> None:
+        super().__init__()
         self._keep_last = keep_last
 
     def _fitted(self, text: str) -> str:
@@ -453,8 +445,8 @@ class PaneHeader(QWidget):
     maximise_wanted = Signal()
     window_wanted = Signal()
 
-    def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str) -> None:
+        super().__init__()
         self.setFixedHeight(HEADER_HEIGHT)
         self.title = Label(title, role="title")
         self.beside = PaneTabs()  # In place of the title: panes that have one place for all.
@@ -575,8 +567,8 @@ class Pane(QWidget):
 
     page_changed = Signal(str)  # Another page became current; the argument is its key.
 
-    def __init__(self, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str) -> None:
+        super().__init__()
         self._pages: dict[str, QWidget] = {}
         self.setAccessibleName(title)
         self.header = PaneHeader(title)
@@ -663,8 +655,8 @@ class Pane(QWidget):
 class FactLines(QWidget):
     """A list of facts, one per line."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._lines: list[tuple[Label, ElidedLabel]] = []
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)

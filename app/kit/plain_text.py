@@ -85,10 +85,8 @@ def join_markup(between: str, parts: list[str]) -> Markup:
 class MarkupLabel(QLabel):
     """A label with HTML of our own; any other text is shown literally."""
 
-    def __init__(
-        self, parent: QWidget | None = None, *, role: str = "", wraps: bool = False
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, *, role: str = "", wraps: bool = False) -> None:
+        super().__init__()
         self.setProperty("textFormat", RICH)
         self.setProperty("role", role)
         self.setWordWrap(wraps)

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QToolTip
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.focus_ring import RINGED, came_by_keyboard
@@ -56,8 +56,8 @@ class StepSlider(QAbstractSlider):
     # The user stepped forward, or back; the argument is the number of dots to stop at.
     stepped = Signal(int)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._dots: tuple[Dot, ...] = ()
         self._keys: list[int] = []
         self._current = -1

@@ -62,12 +62,9 @@ class CourseFiles(QWidget):
     """
 
     def __init__(
-        self,
-        open_recipe: Callable[[Recipe], None],
-        report: Callable[[Problem], None],
-        parent: QWidget | None = None,
+        self, open_recipe: Callable[[Recipe], None], report: Callable[[Problem], None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._open_recipe, self._report = open_recipe, report
         self._folder: Path | None = None
         self.write = push_button(_("Write its files…"), act=self.choose_folder)

@@ -782,8 +782,8 @@ def _with_free_letter(text: str, taken: set[str]) -> str:
 class ModeBar(QStackedWidget):
     """The buttons of the current mode; without their words where there is no room for them."""
 
-    def __init__(self, commands: Commands, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, commands: Commands) -> None:
+        super().__init__()
         self._commands = commands
         self._bars: dict[str, QToolBar] = {}
         self._rooms: dict[str, int] = {}

@@ -71,8 +71,8 @@ class Panes(QWidget):
     mode_changed = Signal()  # Another mode became current.
     arranged = Signal()  # A pane, or the drawer, was shown, closed, maximised or resized.
 
-    def __init__(self, features: Features, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, features: Features) -> None:
+        super().__init__()
         self._features = features
         self._document = features.document
         self.model = ModelView(features.document)

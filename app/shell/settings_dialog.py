@@ -20,7 +20,7 @@ from lowerscope.app.shell.preferences import Preferences, PreferenceStore
 from lowerscope.core.files.cache import cache_size
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import parse_bytes, parse_limit, usual_limit
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 FIELD_WIDTH = 200
 BESIDE_BOX = 22
@@ -216,9 +216,7 @@ class SettingsDialog(Dialog):
     def _said_known(self, count: int) -> str:
         if not count:
             return _("None")
-        if count == 1:
-            return _("1 file may run")
-        return _("{count} files may run", count=count)
+        return _n("1 file may run", "{count} files may run", count)
 
     def _add_title(self, text: str) -> None:
         row = self._grid.rowCount()

@@ -118,7 +118,7 @@ def _session_of(arguments: Sequence[str]) -> str:
 
     if len(arguments) != 1 or not arguments[0].endswith(".lowerscope"):
         return ""
-    check_readable(Path(arguments[0]), "session")
+    check_readable(Path(arguments[0]))
     return arguments[0]
 
 
@@ -250,7 +250,7 @@ def explain_missing_libraries() -> str:
     if missing:
         return _(
             "Qt needs {missing}, which this system lacks. Install with: apt-get install {sorted}",
-            missing=", ".join(missing),
+            missing=_(", ").join(missing),
             sorted=" ".join(sorted(set(missing.values()))),
         )
     if on_x11 and not os.environ.get("DISPLAY"):

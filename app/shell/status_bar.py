@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QStatusBar, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.engine.child_process import ROLES
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.client import State
 from lowerscope.app.engine.sandboxing import Sandboxing
@@ -50,9 +51,8 @@ class StatusBar(QStatusBar):
         tuning: Tuning,
         at_work: AtWork,
         sandboxing: Sandboxing,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._children = children
         self._tuning = tuning
@@ -99,8 +99,8 @@ class StatusBar(QStatusBar):
         self._offer_later = single_shot(self, CANCEL_AFTER, self.cancel.show)
         self._said = single_shot(self, SAID_FOR, self._show_path)
         self._hide_job()
-        self._fix_size(self.engine, _("engine"))
-        self._fix_size(self.worker, _("worker"))
+        self._fix_size(self.engine, ROLES["engine"])
+        self._fix_size(self.worker, ROLES["worker"])
         children.changed.connect(self._show_children)
         sandboxing.changed.connect(self._show_sandbox)
         document.on(("recipe", "pending"), self._show_remote)
@@ -153,8 +153,8 @@ class StatusBar(QStatusBar):
 
     def _show_children(self) -> None:
         for label, name, client in (
-            (self.engine, _("engine"), self._children.engine),
-            (self.worker, _("worker"), self._children.worker),
+            (self.engine, ROLES["engine"], self._children.engine),
+            (self.worker, ROLES["worker"], self._children.worker),
         ):
             label.setText(self._state_text(name, client.state))
             limit = client.memory_limit

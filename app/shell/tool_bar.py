@@ -81,15 +81,8 @@ class ToolBar(QWidget):
     here_wanted = Signal()
     cancel_wanted = Signal()
 
-    def __init__(
-        self,
-        document: Document,
-        stepping: Stepping,
-        runs: Runs,
-        faults: Faults,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, stepping: Stepping, runs: Runs, faults: Faults) -> None:
+        super().__init__()
         self._document = document
         self._stepping = stepping
         self._runs = runs
@@ -279,7 +272,7 @@ class ToolBar(QWidget):
         self.model.setToolTip("\n".join(part.text for part in parts))
         has_torch = model is None or model.kind == "torch"
         for strategy in STRATEGIES:
-            hint = STRATEGY_HINTS[strategy]
+            hint = self._document.named_engine(STRATEGY_HINTS[strategy])
             if not has_torch:
                 hint = _("This source is a Relax module already.")
             elif strategy == "library" and recipe.translator != "lowerscope":
@@ -293,14 +286,17 @@ class ToolBar(QWidget):
         self.lowering.set_current(recipe.lowering)
         name = STRATEGY_NAMES[recipe.lowering]
         self.lowering_box.set_lines([Part(_("Lowering"), "quiet")], [Part(name)])
-        self.lowering_box.setToolTip(STRATEGY_HINTS[recipe.lowering])
+        hint = self._document.named_engine(STRATEGY_HINTS[recipe.lowering])
+        self.lowering_box.setToolTip(hint)
+        run = self._document.named_engine(_("Run and compare with torch (F5)"))
+        self.run.setToolTip(run)
         self._show_overrides(recipe)
         title = pipeline_title(recipe)
         pipeline = title
         self.pipeline.set_lines([Part(_("Pipeline"), "quiet")], [Part(title)])
         self.pipeline.setToolTip(title)
-        counts = {0: _("all threads"), 1: _("1 thread")}
-        threads = counts.get(recipe.threads, _("{threads} threads", threads=recipe.threads))
+        count = recipe.threads
+        threads = _n("{count} thread", "{count} threads", count) if count else _("all threads")
         title = TARGETS.get(recipe.target) or short_target(recipe.target)
         target = [Part(f"{title} · {threads}")]
         if recipe.remote is not None:

@@ -31,7 +31,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import BisectQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import OutputVerdict, first_difference
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, sentences
 from lowerscope.core.run.compare.verdicts import Verdict
 from lowerscope.core.run.node_runs import node_runs
 from lowerscope.core.stages import Pipeline, Stages
@@ -179,7 +179,7 @@ class _Answer:
             )
         return msgspec.structs.replace(
             record,
-            text=" ".join([*more, sentence]),
+            text=sentences(*more, sentence),
             nodes=len(small.model.calls) if files and small is not None else 0,
             files=files,
         )
@@ -243,7 +243,7 @@ class _Answer:
             tries = itertools.product((False, True), forms)
             for number, (filled, each) in enumerate(tries):
                 files = files_of(each, self._item, self._node, optimised=optimised, filled=filled)
-                if shows_difference(files, folder / str(number)):
+                if shows_difference(files, folder / str(number), self._job.check):
                     nodes = len(each.model.calls)
                     count = _count_nodes(self._stages)
                     return files, _n(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import platform
 import re
+import resource
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -54,8 +56,8 @@ _BUILD = re.compile(r'^def build\(.*\n    """.*\n', re.MULTILINE)
 _INLINE = 64
 """Most elements of an array that is written into the program."""
 
-SECONDS = 120.0
-"""Seconds that the program may take."""
+SECONDS = 120
+"""Seconds of the processor that the program may take."""
 
 
 def files_of(
@@ -311,23 +313,27 @@ def _report(small: Small, title: str, facts: Sequence[str], program: str) -> str
     return "\n".join(lines)
 
 
-def shows_difference(files: Sequence[WrittenFile], folder: Path) -> bool:
-    """Return whether the program, run in a process of its own, shows the difference."""
+def shows_difference(files: Sequence[WrittenFile], folder: Path, check: Callable[[], None]) -> bool:
+    """Return whether the program, run in a process of its own, shows the difference.
+
+    `check`: called each second; may raise to cancel.
+    """
     for each in files:
         path = folder / each.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(each.content)
-    try:
-        ran = subprocess.run(
-            (sys.executable, str(folder / PROGRAM)),
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    failed = re.findall(r"^AssertionError: (\w+) ", ran.stderr, re.MULTILINE)
+    command = (sys.executable, str(folder / PROGRAM))
+    pipe = subprocess.PIPE
+    errors = ""
+    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True) as ran:
+        try:
+            resource.prlimit(ran.pid, resource.RLIMIT_CPU, (SECONDS, SECONDS))
+            while ran.returncode is None:
+                check()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    _out, errors = ran.communicate(timeout=1)
+        finally:
+            ran.kill()
+    failed = re.findall(r"^AssertionError: (\w+) ", errors, re.MULTILINE)
     # The module before the step has to match.
     return ran.returncode != 0 and failed in (["after"], ["the"], ["with"])

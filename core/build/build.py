@@ -167,7 +167,7 @@ def is_registered(name: str) -> bool:
 def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Format missing functions: ``env.relu is not registered; called by lv1 in main``."""
     return "; ".join(
-        _("{name} is not registered; called by {callers}", name=name, callers=", ".join(callers))
+        _("{name} is not registered; called by {callers}", name=name, callers=_(", ").join(callers))
         for name, callers in missing.items()
     )
 
@@ -175,8 +175,8 @@ def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
 def load_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Return the remedy for missing functions."""
     return _n(
-        "load the file that registers it with --library",
-        "load the file that registers them with --library",
+        "load the file that registers it: --library FILE",
+        "load the file that registers them: --library FILE",
         len(missing),
     )
 

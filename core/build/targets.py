@@ -20,7 +20,7 @@ from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_lin
 from lowerscope.core.model.processors import MACHINE, usable_processors
 from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE
 from lowerscope.core.model.run_records import were_taken
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, alternatives, enumeration
 from lowerscope.core.schedule.rules.recorder import machine_of
 
 
@@ -200,7 +200,7 @@ def _unknown(kind: str, name: str, known: list[str], text: str) -> LowerscopeErr
     return LowerscopeError(
         _("LLVM knows no {kind} called {name}", kind=kind, name=name),
         where=f"--target {text}",
-        todo=_("Did you mean {close}?", close=" or ".join(close))
+        todo=_("Did you mean {close}?", close=alternatives(close))
         if close
         else _("See lowerscope targets"),
     )
@@ -356,9 +356,7 @@ def lacks(
         )
     missing = (features_of(target) & FEATURES.keys()) - features_of(processor)
     named = [FEATURES[each] for each in FEATURES if each in missing]
-    return (
-        _("{machine} has no {named}", machine=machine, named=", no ".join(named)) if named else ""
-    )
+    return _("{machine} lacks {named}", machine=machine, named=enumeration(named)) if named else ""
 
 
 def check_runs_here(target: tvm.target.Target) -> None:
@@ -372,8 +370,8 @@ def check_runs_here(target: tvm.target.Target) -> None:
             _("code built for this target cannot run here: {reason}", reason=reason),
             where="run",
             todo=_(
-                "Run it on such a machine, with --tracker HOST:PORT --key KEY or Target, Remote "
-                "machine…; or choose the target native"
+                "Run it on such a machine: --tracker HOST:PORT --key KEY; or choose the target "
+                "native"
             ),
         )
 

@@ -69,7 +69,7 @@ from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule_records import CHECK_THREAD
-from lowerscope.core.model.texts import _, language
+from lowerscope.core.model.texts import _, capitalized, language
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.resources import HELP, SAMPLES
 
@@ -107,7 +107,7 @@ def add_export_options(parser: OneLineParser) -> None:
     parser.text(
         "--picture",
         "LIST",
-        _("formats of graphs: {pictures} (default svg)", pictures=", ".join(PICTURES)),
+        _("formats of graphs: {pictures} (default svg)", pictures=_(", ").join(PICTURES)),
         default="svg",
     )
     parser.add_argument(
@@ -316,7 +316,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
         prog="lowerscope", description=_("See and steer how a PyTorch model becomes machine code.")
     )
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
+    commands = parser.add_subparsers(
+        dest="command",
+        required=True,
+        parser_class=OneLineParser,
+        title=_("commands"),
+        metavar=_("COMMAND"),
+    )
     for name, text, add_options in (
         ("samples", _("list the bundled samples"), lambda _parser: None),
         (
@@ -346,7 +352,7 @@ def _parser() -> argparse.ArgumentParser:
         ),
         ("course", _("write the example files of the course page"), _add_course_options),
     ):
-        add_options(commands.add_parser(name, help=text))
+        add_options(commands.add_parser(name, help=text, description=capitalized(text)))
     for name in _OPENING:
         add_sandbox_option(commands.choices[name])
     return parser

@@ -58,7 +58,7 @@ _TEXTS = {
     "options": _("options"),
     "show this help message and exit": _("show this help and exit"),
     "argument %(argument_name)s: %(message)s": _("argument %(argument_name)s: %(message)s"),
-    "unrecognized arguments: %s": _("unrecognized arguments: %s"),
+    "unrecognized arguments: %s": _("unknown arguments: %s"),
     "the following arguments are required: %s": _("missing arguments: %s"),
     "expected one argument": _("expected one argument"),
     "expected at least one argument": _("expected at least one argument"),
@@ -223,7 +223,7 @@ def add_recipe_options(
         ),
     )
     parser.number("--seed", _("seed of the weights and inputs (default 0)"))
-    parser.text("--params", "FILE", _("file of parameters: .npz, .pkl, .pt or .pth"))
+    parser.text("--params", "FILE", _("file of parameters: .npz, .pkl, .pt, .pth or .safetensors"))
     parser.flag("--trust", _("open a .pt2 file although it can run code"))
     parser.add_argument(
         "--tracer",
@@ -295,7 +295,7 @@ def add_recipe_options(
         "--pipeline",
         _(
             "passes to apply: {names}, or a saved .json file (default legalise)",
-            names=", ".join(each.name for each in PRESETS),
+            names=_(", ").join(each.name for each in PRESETS),
         ),
         "pipeline",
         metavar="NAME",
@@ -506,7 +506,7 @@ def parse_override(text: str) -> Override:
         raise LowerscopeError(
             _(
                 "this is not PATTERN=STRATEGY; the strategies are {strategies}",
-                strategies=", ".join(STRATEGIES),
+                strategies=_(", ").join(STRATEGIES),
             ),
             where=f"--override {text}",
             todo=_("Give for example --override conv1=library or --override 'layer1.*=te'"),

@@ -203,7 +203,7 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
                 "could not be compared"
             )
         )
-    lines.append(_("  passes on it: {passes}", passes=", ".join(made.passes) or _("none")))
+    lines.append(_("  passes on it: {passes}", passes=_(", ").join(made.passes) or _("none")))
     lines += (_("  schedule of {function}", function=each) for each in made.schedules)
     return "\n".join(lines)
 

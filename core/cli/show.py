@@ -110,7 +110,7 @@ def _check_shown(options: argparse.Namespace) -> None:
             else _("the stage is missing"),
             where="show",
             todo=_(
-                "Give --stage with one of {stages}, or --constant NAME", stages=", ".join(STAGES)
+                "Give --stage with one of {stages}, or --constant NAME", stages=_(", ").join(STAGES)
             ),
         )
     scripts = options.stage in ("relax", "tensorir")
@@ -340,7 +340,7 @@ def _outcome(record: PassRecord) -> str:
         "{count} function changed: {names}",
         "{count} functions changed: {names}",
         count,
-        names=", ".join((*record.changed[:_NAMES], "…")[: count + (count > _NAMES)]),
+        names=_(", ").join((*record.changed[:_NAMES], "…")[: count + (count > _NAMES)]),
     )
 
 
@@ -351,7 +351,7 @@ def _catalogued(record: PassType) -> Iterator[str]:
     for option in record.options:
         facts: list[str] = [option.kind]
         if option.choices:
-            facts.append(_("one of {choices}", choices=", ".join(option.choices)))
+            facts.append(_("one of {choices}", choices=_(", ").join(option.choices)))
         if option.required:
             facts.append(_("required"))
         else:

@@ -202,9 +202,9 @@ def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
     if prediction.torch:
         names.append(f"{reference} {prediction.torch}")
     if prediction.scores == "softmax" and prediction.top:
-        yield _("Prediction, by softmax: {names}", names=", ".join(names))
+        yield _("Prediction, by softmax: {names}", names=_(", ").join(names))
     else:
-        yield _("Prediction: {names}", names=", ".join(names))
+        yield _("Prediction: {names}", names=_(", ").join(names))
     sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
     for side, title in sides:
         best = [

@@ -131,7 +131,7 @@ class _Supervised:
             os.waitpid(self._child, 0)
         if outcome.finished and (self._file is None or outcome.code != console.ERROR):
             return int(outcome.code)
-        console.say(_("stopped {place}", place=place) if place else _("stopped"))
+        console.say(_("stopped ({place})", place=place) if place else _("stopped"))
         return console.ERROR
 
     def _place(self) -> str:
@@ -162,7 +162,7 @@ class _Supervised:
             else:
                 what = _("the run was ended by {signal}", signal=name)
             if place := self._place():
-                what = _("{event} {place}", event=what, place=place)
+                what = _("{event} ({place})", event=what, place=place)
             todo = _ADVICE.get(name, _("Look for faulty native code or a faulty kernel"))
         elif self._outcome.silent:
             what = _("the code interrupts its own process")

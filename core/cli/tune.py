@@ -19,7 +19,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import TuneQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.texts import _, capitalized
+from lowerscope.core.model.texts import _, _n, capitalized
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _found(each: TunedFunction, state: TuneState) -> str:
         parts.append(_("torch {time}", time=seconds_text(each.torch)))
     if state.trials_total:
         done, total = state.trials_done, state.trials_total
-        parts.append(_("{done} of {total} trials", done=done, total=total))
+        parts.append(_n("{done} of {count} trial", "{done} of {count} trials", total, done=done))
     if state.seconds_left is not None:
         parts.append(_("{time} left", time=seconds_text(round(state.seconds_left))))
     return _(", ").join(parts)

@@ -120,7 +120,7 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
             if there[1:]
             else _("the file already exists"),
             where=str(folder / there[0]),
-            todo=_("Choose another folder, or add --force to overwrite it"),
+            todo=_("Choose another folder, or overwrite it: --force"),
             code=EXISTS,
             choices=tuple(there),
         )
@@ -274,7 +274,7 @@ def parameter_files(stages: Stages) -> Iterator[File]:
         raise LowerscopeError(
             _("no parameter is an argument of main"),
             where="parameters",
-            todo=_("Lower the model with --params-as-inputs"),
+            todo=_("Make the parameters inputs: --params-as-inputs"),
         )
     yield arrays_file("parameters.npz", {name: to_numpy(each) for name, each in values.items()})
 
@@ -368,7 +368,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
             where=f"schedule:{which}" if which else "schedule",
             todo=_("Choose one of {listed}", listed=there)
             if there
-            else _("Schedule a function, or give --schedule"),
+            else _("Schedule a function, or load a schedule: --schedule FILE"),
         )
     schedules = [applied[name].schedule if name in applied else kept[name] for name in names]
     yield text_file("schedules.json", schedules_text(schedules))

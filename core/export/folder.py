@@ -153,8 +153,7 @@ def _not_compared(
     names = [name for name in names if name in files]
     if names:
         yield _(
-            "{names}: the results were not compared, since nothing was run; `lowerscope run` and "
-            "--what report compare them",
+            "{names}: the results were not compared, since nothing was run; a run compares them",
             names=_("{one} and {other}", one=names[0], other=names[1]) if names[1:] else names[0],
         )
 
@@ -276,7 +275,7 @@ def picture_files(
             raise LowerscopeError(
                 _("graphs cannot be drawn as {kind} here", kind=kind),
                 where=name,
-                todo=_("Use the command lowerscope, or --picture dot"),
+                todo=_("Use the command lowerscope, or the format dot"),
             )
         yield File(
             f"{which}.{kind}",
@@ -317,5 +316,5 @@ def check_kinds(kinds: Sequence[str]) -> None:
         raise LowerscopeError(
             _("there is no picture format {wrong!r}", wrong=wrong),
             where="--picture",
-            todo=_("Choose from {pictures}", pictures=", ".join(PICTURES)),
+            todo=_("Choose from {pictures}", pictures=_(", ").join(PICTURES)),
         )

@@ -649,10 +649,10 @@ def registering_files(stages: Stages) -> list[Path]:
             raise LowerscopeError(
                 _(
                     "{functions} is registered by a file of rules, which needs Lowerscope",
-                    functions=", ".join(sorted(both)),
+                    functions=_(", ").join(sorted(both)),
                 ),
                 where=str(loaded.path),
-                todo=_("Register the function in a file of its own, and give that with --library"),
+                todo=_("Register the function in a file of its own, and load that: --library FILE"),
             )
         if both:
             found.append(loaded.path)

@@ -66,7 +66,7 @@ class Lost(Exception):
 def escaped(text: str) -> str:
     """Escape the control and format characters of text for a terminal.
 
-    They would move the cursor, change colors or the title, or reverse the reading order.
+    They would move the cursor, change colours or the title, or reverse the reading order.
     """
     return _UNSAFE.sub(lambda found: "".join(map(_escaped, found[0])), text)
 

@@ -263,22 +263,17 @@ def user_path(text: str) -> Path:
     return Path(text if "\0" in text else os.path.expanduser(text))
 
 
-def check_readable(path: Path, what: str) -> None:
-    """Raise a `LowerscopeError` unless `path` is a file that can be opened.
-
-    Args:
-        path: The file.
-        what: Role of the file: ``"source"``, ``"input"``, …
-    """
+def check_readable(path: Path) -> None:
+    """Raise a `LowerscopeError` unless `path` is a file that can be opened."""
     match why_unreadable(path):
         case None:
             return
         case FileNotFoundError():
-            reason, todo = _("there is no such file"), _("Check the path of the {what}", what=what)
+            reason, todo = _("there is no such file"), _("Check the path")
         case IsADirectoryError():
             reason, todo = (
                 _("this is a folder, not a file"),
-                _("Give the file of the {what}", what=what),
+                _("Give a file"),
             )
         case PermissionError():
             reason, todo = _("no permission to read the file"), _("Check its permissions")
@@ -286,7 +281,7 @@ def check_readable(path: Path, what: str) -> None:
             said = getattr(failure, "strerror", None) or failure
             reason, todo = (
                 _("the file cannot be opened ({said})", said=said),
-                _("Check the path of the {what}", what=what),
+                _("Check the path"),
             )
     raise LowerscopeError(reason, where=str(path), todo=todo)
 

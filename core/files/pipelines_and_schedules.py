@@ -67,7 +67,9 @@ def reading(path: Path, wrong: str, todo: str) -> Iterator[bytes]:
     except OSError as error:
         raise not_done(_("the file cannot be read"), path, error) from None
     except (*UNREADABLE, OverflowError) as error:
-        raise LowerscopeError(f"{wrong}: {error}", where=str(path), todo=todo) from None
+        raise LowerscopeError(
+            _("{event}: {reason}", event=wrong, reason=error), where=str(path), todo=todo
+        ) from None
 
 
 # Files of schedules.
@@ -257,7 +259,7 @@ def find_pipeline(text: str) -> Preset:
         where="--pipeline",
         todo=_(
             "Choose {value} or a saved .json file",
-            value=", ".join(each.name for each in PRESETS),
+            value=_(", ").join(each.name for each in PRESETS),
         ),
     )
 
@@ -311,7 +313,7 @@ def parse_step(text: str) -> Step:
     return Step(name=name.strip(), options=options)
 
 
-_EXAMPLE = _("Give for example --pass FoldConstant or --pass LegalizeOps:skip_ops=[relax.add]")
+_EXAMPLE = _("Give a name, for example FoldConstant or LegalizeOps:skip_ops=[relax.add]")
 
 
 def _split(text: str) -> Iterator[str]:
@@ -345,10 +347,10 @@ def _value(text: str) -> OptionValue:
 _LOWERINGS = {"high-level": "high-level", "te": "TE", "library": "library"}
 _PIPELINES = {
     "none": _("no passes"),
-    "legalise": "legalised",
-    "fuse": "fused",
+    "legalise": _("legalised"),
+    "fuse": _("fused"),
     "default-build": _("default build"),
-    "cpu": "CPU pipeline",
+    "cpu": _("CPU pipeline"),
 }
 _TRANSLATORS = {"tvm-fx": "from_fx", "tvm-export": "from_exported_program"}
 
@@ -395,7 +397,7 @@ def _lowering(recipe: Recipe) -> str:
 def _overrides(recipe: Recipe) -> str:
     overrides = overrides_on(recipe)
     if len(overrides) > 2:
-        return f"{len(overrides)} overrides"
+        return _n("{count} override", "{count} overrides", len(overrides))
     named = (
         f"{each.pattern.removeprefix('fx:')} {_LOWERINGS[each.strategy]}" for each in overrides
     )
@@ -455,6 +457,6 @@ _PARTS: tuple[Callable[[Recipe], str], ...] = (
     lambda recipe: target_name(recipe.target),
     _threads,
     _inputs,
-    lambda recipe: f"seed {recipe.seed}",
+    lambda recipe: _("seed {seed}", seed=recipe.seed),
 )
 """Parts of a name, in this order."""

@@ -26,7 +26,7 @@ from lowerscope.core.model.dimensions import EXTENT
 from lowerscope.core.model.encoding import NO_PYTHON
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe, Source, Step
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, sentences
 from lowerscope.resources import SAMPLES as FOLDER
 
 PREFIX = "sample:"
@@ -145,7 +145,7 @@ def source_kind(path: Path) -> Kind:
         raise missing_source(path)
     if isinstance(failure, IsADirectoryError):
         raise folder_source(path)
-    check_readable(path, "source")
+    check_readable(path)
     match path.suffix.lower():
         case ".py":
             return "python"
@@ -176,7 +176,7 @@ WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".npz")
 
 _OTHERS = {
     ".tflite": _("a TensorFlow Lite model"),
-    ".pb": "a TensorFlow model",
+    ".pb": _("a TensorFlow model"),
     ".h5": _("a Keras model"),
     ".keras": _("a Keras model"),
 }
@@ -216,8 +216,7 @@ def unknown_kind(path: Path) -> LowerscopeError:
     if suffix in WEIGHTS:
         what = _("this {suffix} file holds weights, and cannot be opened as a model", suffix=suffix)
         todo = _(
-            "Open the model's Python file with --params {name}, or in the window with Load "
-            "parameters",
+            "Open the model's Python file, and load this one into it: --params {name}",
             name=path.name,
         )
     elif suffix in _OTHERS:
@@ -232,13 +231,13 @@ def unknown_kind(path: Path) -> LowerscopeError:
 def no_sample(name: str) -> LowerscopeError:
     """Return the error for a sample that does not exist."""
     close = difflib.get_close_matches(name, SAMPLES, 1)
-    meant = _("Did you mean {prefix}{close}? ", prefix=PREFIX, close=close[0]) if close else ""
+    meant = _("Did you mean {close}?", close=PREFIX + close[0]) if close else ""
     return LowerscopeError(
         _("there is no sample called {name!r}", name=name)
         if name
         else _("the name of the sample is missing"),
         where=PREFIX + name,
-        todo=_("{meant}The samples are {samples}", meant=meant, samples=", ".join(SAMPLES)),
+        todo=sentences(meant, _("The samples are {samples}", samples=_(", ").join(SAMPLES))),
         choices=tuple(PREFIX + sample for sample in SAMPLES),
     )
 
@@ -292,7 +291,8 @@ MANY_SAMPLES = "many-samples"
 LARGEST = 2**63 - 1
 """Largest extent that is accepted, regardless of memory."""
 
-FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
+FORMS = _("NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE")
+_WRITE_FORMS = _("Write {forms}", forms=FORMS)
 
 _SAMPLE = re.compile(r"(.+)#(\d*)", re.DOTALL)
 _NAMED = re.compile(r"([^\W\d]\w*(?:\.\w+)*)\s*=\s*(.*)", re.DOTALL)
@@ -371,8 +371,7 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
             ),
             where=option(text),
             todo=_(
-                "Declare it with --dim {value}=1..64, or give {forms} (.npy, .npz, .pt or an "
-                "image)",
+                "Declare it: --dim {value}=1..64; or give {forms} (.npy, .npz, .pt or an image)",
                 value=value,
                 forms=FORMS,
             ),
@@ -395,11 +394,11 @@ def check_input(spec: InputSpec, where: str) -> None:
 def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
     if spec.dtype is not None and spec.dtype not in DTYPES:
         return _("there is no dtype called {dtype!r}", dtype=spec.dtype), _(
-            "The dtypes are {dtypes}", dtypes=", ".join(DTYPES)
+            "The dtypes are {dtypes}", dtypes=_(", ").join(DTYPES)
         )
     given = bool(spec.file)
     if spec.shape is None and not given:
-        return _("the shape is missing"), f"Write {FORMS}"
+        return _("the shape is missing"), _WRITE_FORMS
     if spec.shape is not None:
         problem = _problem_of_shape(spec.shape, given)
         if problem is not None:
@@ -434,9 +433,9 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
 def _problem_of_shape(shape: tuple[int | str, ...], given: bool) -> tuple[str, str] | None:
     if any(isinstance(extent, int) and extent < 1 for extent in shape):
         extents = ", ".join(map(str, shape))
-        return _("the extents ({extents}) must be 1 or more", extents=extents), f"Write {FORMS}"
+        return _("the extents ({extents}) must be 1 or more", extents=extents), _WRITE_FORMS
     if any(isinstance(extent, int) and extent > LARGEST for extent in shape):
-        return _("an extent is larger than {largest}", largest=LARGEST), f"Write {FORMS}"
+        return _("an extent is larger than {largest}", largest=LARGEST), _WRITE_FORMS
     names = [extent for extent in shape if isinstance(extent, str)]
     for name in names:
         if not EXTENT.fullmatch(name) or keyword.iskeyword(name):

@@ -163,7 +163,7 @@ class Notes:
     ) -> tuple[Note, ...]:
         notes = [
             Note(
-                text=_("{text}; lowered without it: {names}", text=text, names=", ".join(names)),
+                text=_("{text}; lowered without it: {names}", text=text, names=_(", ").join(names)),
                 where=where,
             )
             for (where, text), names in self._without_rule.items()
@@ -248,11 +248,12 @@ def advice_on(uncovered: Sequence[Uncovered], tracer: str) -> str:
     if of_data:
         if tracer == "fx":
             return _(
-                "keep it a tensor, without .item(), .tolist() and the like, or try --tracer export"
+                "keep it a tensor, without .item(), .tolist() and the like; or try another tracer: "
+                "--tracer export"
             )
         return _("keep it a tensor, without .item(), .tolist() and the like")
     if tracer == "fx":
-        return _("write it with other operators, or try --tracer export")
+        return _("write it with other operators; or try another tracer: --tracer export")
     return _("write it with other operators")
 
 

@@ -44,7 +44,7 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.opened_model import without_gradients
+from lowerscope.core.sources.opened_model import padding_as_in_a_run, without_gradients
 
 
 def as_traced(
@@ -165,7 +165,13 @@ def decompose(
     recorder = _Recorder(covered)
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     own = getattr(call, "module", call)
-    with warnings.catch_warnings(), without_gradients(own), _without_shortcuts(), fake:
+    with (
+        warnings.catch_warnings(),
+        without_gradients(own),
+        padding_as_in_a_run(),
+        _without_shortcuts(),
+        fake,
+    ):
         warnings.simplefilter("ignore")
         tensors = [
             recorder.placeholder(torch.empty(tuple(shape), dtype=dtype)) for shape, dtype in types

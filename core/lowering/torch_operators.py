@@ -41,13 +41,17 @@ def operator_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
 def bare_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
     """Return the name of the operator of `node` as written: ``Conv2d``, ``relu_``, ``T``."""
     target = _target(node, modules)
-    if target is getattr:
-        return str(node.args[1])
+    return str(node.args[1]) if target is getattr else callee_name(target)
+
+
+def callee_name(target: Any) -> str:
+    """Return the bare name of the callee of a ``call_function`` or ``call_method`` node."""
     if isinstance(target, str):
         return target
     schema = getattr(target, "_schema", None)
     if schema is not None:
         return str(schema.name).rpartition("::")[2]
+    # Objects that can be called have no name of their own.
     return str(getattr(target, "__name__", type(target).__name__))
 
 

@@ -247,7 +247,7 @@ def input_variable(
     if held is None:
         raise LowerscopeError(
             _("input {name} is {dtype}, which TVM does not have", name=name, dtype=dtype),
-            todo=_("give it another dtype, for example --input NAME=1,784:float32"),
+            todo=_("give it another dtype: --input NAME=1,784:float32"),
         )
     shape, encoding = held
     return relax.Var(name, relax.TensorType(dimensions.shape(shape), encoding))

@@ -49,7 +49,7 @@ IMPORTERS: dict[Translator, tuple[str, TracerName]] = {
 }
 """TVM's name of each importer, and the tracer whose graphs it takes."""
 
-_OWN = _("choose Lowerscope's own translator (--importer lowerscope)")
+_OWN = _("choose Lowerscope's own translator: --importer lowerscope")
 
 
 def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
@@ -67,7 +67,7 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
         return needed
     what = _("an exported program") if exported else _("a graph of torch.{chosen}", chosen=chosen)
     other = "tvm-export" if needed == "fx" else "tvm-fx"
-    tracer = "" if exported else _(", leave out --tracer {chosen}", chosen=chosen)
+    importer = f"--importer {other}" + ("" if exported else " --tracer auto")
     raise LowerscopeError(
         _(
             "TVM's {name} takes graphs of torch.{needed}; this is {what}",
@@ -76,7 +76,7 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
             what=what,
         ),
         where=f"--importer {recipe.translator}",
-        todo=_("choose --importer {other}{tracer}, or {own}", other=other, tracer=tracer, own=_OWN),
+        todo=_("choose the other importer: {importer}; or {own}", importer=importer, own=_OWN),
         code="own-translator",
     )
 

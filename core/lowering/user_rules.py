@@ -128,7 +128,7 @@ def rule(
                 _(
                     "strategy {each!r} is none of {strategies}",
                     each=each,
-                    strategies=", ".join(STRATEGIES),
+                    strategies=_(", ").join(STRATEGIES),
                 )
             )
     if not keys:
@@ -201,7 +201,7 @@ def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info
     at the file's line.
     """
     _check_arguments(found, node)
-    with found.running(_("lowers the node")), _lent(builder):
+    with found.running(_("lowering the node failed")), _lent(builder):
         try:
             value = found.function(builder, node, *node.args, **node.kwargs)
         except Refused as refusal:
@@ -231,7 +231,7 @@ def _check_arguments(found: UserRule, node: RuleNode) -> None:
             _(
                 "it cannot be called as {name}(builder, node, {call}): {error}",
                 name=found.name,
-                call=", ".join(call),
+                call=_(", ").join(call),
                 error=error,
             ),
             where=found.where,
@@ -254,7 +254,9 @@ def _lent(builder: NodeBuilder) -> Iterator[None]:
 
     def refusing(name: str) -> Function:
         def refuse(*_unused: Any, **__: Any) -> Any:
-            raise RuntimeError(f"a rule may not call builder.{name}: it makes a part of main")
+            raise RuntimeError(
+                _("a rule may not call builder.{name}: it makes a part of main", name=name)
+            )
 
         return refuse
 

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from tvm import ir, relax, sym, tirx
 
+from lowerscope.core.model.texts import _
+
 Value = Any
 """A value during translation: a Relax expression, a Python value, or a nest of both."""
 
@@ -318,7 +320,7 @@ class Dimensions:
         make = _COMPUTED.get(function)
         if make is None:
             name = getattr(function, "__name__", str(function))
-            raise NotImplementedError(f"{name} of a size is not an integer expression")
+            raise NotImplementedError(_("{name} of a size is not an integer expression", name=name))
         value = make(*args)
         if function not in _COMPARISONS:
             return self.simplified(value)
@@ -326,7 +328,9 @@ class Dimensions:
             return True
         if self._analyzer.can_prove(tirx.Not(value)):
             return False
-        raise NotImplementedError("it compares sizes, and the outcome is not that for all sizes")
+        raise NotImplementedError(
+            _("it compares sizes, and the outcome is not the same for all sizes")
+        )
 
 
 def _expression(extent: Extent) -> Any:

@@ -223,7 +223,7 @@ def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
                 where=f"--what {text}",
                 todo=_("Did you mean {near}?", near=near[0])
                 if near
-                else _("Available: {known} and {all}", known=", ".join(known), all=ALL),
+                else _("Available: {known} and {all}", known=_(", ").join(known), all=ALL),
             )
         if colon and not (known[name].of and which):
             of = known[name].of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -83,10 +84,11 @@ class ErrorBudget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_operator(self) -> list[tuple[str, float]]:
-        """Share of each operator in the squares of errors that nodes make, the largest first."""
+        """Share of each operator in the squares of finite errors of nodes, the largest first."""
         squares: defaultdict[str, float] = defaultdict(float)
         for each in self.nodes:
-            squares[each.operator] += (each.made or 0.0) ** 2
+            if each.made is not None and math.isfinite(each.made):
+                squares[each.operator] += each.made**2
         total = sum(squares.values())
         shares = [(name, square / total) for name, square in squares.items() if total and square]
         return sorted(shares, key=lambda each: -each[1])

@@ -34,7 +34,7 @@ EXTENT = re.compile(r"[^\W\d]\w*")
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\S*?)\s*\.\.\s*(\S*)\s*")
 _SIZES = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(.*)")
 
-_FORM = _("Write NAME=LOW..HIGH, for example --dim batch=1..64")
+_FORM = _("Write NAME=LOW..HIGH, for example batch=1..64")
 
 
 def parse_dimension(text: str) -> Dimension:
@@ -69,7 +69,7 @@ def parse_sizes(text: str) -> tuple[str, tuple[int, ...]]:
         raise LowerscopeError(
             _("this is not a name with sizes"),
             where=where,
-            todo=_("Write NAME=SIZE,SIZE, for example --sizes batch=1,7,64"),
+            todo=_("Write NAME=SIZE,SIZE, for example batch=1,7,64"),
         )
     return match[1], tuple(_number(part, where) for part in parts)
 
@@ -123,10 +123,10 @@ def check_dimensions(
             raise LowerscopeError(
                 _("no input has a dimension called {name}", name=dimension.name),
                 where=where,
-                todo=_("The inputs name {names}", names=", ".join(names))
+                todo=_("The inputs name {names}", names=_(", ").join(names))
                 if names
                 else _(
-                    "Name it in a shape, for example --input x={name},784:float32",
+                    "Name it in the shape of an input: --input x={name},784:float32",
                     name=dimension.name,
                 ),
             )
@@ -151,7 +151,7 @@ def check_size(dimension: Dimension, size: int, where: str) -> None:
                 high=dimension.high,
             ),
             where=where,
-            todo=_("Give a size in the range, or widen it with --dim"),
+            todo=_("Give a size in the range, or widen the range"),
         )
 
 
@@ -216,6 +216,13 @@ def at_sizes(shape: Sequence[int | str], sizes: Sizes) -> tuple[int, ...]:
 def sizes_text(sizes: Sizes) -> str:
     """Return ``batch = 7, seq = 11``."""
     return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def doing_at(activity: str, sizes: Sizes) -> str:
+    """Return an activity with the sizes at which it is done, if there are any."""
+    if not sizes:
+        return activity
+    return _("{activity} at {sizes}", activity=activity, sizes=sizes_text(sizes))
 
 
 def _large(recipe: Recipe, dimensions: Sequence[Dimension]) -> dict[str, int]:

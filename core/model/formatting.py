@@ -71,13 +71,15 @@ def estimate_text(estimate: RunEstimate, measuring: Measuring) -> str:
     calls = AROUND_CALLS + measuring.warm_up + (measuring.repeats or LEAST)
     if estimate.seconds * calls < SLOW_RUN:
         return ""
-    return _(
-        "A run takes about {whole} and a call about {one}: {unscheduled} of {functions} functions "
+    return _n(
+        "A run takes about {whole} and a call about {one}: {unscheduled} of {count} function has "
+        "no schedule.",
+        "A run takes about {whole} and a call about {one}: {unscheduled} of {count} functions "
         "have no schedule.",
+        estimate.functions,
         whole=_about(estimate.seconds * calls),
         one=_about(estimate.seconds),
         unscheduled=estimate.unscheduled,
-        functions=estimate.functions,
     )
 
 
@@ -126,7 +128,12 @@ def share_text(share: float) -> str:
 
 def share_of_text(count: int, whole: int) -> str:
     """Return a count as a share of a whole: ``97 of 100 (97.0%)``."""
-    return f"{count:,} of {whole:,} ({share_text(count / whole)})"
+    return _(
+        "{count:,} of {whole:,} ({share})",
+        count=count,
+        whole=whole,
+        share=share_text(count / whole),
+    )
 
 
 def figure_text(value: float | None) -> str:
@@ -210,10 +217,11 @@ def disturbances(times: RunTimes) -> Iterator[str]:
             disturbed=times.disturbed,
         )
     elif is_short_of_processors(times):
-        used = _(
-            "{others:.1f} of the {processors} processors",
+        used = _n(
+            "{others:.1f} of {count} processor",
+            "{others:.1f} of {count} processors",
+            times.processors,
             others=times.others,
-            processors=times.processors,
         )
         yield _("other programs used {used} in the meantime", used=used)
     for each in held_up(times):
@@ -233,10 +241,10 @@ def compiled_text(times: RunTimes) -> str:
     return ", ".join(_side_text(each) for each in times.sides if each.side == "torch.compile")
 
 
-def method_text(times: RunTimes) -> str:
-    """Return the method of the measurement: the number of calls, and of threads."""
+def calls_text(times: RunTimes) -> str:
+    """Return the statistics of the times, with the number of calls that they are of."""
     ours = times.sides[0]
-    found = (
+    return (
         _n(
             "median and quartiles of {count} call (warm-up: {warm_up})",
             "median and quartiles of {count} calls (warm-up: {warm_up})",
@@ -251,6 +259,11 @@ def method_text(times: RunTimes) -> str:
             warm_up=times.warm_up,
         )
     )
+
+
+def method_text(times: RunTimes) -> str:
+    """Return the method of the measurement: the number of calls, and of threads."""
+    found = calls_text(times)
     if len(times.sides) > 1 and len({each.machine for each in times.sides}) == 1:
         found = _("{method}, in turn", method=found)
     return joined(_("; "), (found, _threads_text(times)))

@@ -10,7 +10,7 @@ import msgspec
 from lowerscope.core.model.formatting import error_text, verdict_words
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import OutputVerdict
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 Entry = Literal["prefill", "decode"]
 
@@ -110,10 +110,11 @@ class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def generation_text(record: GenerationRecord) -> str:
     """Return the outcome of a generation, in one line."""
-    return _(
-        "{verdict}: {same} of {count} tokens are torch's; largest error {error} absolute",
+    return _n(
+        "{verdict}: {same} of {count} token equals torch's; largest absolute error {error}",
+        "{verdict}: {same} of {count} tokens equal torch's; largest absolute error {error}",
+        len(record.tokens),
         same=record.same,
-        count=len(record.tokens),
         verdict=verdict_words(record.verdict)[0],
         error=error_text(record.max_abs_error),
     )

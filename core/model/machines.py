@@ -17,7 +17,7 @@ import msgspec
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, joined
 
 _LONGEST = 24
 """Maximum characters of a target that has no shorter name."""
@@ -150,7 +150,7 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
         raise LowerscopeError(
             _("a key needs a tracker") if key else _("a tracker needs the key of its servers"),
             where="--key" if key else "--tracker",
-            todo=_("Give both: --tracker HOST:PORT --key KEY"),
+            todo=_("Give both the address of the tracker and the key"),
         )
     host, port = tracker_address(tracker)
     if not 0 < timeout < float("inf"):
@@ -201,14 +201,14 @@ def machine_text(state: RemoteState) -> str:
     machine = state.machine
     if machine is None:
         return _("all of its servers are busy for others")
-    threads = "" if machine.threads is None else f", {machine.threads} threads"
+    count = machine.threads
+    threads = "" if count is None else _n("{count} thread", "{count} threads", count)
     if not machine.target:
-        return _(
-            "{address}{threads}; it does not report its processor",
-            address=machine.address,
-            threads=threads,
-        )
-    return f"{machine.address}, {machine.triple} {machine.cpu}{threads}; target {machine.target}"
+        about = joined(_(", "), filter(None, (machine.address, threads)))
+        return _("{machine}; it does not report its processor", machine=about)
+    processor = f"{machine.triple} {machine.cpu}"
+    about = joined(_(", "), filter(None, (machine.address, processor, threads)))
+    return _("{machine}; target {target}", machine=about, target=machine.target)
 
 
 def processor_name() -> str:

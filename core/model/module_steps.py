@@ -15,7 +15,7 @@ from lowerscope.core.model.encoding import Row
 from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _n
 
 Section = Literal["translate", "passes", "schedule", "build", "run"]
 """Section of the list of steps: FX nodes translated, the recipe's passes, the primitives of the
@@ -140,17 +140,19 @@ class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
     def line(self) -> str:
         """Return it in words."""
         if self.largest is None:
-            return _(
+            return _n(
+                "{different:,} of {count:,} value of {name} differs",
                 "{different:,} of {count:,} values of {name} differ",
+                self.count,
                 name=self.name,
                 different=self.different,
-                count=self.count,
             )
-        return _(
+        return _n(
+            "{different:,} of {count:,} value of {name} differs, by {largest}",
             "{different:,} of {count:,} values of {name} differ, by {largest} at most",
+            self.count,
             name=self.name,
             different=self.different,
-            count=self.count,
             largest=error_text(self.largest),
         )
 

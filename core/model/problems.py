@@ -42,8 +42,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def headline(self) -> str:
         """The problem as the start of a sentence; a name such as ``torch.fx`` keeps its case."""
-        named = "." in self.what.partition(" ")[0]
-        return self.what if named else capitalized(self.what)
+        return capitalized(self.what)
 
     def line(self) -> str:
         """Return the problem as one line: where, what, what to do."""

@@ -5,7 +5,10 @@ Every process that imports `lowerscope.core` imports this first, so it imports n
 
 from __future__ import annotations
 
+import contextlib
 import os
+from functools import cache
+from pathlib import Path
 
 
 def usable_processors() -> frozenset[int]:
@@ -17,6 +20,22 @@ def usable_processors() -> frozenset[int]:
 
 MACHINE = len(usable_processors())
 """Number of processors that this process may use."""
+
+
+@cache
+def cache_sizes() -> dict[int, int]:
+    """Return the bytes of each data cache of a processor by level, where they are known."""
+    found = {}
+    for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        # Some virtual machines have the level alone.
+        with contextlib.suppress(OSError, ValueError):
+            kind, level, size = (
+                (folder / name).read_text().strip() for name in ("type", "level", "size")
+            )
+            if kind != "Instruction":
+                found[int(level)] = int(size.removesuffix("K")) << 10
+    return found
+
 
 SETTINGS = {
     # TVM counts half of the processors on x86, as if each were a hardware thread of a pair, and

@@ -85,7 +85,7 @@ class Query(msgspec.Struct, Generic[A], frozen=True):
     # Answered in the light lane from results that are cached, and computed in the heavy lane where
     # they are not. Such an answer depends on nothing but the query and the files behind it.
     cached_first: ClassVar[bool] = False
-    doing: ClassVar[str] = "answering"  # the work in words that follow "while"
+    doing: ClassVar[str] = _("answering")  # the work in words that follow "while"
     # Its feature shows it and cancels it, or measures by it: the window does not.
     has_own_job: ClassVar[bool] = False
 
@@ -429,7 +429,7 @@ class CoachQuery(Query[Coaching], frozen=True):
     index: int | None = None
     cached_first = True
     lane = "light"
-    doing = _("looking for what is slow")
+    doing = _("analysing the schedule")
 
 
 class CompiledCoachQuery(Query[tuple[Advice, ...]], frozen=True):

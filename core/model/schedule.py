@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lowerscope.core.model.texts import Reason
+from lowerscope.core.model.texts import Reason, _
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
@@ -166,7 +166,7 @@ def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -
 
 def shown_name(variant: str) -> str:
     """Return the displayed name of a variant; the first one has no name of its own."""
-    return variant or "first"
+    return variant or _("first")
 
 
 def free_name(names: Iterable[str], wanted: str) -> str:

@@ -102,7 +102,10 @@ class ModuleRecord(Row, frozen=True, kw_only=True):
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The opened model. ``kind`` is ``"torch"``, or ``"relax"`` for a source without torch."""
+    """The opened model. ``kind`` is ``"torch"``, or ``"relax"`` for a source without torch.
+
+    ``engine`` is what runs its nodes: ``"torch"``, or ``"onnxruntime"`` for an ONNX model.
+    """
 
     title: str
     path: str
@@ -112,6 +115,7 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...] = ()
     modules: tuple[ModuleRecord, ...] = ()
     parameters: tuple[ParameterRecord, ...] = ()
+    engine: str = "torch"
     generates: bool = False  # whether the file has ``next_inputs``, so that tokens can be generated
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from gettext import NullTranslations, translation
 from pathlib import Path
 
 import msgspec
-
-from lowerscope.core.model import texts
 
 VARIABLE = "LOWERSCOPE_LANGUAGE"
 """Name of the environment variable with the language, such as ``en``; by default the locale's."""
@@ -108,12 +106,32 @@ def joined(separator: str, parts: Iterable[str]) -> str:
     return made if made.english != made else str(made)
 
 
+def enumeration(parts: Sequence[str]) -> str:
+    """Return parts with a conjunction before the last: ``a, b and c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return _("{others} and {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
+
+
+def alternatives(parts: Sequence[str]) -> str:
+    """Return parts of which one is to be chosen: ``a, b or c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return _("{others} or {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
+
+
+_NAME = re.compile(r"\w*(?:[_\d(]|\.\w)")
+
+
 def capitalized(text: str) -> str:
-    """Return a text with a capital letter at its beginning."""
-    made = Text(text[:1].upper() + text[1:])
-    source = english(text)
-    made.english = source[:1].upper() + source[1:]
+    """Return a text with a capital letter at its beginning; ``torch.fx`` and ``lv1`` stay."""
+    made = Text(_capitalized(text))
+    made.english = _capitalized(english(text))
     return made if made.english != made else str(made)
+
+
+def _capitalized(text: str) -> str:
+    return text if _NAME.match(text) else text[:1].upper() + text[1:]
 
 
 # --- Reasons that are kept in English, and read in the language of the process ---
@@ -146,12 +164,10 @@ _FIELD = re.compile(r"\{(\w+)\}")
 def worded(text: str | Reason) -> str:
     """Return a text of `reason` in the language of the process."""
     if isinstance(text, str):
-        return texts._(text) if text else ""
-    shown = texts._(text.text)
+        return _(text) if text else ""
+    shown = _(text.text)
     if text.plural:
         count = text.values.get("count")
-        shown = texts._texts.ngettext(
-            text.text, text.plural, count if isinstance(count, int) else 0
-        )
+        shown = _texts.ngettext(text.text, text.plural, count if isinstance(count, int) else 0)
     # It may come from a file, so nothing but names of fields is obeyed.
     return _FIELD.sub(lambda field: str(text.values.get(field[1], field[0])), shown)

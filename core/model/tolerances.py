@@ -93,10 +93,10 @@ def parse_tolerances(texts: Iterable[str]) -> Tolerances:
             raise LowerscopeError(
                 _(
                     "it is not DTYPE=RTOL,ATOL with one of the dtypes {dtypes}",
-                    dtypes=", ".join(DTYPES),
+                    dtypes=_(", ").join(DTYPES),
                 ),
                 where=where,
-                todo=_("Give for example --tolerance float32=1e-4,1e-5; integers must be equal"),
+                todo=_("Write for example float32=1e-4,1e-5; integers must be equal"),
             )
         try:
             rtol, atol = map(parse_number, parts, ("rtol", "atol"))

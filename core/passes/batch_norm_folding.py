@@ -176,7 +176,7 @@ class _Folding:
                 "the weights of {convolution} are not constants", convolution=convolution.var.name
             )
         if int(norm.value.attrs.axis) % rank != axis:
-            return _("it normalizes an axis other than the channels")
+            return _("it normalises an axis other than the channels")
         if bias is not None and not _is_per_channel(bias, axis, rank):
             return _("the bias before it is not one value per channel")
         gamma, beta, mean, variance = (np.asarray(each, "float64") for each in arrays)

@@ -457,7 +457,11 @@ def _fates_in(
     fates: dict[str, BindingEffect] = {}
     for entity, found in after.items():
         if not found and before[entity]:
-            text = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
+            text = (
+                _("folded by {name}", name=name)
+                if name in _FOLDS
+                else _("removed by {name}", name=name)
+            )
             fates[entity] = BindingEffect(text=text, step=run.step)
         elif groups := [group for each in found if (group := _function_of(each)) not in known]:
             text = _("fused into {group} by {name}", group=groups[0], name=name)

@@ -31,7 +31,7 @@ from lowerscope.core.model.recipe import BIND_PARAMS, OptionValue
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import OptionKind, PassOption, PassType, SourceLine
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, alternatives
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
@@ -379,7 +379,7 @@ def arguments_of(
             raise LowerscopeError(
                 _("there is no option {name}", name=name),
                 where=where,
-                todo=_("Its options are: {known}", known=", ".join(known))
+                todo=_("Its options are: {known}", known=_(", ").join(known))
                 if known
                 else _("It has no options"),
             )
@@ -444,12 +444,12 @@ def _described(option: PassOption) -> str:
     words = {
         "bool": _("true or false"),
         "int": _("a whole number"),
-        "float": "a number",
-        "text": "a text",
+        "float": _("a number"),
+        "text": _("a text"),
         "names": _("a list of texts, as [a,b]"),
         "pairs": _("a list of name=value, as [a=1,b=2]"),
     }
-    described = " or ".join(option.choices) if option.choices else words[option.kind]
+    described = alternatives(option.choices) if option.choices else words[option.kind]
     return _("{described}, or null", described=described) if option.nullable else described
 
 
@@ -557,7 +557,8 @@ _WINOGRAD = PassType(
     dialect="relax",
     doc=_(
         "Compute 3×3 convolutions by Winograd's algorithm.\n\nIt computes tiles of 2×2 outputs "
-        "from 4×4 inputs with 16 multiplications per pair of channels in place of 36: inputs, "
+        "from 4×4 inputs with 16 multiplications per pair of channels in place of 36; in three "
+        "dimensions, for each plane of an n×3×3 kernel. Inputs, "
         "weights and products are transformed by sums and differences. The weights are "
         "transformed once, here. The result is about as exact in float32; an infinite input "
         "makes the other outputs of its tile NaN. It takes convolutions in float32 with "
@@ -791,7 +792,7 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
             raise LowerscopeError(
                 _("several passes are called {name}", name=name),
                 where=where,
-                todo=_("Give {same}", same=" or ".join(same)),
+                todo=_("Give {same}", same=alternatives(same)),
             )
         found = passes[same[0]] if same else None
     if found is None:
@@ -799,15 +800,15 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
         raise LowerscopeError(
             _("there is no pass {name}", name=name),
             where=where,
-            todo=_("Did you mean {near}?", near=" or ".join(near))
+            todo=_("Did you mean {near}?", near=alternatives(near))
             if near
-            else _("`lowerscope passes --catalogue` lists the available ones"),
+            else _("See the list: lowerscope passes --catalogue"),
         )
     if found.type.hindrance:
         raise LowerscopeError(
             _("{name} cannot be a step: {hindrance}", name=name, hindrance=found.type.hindrance),
             where=where,
-            todo=_("Write it into a file of passes, and give that with --passes"),
+            todo=_("Write it into a file of passes, and load that: --passes FILE"),
         )
     return found
 

@@ -58,7 +58,7 @@ def load_extension(extension: Extension) -> LoadedExtension:
     """
     path = extension_path(extension)
     option = f"--{extension.kind}"
-    check_readable(path, option)
+    check_readable(path)
     if path.suffix.lower() != ".py":
         raise LowerscopeError(
             _("it is not a Python file"),
@@ -68,8 +68,8 @@ def load_extension(extension: Extension) -> LoadedExtension:
     home = Environment(path)
 
     @contextlib.contextmanager
-    def running(doing: str) -> Iterator[None]:
-        with home.visiting(), user_code(path, doing):
+    def running(failure: str) -> Iterator[None]:
+        with home.visiting(), user_code(path, failure):
             yield
 
     with home.visiting(), gathering() as gathered:
@@ -107,7 +107,8 @@ def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
             names = ", ".join(rule.name for rule in loaded.rules)
             yield Note(
                 text=_(
-                    "the rules of the file ({names}) take effect only with --rules", names=names
+                    "the rules of the file ({names}) take effect only in a file of rules",
+                    names=names,
                 ),
                 where=where,
             )

@@ -404,7 +404,8 @@ class TransformedModel:
         if run.after is None:
             self.check()
             raise LowerscopeError(
-                _("{name} returned no module", name=run.name), where=f"step {number}"
+                _("{name} returned no module", name=run.name),
+                where=_("step {number}", number=number),
             )
         return run.after
 
@@ -478,7 +479,7 @@ def _leave_out(run: PassRun, notes: list[Note], step: str, function: str, why: s
 
 
 def _where(step: Step, number: int) -> str:
-    return f"step {number} ({step.name})"
+    return _("step {number} ({name})", number=number, name=step.name)
 
 
 def _of_step(problem: Problem, step: Step, number: int) -> Problem:
@@ -510,7 +511,7 @@ def _apply(
     if found.given:
         arguments[found.given] = given[found.given]
     try:
-        with found.running(_("is applied")):
+        with found.running(_("applying the pass failed")):
             own, config = split(found.options, arguments)
             made = found.make(**own)
             context = tvm.transform.PassContext(

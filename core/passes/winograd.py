@@ -3,13 +3,15 @@
 The input is cut into tiles of 4×4 values that overlap by two. Each is transformed by sums and
 differences, multiplied with transformed weights, and transformed back to 2×2 outputs: 16 products
 for each pair of channels, where the sums of products take 36. Sums are over the input channels
-alone, a ninth of the terms, and so no less exact.
+alone, a ninth of the terms, and so no less exact. In three dimensions, the places along the first
+are summed as well.
 
 Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, https://arxiv.org/abs/1509.09308
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from lowerscope.core.model.texts import _
 
 WINOGRAD = "WinogradConvolution"
 
-_CONVOLUTION = "relax.nn.conv2d"
+_LAYOUTS = {"relax.nn.conv2d": ("NCHW", "OIHW"), "relax.nn.conv3d": ("NCDHW", "OIDHW")}
 
 _FUSED_WITH_ELEMENTS = 4
 """``kOutEWiseFusable`` of TVM: bias, activation and residual are fused into the function."""
@@ -70,8 +72,8 @@ def _with_winograd(function: relax.Function, builder: relax.BlockBuilder) -> rel
 
 
 def is_convolution(value: Any) -> bool:
-    """Return whether a value is a convolution in two dimensions."""
-    return isinstance(value, relax.Call) and str(getattr(value.op, "name", "")) == _CONVOLUTION
+    """Return whether a value is a convolution in two or three dimensions."""
+    return isinstance(value, relax.Call) and str(getattr(value.op, "name", "")) in _LAYOUTS
 
 
 def unfit(call: Any) -> str:
@@ -84,17 +86,18 @@ def unfit(call: Any) -> str:
         return _("its shapes are symbolic")
     if {str(each.ty.dtype) for each in (data, weight, call)} != {"float32"}:
         return _("it is not in float32")
-    layouts = str(attrs.data_layout), str(attrs.kernel_layout), str(attrs.out_layout or "NCHW")
-    if layouts != ("NCHW", "OIHW", "NCHW"):
-        return _("its layout is not {layout}", layout="NCHW")
-    if shapes[1][2:] != (3, 3):
+    layouts = _LAYOUTS[str(call.op.name)]
+    own = str(attrs.data_layout), str(attrs.kernel_layout), str(attrs.out_layout or layouts[0])
+    if own != (*layouts, layouts[0]):
+        return _("its layout is not {layout}", layout=layouts[0])
+    if shapes[1][-2:] != (3, 3):
         return _("its kernel is not 3×3")
     if any(int(each) != 1 for each in (*attrs.strides, *attrs.dilation, attrs.groups)):
         return _("it has a stride, a dilation or groups")
     if shapes[1][0] % _CHANNELS or shapes[1][1] % _CHANNELS:
         return _("its channels are not multiples of {count}", count=_CHANNELS)
-    batch, _channels, height, width = shapes[2]
-    if batch * -(-height // 2) * -(-width // 2) < _TILES:
+    batch, _channels, *depth, height, width = shapes[2]
+    if math.prod((batch, *depth, -(-height // 2), -(-width // 2))) < _TILES:
         return _("its output is small: reading more weights would take longer")
     return ""
 
@@ -108,55 +111,77 @@ def _numbers(shape: Any) -> tuple[int, ...]:
 def _call(call: Any, builder: relax.BlockBuilder) -> Any:
     """Return the call of a function of Winograd's algorithm in place of a convolution."""
     data, weight = call.args
-    padding = [int(each) for each in call.attrs.padding]
-    function = _function(_numbers(data.ty.shape), _numbers(call.ty.shape), padding)
-    transformed = np.einsum(
-        "ea,oiab,fb->efio", _WEIGHTS, weight.value.numpy().astype("float64"), _WEIGHTS
-    )
+    array = weight.value.numpy().astype("float64")
+    transformed = np.einsum("ea,oi...ab,fb->ef...io", _WEIGHTS, array, _WEIGHTS)
     weights = relax.const(np.ascontiguousarray(transformed, "float32"), "float32")
-    name = builder.add_func(function, "winograd_conv2d")
+    shape, kernel, result = (_extents(_numbers(each.ty.shape)) for each in (data, weights, call))
+    function = _function(shape, kernel, result, [int(each) for each in call.attrs.padding])
+    name = builder.add_func(function, "winograd_" + str(call.op.name).rpartition(".")[2])
     return relax.call_tir(name, [data, weights], call.ty)
 
 
-def _function(shape: tuple[int, ...], result: tuple[int, ...], padding: list[int]) -> tirx.PrimFunc:
-    """Return the function of a convolution: its input, transformed weights, and output."""
-    _batch, filters, *outputs = result
-    # Extents of Relax have 64 bits.
-    batch, channels, height, width, rows, columns, filters, four = (
-        tirx.IntImm("int64", each)
-        for each in (*shape, *(-(-each // 2) for each in outputs), filters, 4)
-    )
-    top, left, *_others = padding
-    data = te.placeholder((batch, channels, height, width), name="data")
-    weights = te.placeholder((four, four, channels, filters), name="weights")
-    zero = tirx.const(0.0, "float32")
+def _extents(shape: tuple[int, ...]) -> list[Any]:
+    """Return extents as Relax has them, in 64 bits."""
+    return [tirx.IntImm("int64", each) for each in shape]
 
-    def padded(n: Any, y: Any, x: Any, c: Any) -> Any:
-        inside = (y >= top, y < height + top, x >= left, x < width + left)
-        return tirx.if_then_else(tirx.all(*inside), data[n, c, y - top, x - left], zero)
 
-    tiled = te.compute((batch, 2 * rows + 2, 2 * columns + 2, channels), padded, name="padded")
+def _function(
+    shape: list[Any], kernel: list[Any], result: list[Any], padding: list[int]
+) -> tirx.PrimFunc:
+    """Return the function of a convolution: its input, transformed weights, and output.
 
-    def transformed(e: Any, f: Any, n: Any, y: Any, x: Any, c: Any) -> Any:
-        return _difference(e, lambda i: _difference(f, lambda j: tiled[n, 2 * y + i, 2 * x + j, c]))
+    `kernel`: shape of the transformed weights.
+    """
+    batch, channels, *sizes = shape
+    _batch, filters, *depth, height, width = result
+    rows, columns = _extents((-(-int(height) // 2), -(-int(width) // 2)))
+    four, _four, *taps, _channels, _filters = kernel
+    before = padding[: len(sizes)]
+    data, weights = te.placeholder(shape, name="data"), te.placeholder(kernel, name="weights")
+
+    def padded(n: Any, *at: Any) -> Any:
+        *place, c = at
+        inside = [
+            condition
+            for each, first, size in zip(place, before, sizes, strict=True)
+            for condition in (each >= first, each < size + first)
+        ]
+        value = data[n, c, *(each - first for each, first in zip(place, before, strict=True))]
+        return tirx.if_then_else(tirx.all(*inside), value, tirx.const(0.0, "float32"))
+
+    planes = _extents(tuple(int(a) + int(b) - 1 for a, b in zip(depth, taps, strict=True)))
+    around = (*planes, 2 * rows + 2, 2 * columns + 2)
+    tiled = te.compute((batch, *around, channels), padded, name="padded")
+
+    def transformed(e: Any, f: Any, *at: Any) -> Any:
+        *plane, y, x, c = at
+        return _difference(
+            e, lambda i: _difference(f, lambda j: tiled[*plane, 2 * y + i, 2 * x + j, c])
+        )
 
     inputs = te.compute(
-        (four, four, batch, rows, columns, channels), transformed, name="transformed"
+        (four, four, batch, *planes, rows, columns, channels), transformed, name="transformed"
     )
-    summed = te.reduce_axis((0, channels), name="c")
+    summed = [te.reduce_axis((0, each), name="tap") for each in taps]
+    summed.append(te.reduce_axis((0, channels), name="c"))
+
+    def product(e: Any, f: Any, n: Any, *at: Any) -> Any:
+        *plane, y, x, o = at
+        *tap, c = summed
+        plane = [each + offset for each, offset in zip(plane, tap, strict=True)]
+        return te.sum(inputs[e, f, n, *plane, y, x, c] * weights[e, f, *summed, o], axis=summed)
+
     products = te.compute(
-        (four, four, batch, rows, columns, filters),
-        lambda e, f, n, y, x, o: te.sum(
-            inputs[e, f, n, y, x, summed] * weights[e, f, summed, o], axis=summed
-        ),
-        name="products",
+        (four, four, batch, *depth, rows, columns, filters), product, name="products"
     )
 
-    def output(n: Any, o: Any, y: Any, x: Any) -> Any:
-        return _sum(y % 2, lambda e: _sum(x % 2, lambda f: products[e, f, n, y // 2, x // 2, o]))
+    def output(n: Any, o: Any, *at: Any) -> Any:
+        *plane, y, x = at
+        return _sum(
+            y % 2, lambda e: _sum(x % 2, lambda f: products[e, f, n, *plane, y // 2, x // 2, o])
+        )
 
-    sizes = (batch, filters, *(tirx.IntImm("int64", each) for each in outputs))
-    made = te.create_prim_func([data, weights, te.compute(sizes, output, name="conv2d")])
+    made = te.create_prim_func([data, weights, te.compute(result, output, name="convolution")])
     # The function is private: Relax calls it by its name in the module.
     return made.without_attr("global_symbol").with_attr("op_pattern", _FUSED_WITH_ELEMENTS)
 

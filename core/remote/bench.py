@@ -113,20 +113,20 @@ class _There:
     def sent(self, arguments: Sequence[Any]) -> list[Any]:
         """Return copies of tensors on the server."""
         return self._session.call(
-            "sending tensors", lambda: [sent_to(self._device, each) for each in arguments]
+            _("sending tensors"), lambda: [sent_to(self._device, each) for each in arguments]
         )
 
     def call(self, arguments: Sequence[Any]) -> None:
         """Call it once with local tensors, and copy the results back to them."""
         sent = self.sent(arguments)
-        self._session.call("running a function", lambda: self._module[_ENTRY](*sent))
+        self._session.call(_("running a function"), lambda: self._module[_ENTRY](*sent))
 
         def fetch() -> None:
             for ours, theirs in zip(arguments, sent, strict=True):
                 if all(ours.shape):
                     theirs.copyto(ours)
 
-        self._session.call("fetching tensors", fetch)
+        self._session.call(_("fetching tensors"), fetch)
 
     def timed(self, sent: Sequence[Any], number: int) -> float:
         """Return the mean time of `number` calls, after a warm-up call."""
@@ -135,7 +135,7 @@ class _There:
             evaluator = self._module.time_evaluator(_ENTRY, self._device, number=number, repeat=1)
             return float(evaluator(*sent).mean)
 
-        return self._session.call("measuring a function", measure)
+        return self._session.call(_("measuring a function"), measure)
 
 
 CANDIDATE = 20.0

@@ -18,9 +18,9 @@ from lowerscope.core.build.targets import (
     use_threads,
 )
 from lowerscope.core.ir.relax import own_function
-from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text
+from lowerscope.core.model.dimensions import Sizes, doing_at, runs_of
 from lowerscope.core.model.machines import Remote, RemoteMachine, RemoteState, TargetRecord
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import RemoteQuery, RunQuery, TargetsQuery, answers
 from lowerscope.core.model.recipe import Recipe
@@ -32,7 +32,7 @@ from lowerscope.core.model.run_records import (
     side_times,
     with_times,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.remote.session import (
     BUSY,
     SOON,
@@ -88,7 +88,7 @@ def machine_of_server(opened: Session) -> RemoteMachine:
 
     def asked(name: str) -> Any | None:
         function = opened.function(name)
-        return None if function is None else opened.call(f"asking for {name}", function)
+        return None if function is None else opened.call(_("querying {name}", name=name), function)
 
     threads = asked("runtime.NumThreads")
     triple = str(asked("target.llvm_get_system_triple") or "")
@@ -115,7 +115,7 @@ def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: s
         raise LowerscopeError(
             _("code built for this target cannot run there: {reason}", reason=reason),
             where=where,
-            todo=_("Choose its own, --target '{target}'", target=machine.target),
+            todo=_("Choose its own target: {target}", target=machine.target),
         )
 
 
@@ -125,7 +125,7 @@ def use_threads_there(opened: Session, wanted: int, most: int | None) -> int | N
     if configure is None or most is None or not wanted:
         return most
     count = min(wanted, most)
-    opened.call("setting the number of threads", lambda: configure(1, count))
+    opened.call(_("setting the number of threads"), lambda: configure(1, count))
     return count
 
 
@@ -224,15 +224,14 @@ def check_shippable(stages: Stages) -> None:
         if name in library or not is_registered(name) or not name.startswith(_OF_TVM)
     ]
     if python:
-        name = python[0]
-        more = _(" and {count} more", count=len(python) - 1) if len(python) > 1 else ""
         raise LowerscopeError(
-            _(
-                "{name}{more} is a Python function of this machine, which is missing there",
-                name=name,
-                more=more,
+            _n(
+                "a Python function of this machine is missing there: {names}",
+                "Python functions of this machine are missing there: {names}",
+                len(python),
+                names=listed(python, 3),
             ),
-            where=", ".join(outside[name]),
+            where=_(", ").join(outside[python[0]]),
             todo=_("Lower these nodes as High-level or TE: only code compiled by TVM is sent"),
         )
 
@@ -262,15 +261,14 @@ def _run_at(
     quick: bool,
 ) -> SizedRun:
     loaded = stages.loaded
-    at = f" at {sizes_text(sizes)}" if sizes else ""
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     with stages.running():
         side, reference = reference_of(loaded, values, recipe.seed)
         named = None
         if reference is not None:
-            progress.report(_("Running {side} here{at}", side=side, at=at))
+            progress.report(doing_at(_("Running {side} here", side=side), sizes))
             named = reference.named_outputs()
-    progress.report(_("Running on {key}{at}", key=there.key, at=at))
+    progress.report(doing_at(_("Running on {key}", key=there.key), sizes))
     there.execution.take(stages.arguments(values))
     actual = there.execution.outputs()
     with stages.running():

@@ -103,9 +103,9 @@ class Tracker:
         except OSError as error:
             raise LowerscopeError(
                 _("no tracker answers: {reason}", reason=_reason(error)),
-                where=f"tracker {remote.tracker}",
+                where=_tracker_text(remote),
                 todo=_(
-                    "Start one there with python -m tvm.exec.rpc_tracker, or give another --tracker"
+                    "Start one there with python -m tvm.exec.rpc_tracker, or give another address"
                 ),
             ) from error
         try:
@@ -173,7 +173,7 @@ class Tracker:
                         key=key,
                         wait=wait,
                     ),
-                    where=f"tracker {self._remote.tracker}",
+                    where=_tracker_text(self._remote),
                     todo=_(
                         "Try again later, or start one more: {command}",
                         command=server_command(self._remote),
@@ -214,7 +214,7 @@ class Tracker:
             )
             if names
             else _("no server has the key {key}; the tracker has no server", key=self._remote.key),
-            where=f"tracker {self._remote.tracker}",
+            where=_tracker_text(self._remote),
             todo=_("Start one: {command}", command=server_command(self._remote)),
         )
 
@@ -242,7 +242,7 @@ class Tracker:
                 self._socket.settimeout(max(until - time.monotonic(), 0.001))
                 part = self._socket.recv(min(count - len(data), 1 << 16))
                 if not part:
-                    raise ConnectionResetError("the connection was closed")
+                    raise ConnectionResetError(_("the connection was closed"))
                 data += part
         except OSError as error:
             raise self._lost(error) from error
@@ -251,16 +251,20 @@ class Tracker:
     def _lost(self, error: Exception) -> LowerscopeError:
         return LowerscopeError(
             _("the connection to the tracker was lost: {reason}", reason=_reason(error)),
-            where=f"tracker {self._remote.tracker}",
+            where=_tracker_text(self._remote),
             todo=_("Check that it still runs, and try again"),
         )
 
     def _not_a_tracker(self) -> LowerscopeError:
         return LowerscopeError(
             _("the program that answers there is not a TVM tracker"),
-            where=f"tracker {self._remote.tracker}",
-            todo=_("Give the address of a tracker, not of a server: --tracker HOST:PORT"),
+            where=_tracker_text(self._remote),
+            todo=_("Give the address of a tracker, not of a server"),
         )
+
+
+def _tracker_text(remote: Remote) -> str:
+    return _("tracker {address}", address=remote.tracker)
 
 
 def _reason(error: Exception) -> str:
@@ -283,13 +287,13 @@ class Session:
             self.address = f"{host}:{port}"
             seconds = round(_ANSWERS * remote.timeout)
             self.rpc: Any = self.call(
-                "connecting", lambda: rpc.connect(host, port, match, max(1, seconds))
+                _("connecting"), lambda: rpc.connect(host, port, match, max(1, seconds))
             )
 
     @property
     def where(self) -> str:
         """Label of the server in error messages."""
-        return f"{self.remote.title}, server {self.address}"
+        return _("{title}, server {address}", title=self.remote.title, address=self.address)
 
     def new_file(self, suffix: str) -> str:
         """Return a file name that was not used in this session.
@@ -312,7 +316,7 @@ class Session:
             except AttributeError:
                 return None
 
-        return self.call(f"asking for {name}", find)
+        return self.call(_("querying {name}", name=name), find)
 
     def call(self, doing: str, work: Callable[[], T], seconds: float | None = None) -> T:
         """Run `work`, which calls the server, with a time limit, and return its result.
@@ -353,11 +357,11 @@ class Session:
                 self.cut()
                 thread.join(_END)
                 raise LowerscopeError(
-                    _("it took longer than {limit:g} s, while {doing}", limit=limit, doing=doing),
+                    _("it took longer than {limit:g} s while {doing}", limit=limit, doing=doing),
                     where=self.where,
                     todo=_(
-                        "Give it more time with --remote-timeout SECONDS, or make the model "
-                        "faster with a schedule"
+                        "Give it more time: --remote-timeout SECONDS; or make the model faster "
+                        "with a schedule"
                     ),
                 )
         if error is not None:
@@ -407,7 +411,7 @@ class Session:
                     doing=doing,
                 ),
                 where=self.where,
-                todo=_("Give it more time with --remote-timeout SECONDS"),
+                todo=_("Give it more time: --remote-timeout SECONDS"),
                 details=text,
             )
         if _ON_THE_SERVER in text or isinstance(error, AttributeError):
@@ -511,7 +515,7 @@ def _as_library(session: Session, export: Callable[[str], object]) -> Any:
                 details=str(error),
             ) from error
         _upload(session, file)
-    return session.call("linking the model", lambda: session.rpc.load_module(file.name))
+    return session.call(_("linking the model"), lambda: session.rpc.load_module(file.name))
 
 
 def _as_llvm(session: Session, executable: relax.VMExecutable) -> Any:
@@ -526,10 +530,10 @@ def _as_llvm(session: Session, executable: relax.VMExecutable) -> Any:
         path = session.rpc.get_function("tvm.rpc.server.workpath")(file.name)
         return load(path)
 
-    module = session.call("loading the model", loaded)
+    module = session.call(_("loading the model"), loaded)
     for imported in executable.mod.imports:
         library = _upload_llvm(session, imported)
-        session.call("loading the model", partial(module.import_module, library))
+        session.call(_("loading the model"), partial(module.import_module, library))
     return module
 
 
@@ -538,12 +542,12 @@ def _upload_llvm(session: Session, module: Any) -> Any:
         file = Path(folder) / session.new_file(".ll")
         module.write_to_file(str(file), "ll")
         _upload(session, file)
-    return session.call("compiling the model there", lambda: session.rpc.load_module(file.name))
+    return session.call(_("compiling the model there"), lambda: session.rpc.load_module(file.name))
 
 
 def _upload(session: Session, file: Path) -> None:
     data = bytearray(file.read_bytes())
-    session.call("sending the model", lambda: session.rpc.upload(data, file.name))
+    session.call(_("sending the model"), lambda: session.rpc.upload(data, file.name))
 
 
 _ENTRY = "main"
@@ -559,7 +563,7 @@ class RemoteExecution:
         self._session = session
         self._device = session.device()
         self._machine: Any = session.call(
-            "starting the virtual machine", lambda: relax.VirtualMachine(module, self._device)
+            _("starting the virtual machine"), lambda: relax.VirtualMachine(module, self._device)
         )
 
     def take(self, inputs: Sequence[torch.Tensor | tvm.runtime.Tensor]) -> None:
@@ -569,17 +573,17 @@ class RemoteExecution:
             sent = [sent_to(self._device, value) for value in inputs]
             self._machine.set_input(_ENTRY, *sent)
 
-        self._session.call("sending the inputs", send)
+        self._session.call(_("sending the inputs"), send)
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """Run once and fetch the outputs, with tuples flattened."""
-        self._session.call("running", lambda: self._machine.invoke_stateful(_ENTRY))
+        self._session.call(_("running"), lambda: self._machine.invoke_stateful(_ENTRY))
 
         def fetch() -> tuple[torch.Tensor, ...]:
             found = self._machine.get_outputs(_ENTRY)
             return tuple(fetched(each) for each in _leaves(found))
 
-        return self._session.call("fetching the outputs", fetch)
+        return self._session.call(_("fetching the outputs"), fetch)
 
     def seconds(self, measuring: Measuring, share: float, *, again: bool) -> list[float]:
         """Return the times of some calls, each measured by the server's clock.
@@ -588,7 +592,7 @@ class RemoteExecution:
             again: Whether it may be called often: side effects of a function occur once a call.
         """
         for _turn in range(measuring.warm_up - 1):
-            self._session.call("warming up", lambda: self._machine.invoke_stateful(_ENTRY))
+            self._session.call(_("warming up"), lambda: self._machine.invoke_stateful(_ENTRY))
         # The evaluator makes a warm-up call before.
         once = max(self._timed(1)[0], _NOTHING)
         most = REPEATS if again else 0
@@ -603,7 +607,7 @@ class RemoteExecution:
             return [float(each) for each in evaluator(_ENTRY).results]
 
         limit = self._session.remote.timeout + 2 * expected
-        return self._session.call("measuring", measure, limit)
+        return self._session.call(_("measuring"), measure, limit)
 
 
 def sent_to(device: Any, value: torch.Tensor | tvm.runtime.Tensor) -> Any:

@@ -148,7 +148,8 @@ def compare(
     beside = [each.parameter.name for each in given if not each.guarded.intact]
     if beside:
         return Checked(
-            verdict="differs", reason=_("it writes outside of {beside}", beside=", ".join(beside))
+            verdict="differs",
+            reason=_("it writes outside of {beside}", beside=_(", ").join(beside)),
         )
     coarsest = _coarsest(reference.parameters)
     found = [_judged(each, coarsest, reference.terms) for each in given]

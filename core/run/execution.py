@@ -6,8 +6,9 @@ import copy
 import ctypes
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -307,7 +308,7 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         with warnings.catch_warnings():
             # Modules of exported programs contain tree specs that warn when they are copied.
             warnings.simplefilter("ignore", FutureWarning)
-            return copy.deepcopy(model, memo)
+            made = copy.deepcopy(model, memo)
     except (RuntimeError, TypeError, ValueError, AttributeError) as error:
         raise LowerscopeError(
             _(
@@ -317,6 +318,27 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
             where=type(model).__name__,
             todo=_("Keep what cannot be copied out of the module, or give it a __deepcopy__"),
         ) from error
+    for module in made.modules():
+        hooks: list[dict[Any, Any]] = [module._forward_hooks, module._forward_pre_hooks]
+        for functions in (vars(module), *hooks):
+            for key, value in functions.items():
+                if isinstance(value, FunctionType):
+                    functions[key] = _rebound(value, memo)
+    return made
+
+
+def _rebound(function: FunctionType, memo: Mapping[int, Any]) -> FunctionType:
+    """Return a function, such as a hook, that reads copies where it read what was copied."""
+    cells = function.__closure__ or ()
+    with suppress(ValueError):  # a variable without a value
+        if any(id(each.cell_contents) in memo for each in cells):
+            held = [each.cell_contents for each in cells]
+            own = tuple(CellType(memo.get(id(each), each)) for each in held)
+            code, names = function.__code__, function.__globals__
+            made = FunctionType(code, names, function.__name__, function.__defaults__, own)
+            made.__kwdefaults__ = function.__kwdefaults__
+            return made
+    return function
 
 
 def in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:

@@ -14,6 +14,7 @@ from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.texts import _
 from lowerscope.core.run.checking import reductions_of
 from lowerscope.core.run.compare.verdicts import Exact, PreciseRun, noise_between
 from lowerscope.core.run.execution import Reference, copied, in_eval_mode
@@ -60,6 +61,7 @@ _CASTS: Mapping[Any, torch.dtype] = {
     torch.Tensor.float: torch.float32,
     torch.Tensor.half: torch.float16,
     torch.Tensor.bfloat16: torch.bfloat16,
+    torch.Tensor.cfloat: torch.complex64,  # type: ignore[attr-defined]
 }
 
 
@@ -167,7 +169,7 @@ class Widened(TorchFunctionMode):
             self.note(torch.get_autocast_dtype("cpu"))
         if func in _CASTS:
             self.note(_CASTS[func])
-            return args[0].to(_WIDE.get(args[0].dtype, torch.float64))
+            return args[0].to(_WIDE[_CASTS[func]])
         kwargs = {name: mapped(each, self._dtype) for name, each in (kwargs or {}).items()}
         result = func(*(mapped(each, self._dtype) for each in args), **kwargs)
         if self._random is None or not isinstance(result, torch.Tensor):
@@ -346,7 +348,7 @@ class Float64Nodes:
             if node.op == "placeholder":
                 return taken(self._inputs[places[node]])
             if node.name in self._traced.mutations or node.name in self._changed():
-                raise RuntimeError("it changes a tensor in place")
+                raise RuntimeError(_("it changes a tensor in place"))
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), value)
             self._note_weights(node, mode)
             with in_float64(mode):
@@ -381,7 +383,7 @@ class Float64Nodes:
         module = in_eval_mode(copied(self._traced.graph_module))
         assert isinstance(module, fx.GraphModule)
         if not widen_module(module):
-            raise RuntimeError("there is no memory for the weights in float64")
+            raise RuntimeError(_("there is no memory for the weights in float64"))
         return module
 
     def _started(self) -> tuple[TorchValues, TorchValues]:

@@ -40,7 +40,7 @@ from lowerscope.core.ir.tensorir import dtype_of, operator_name, parameters_of, 
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.machines import processor_name
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.processors import MACHINE, cache_sizes
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     CheckQuery,
@@ -196,14 +196,7 @@ def _best(call: Callable[[], Any], progress: Progress) -> float:
 
 def cache_bytes() -> int:
     """Return the size of the last-level cache, or a usual one where it is not known."""
-    sizes = [8 << 20]
-    for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        text = file.read_text().strip()
-        factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
-        digits = text.rstrip("KMG")
-        if digits.isdigit():
-            sizes.append(int(digits) * factor)
-    return max(sizes[1:], default=sizes[0])
+    return max(cache_sizes().values(), default=8 << 20)
 
 
 # --- kept ---------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import GenerationQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, first_difference
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.run.execution import Execution, copied, in_eval_mode, named_results
 from lowerscope.core.run.implementations import check_callable, judge_run
 from lowerscope.core.run.node_runs import node_runs
@@ -205,7 +205,7 @@ class _Generation:
                 self._job.check()
                 self._job.report(_("Token {n} of {count}", n=len(tokens) + 1, count=count))
                 args, kwargs = given
-                with user_code(loaded.path, _("computes token {n}", n=len(tokens) + 1)):
+                with user_code(loaded.path, _("computing token {n} failed", n=len(tokens) + 1)):
                     called, torch_ms = _timed(step if tokens else model, *args, **kwargs)
                 call, tvm_ms = self._call(execution, values, called)
                 run = self._judged(entry, call, tvm_ms, torch_ms)
@@ -244,9 +244,10 @@ class _Generation:
         tensors = iter(actual)
         if len(expected) != len(actual):
             raise LowerscopeError(
-                _(
+                _n(
+                    "the model returns {count} tensor at this token, and {before} when traced",
                     "the model returns {count} tensors at this token, and {before} when traced",
-                    count=len(expected),
+                    len(expected),
                     before=len(actual),
                 ),
                 where="decode",
@@ -268,7 +269,7 @@ class _Generation:
             raise LowerscopeError(
                 _("next_inputs returns other inputs at this token than at the first"),
                 where="next_inputs",
-                todo=_("Return the same inputs each time: {names}", names=", ".join(names)),
+                todo=_("Return the same inputs each time: {names}", names=_(", ").join(names)),
             )
         return tuple(named[name].clone() for name in names)
 

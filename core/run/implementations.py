@@ -18,7 +18,7 @@ import torch
 
 from lowerscope.core.build.build import RecordedBuild, check_registered
 from lowerscope.core.build.targets import ProcessorUse, threads_of_tvm
-from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text, traced_sizes
+from lowerscope.core.model.dimensions import Sizes, doing_at, runs_of, traced_sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.recipe import Recipe
@@ -154,9 +154,7 @@ def measure_by_turns(
         recipe: That of the first; of the others, source, inputs and sizes are the same.
     """
     others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
-    doing = MEASURING
-    if sizes:
-        doing = _("{measuring} at {sizes}", measuring=MEASURING, sizes=sizes_text(sizes))
+    doing = doing_at(MEASURING, sizes)
     progress.report(doing)
     # Side effects of a function occur once a call.
     pure = all(each.transformed.module["main"].is_pure for each in stages)

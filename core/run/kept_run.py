@@ -260,10 +260,14 @@ class _Sides:
 
 @dataclass
 class KeptRun:
-    """Cached values of a run; for a source without torch, of its calls only."""
+    """Cached values of a run; for a source without torch, of its calls only.
+
+    `unread`: why values of calls are not to be compared: their memory was reused before.
+    """
 
     key: str
     values: KeptValues
+    unread: Mapping[int, str] = field(default_factory=dict)
     owners: Owners | None = None
     parts: NodeParts | None = None
     alone: NodesAlone | None = None
@@ -343,8 +347,8 @@ class KeptRun:
     def errors(self, job: Progress, dtype: WeightDtype = "") -> tuple[NodeErrors, ...]:
         """Return the errors of both sides of each compared node, in graph order.
 
-        Nodes without cached values are left out, and those from the first node on that cannot be
-        computed in float64. Raises a `LowerscopeError` if that is each of them.
+        Values that are not cached or not to be compared are left out, and nodes from the first on
+        that cannot be computed in float64. Raises a `LowerscopeError` if that is each of them.
         """
         compared = {name: each for name, each in self.in_run.items() if each.status in COMPARED}
         if self.traced is None or self.parts is None or not compared:
@@ -367,8 +371,8 @@ class KeptRun:
                         raise LowerscopeError(text, where="run") from None
                     return tuple(found)
                 ours = self.values.calls[part.source[0]].written[part.source[1]].value
-                if ours is not None:
-                    exact = budget.exact
+                if ours is not None and part.source[0] not in self.unread:
+                    exact = held_from(budget.exact)
                     sides = ours, torch_tensor(theirs.of(name), part)
                     tvm_error, torch_error = (_error(each, exact) for each in sides)
                     errors = NodeErrors(
@@ -444,7 +448,9 @@ class KeptRun:
         if place.own:
             return self._of_node_alone(place, name)
         found = self.in_run.get(name)
-        reason = "" if found is None or found.verdict is not None else found.reason
+        reason = self.unread.get(part.source[0], "")
+        if found is not None and found.verdict is None:
+            reason = found.reason
         ours = self.values.calls[part.source[0]].written[part.source[1]]
         theirs, missing = self._theirs(name, place.item)
         return _Sides(ours, theirs, len(parts), reason or missing, found, part)
@@ -556,8 +562,7 @@ class KeptRun:
 
 
 def _error(value: torch.Tensor, right: torch.Tensor) -> float:
-    kind = torch.complex128 if right.is_complex() else torch.float64
-    return difference(value.to(kind), held_from(right).to(kind), Tolerances()).max_abs
+    return difference(value.double(), right.double(), Tolerances()).max_abs
 
 
 def _text_of(place: TensorPlace) -> str:

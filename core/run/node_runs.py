@@ -100,6 +100,7 @@ def node_runs(
     kept = KeptRun(
         key=stages.run_key,
         values=run.values,
+        unread={index: why for index in run.values.calls if (why := run.why_not(index))},
         owners=owners,
         parts=parts,
         alone=alone,
@@ -260,7 +261,7 @@ class WatchedRun:
             for index in waiting:
                 written = self.values.calls[index].written
                 kept = [each.value for each in written if each.value is not None]
-                take(index, kept, self._why_not(index))
+                take(index, kept, self.why_not(index))
             waiting.clear()
 
         def took(index: int, tensors: tuple[Any, ...]) -> None:
@@ -269,7 +270,7 @@ class WatchedRun:
                 waiting.append(index)
             elif all(isinstance(each, _VALUES) for each in tensors):
                 flush()
-                take(index, [_seen(each) for each in tensors], self._why_not(index))
+                take(index, [_seen(each) for each in tensors], self.why_not(index))
 
         seen = watched(
             self._execution, self.calls.calls, took, self.values.begins, self.functions, progress
@@ -293,7 +294,8 @@ class WatchedRun:
             progress.check()
         return found
 
-    def _why_not(self, index: int) -> str:
+    def why_not(self, index: int) -> str:
+        """Return why the values of a call are not to be compared; empty if they are."""
         unread = self.values.calls[index].is_stale and index not in self.calls.needed
         return _UNREAD if unread else ""
 

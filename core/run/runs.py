@@ -19,7 +19,7 @@ from lowerscope.core.build.targets import check_runs_here
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import binding_ids, callee_of
 from lowerscope.core.lowering.types import LoweredModel
-from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text
+from lowerscope.core.model.dimensions import Sizes, doing_at, runs_of, sizes_text
 from lowerscope.core.model.problems import LowerscopeError, error_of
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.recipe import Recipe, applies_schedules
@@ -286,7 +286,6 @@ def _run_at(
     quick: bool,
 ) -> SizedRun:
     loaded = stages.loaded
-    at = f" at {sizes_text(sizes)}" if sizes else ""
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read out of bounds for an invalid index: the model may have been
@@ -294,13 +293,13 @@ def _run_at(
     named: tuple[tuple[str, torch.Tensor], ...] | None = None
     others: tuple[OutputRecord, ...] = ()
     if reference is not None:
-        progress.report(_("Running {side}{at}", side=side, at=at))
+        progress.report(doing_at(_("Running {side}", side=side), sizes))
         returned = reference.whole_output()
         named, others = named_results(returned), other_outputs(returned)
-    progress.report(_("Running{at}", at=at))
+    progress.report(doing_at(_("Running"), sizes))
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
     actual = followed_outputs(execution, calls, progress)
-    progress.report(_("Comparing with {side}{at}", side=side, at=at))
+    progress.report(doing_at(_("Comparing with {side}", side=side), sizes))
     verdict, expected = judge_run(stages, recipe, values, actual, named)
     verdict = replace(verdict, outputs=(*verdict.outputs, *others))
     if before is None:

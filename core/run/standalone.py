@@ -490,7 +490,7 @@ def static_parameters(function: Any) -> tuple[Parameter, ...]:
         raise LowerscopeError(
             _(
                 "{symbolic} has a symbolic shape, so the function cannot be run alone",
-                symbolic=", ".join(symbolic),
+                symbolic=_(", ").join(symbolic),
             ),
             where="schedule",
             todo=_("Give the input a fixed shape"),

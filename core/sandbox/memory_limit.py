@@ -86,13 +86,15 @@ def is_shortage(error: BaseException | str) -> bool:
 def shortage(reason: str, where: str = "") -> Problem:
     """Return the problem of a failed allocation."""
     limit = limit_in_force()
-    bound = "" if limit is None else _(" within the limit of {limit}", limit=bytes_text(limit))
     return Problem(
-        what=_("out of memory{bound}: {reason}", bound=bound, reason=reason),
-        where=where,
-        todo=_(
-            "Allow more memory (Tools, Memory limit of the worker; or --memory-limit), or make "
-            "the inputs smaller"
+        what=_("out of memory: {reason}", reason=reason)
+        if limit is None
+        else _(
+            "out of memory within the limit of {limit}: {reason}",
+            limit=bytes_text(limit),
+            reason=reason,
         ),
+        where=where,
+        todo=_("Allow more memory: --memory-limit GB; or make the inputs smaller"),
         code="memory",
     )

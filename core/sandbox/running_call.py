@@ -20,7 +20,7 @@ from typing import Annotated
 import msgspec
 
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 if sys.platform != "win32":
     import fcntl
@@ -80,7 +80,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
         if self.index is None:
             return ""
         if self.index == self.count:
-            return _("after the last of {count} calls", count=self.count)
+            return _n("after the only call", "after the last of {count} calls", self.count)
         number, name = self.index + 1, self.names[-1][:_SHOWN]
         if self.inside:
             return _(

@@ -89,21 +89,21 @@ def _same_interface(old: tirx.PrimFunc, new: tirx.PrimFunc) -> bool:
     )
 
 
-_WORDS = {tirx.ForKind.PARALLEL: _("runs in parallel"), tirx.ForKind.VECTORIZED: _("is vectorized")}
+_NESTED = {
+    tirx.ForKind.PARALLEL: _(
+        "{name} is inside {outer}, which runs in parallel already: fuse them, or choose one"
+    ),
+    tirx.ForKind.VECTORIZED: _(
+        "{name} is inside {outer}, which is vectorized already: fuse them, or choose one"
+    ),
+}
 
 
 def _no_nesting(found: Sequence[Place]) -> None:
     for place in found:
-        for outer in _around(found, place) if place.kind in _WORDS else ():
+        for outer in _around(found, place) if place.kind in _NESTED else ():
             if outer.kind == place.kind:
-                raise StepFailed(
-                    _(
-                        "{name} is inside {name2}, which {words} already: fuse them, or choose one",
-                        name=place.name,
-                        name2=outer.name,
-                        words=_WORDS[place.kind],
-                    )
-                )
+                raise StepFailed(_NESTED[place.kind].format(name=place.name, outer=outer.name))
 
 
 def _has_vector_forms(found: Sequence[Place]) -> None:
@@ -456,7 +456,7 @@ def _words(
         return sign.join(_factors(value, argument, whole, entry))
     if field.kind == "buffer":
         names = buffer_names(sch.get(values["block"]), field.name)
-        return names[value] if 0 <= value < len(names) else f"buffer {value}"
+        return names[value] if 0 <= value < len(names) else _("buffer {number}", number=value)
     if field.kind == "order":
         axes = [str(axis.var.name) for axis in sch.get(values["block"]).iter_vars]
         return ", ".join(axes[each] if each < len(axes) else str(each) for each in value)

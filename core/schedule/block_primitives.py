@@ -20,7 +20,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from lowerscope.core.ir.tensorir import collected, known, mentions
 from lowerscope.core.lowering.legal_forms import make_known
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.loop_primitives import reduces
 from lowerscope.core.schedule.memory_primitives import WRITE, buffer_of_block
 from lowerscope.core.schedule.primitive import (
@@ -254,7 +254,7 @@ def _tensorizes(call: Call) -> None:
     file = next((file for file, named in offered if name in named), None)
     if file is None:
         raise StepFailed(
-            _("the target has {intrinsics}", intrinsics=", ".join(intrinsics(call.target)))
+            _("the target has {intrinsics}", intrinsics=_(", ").join(intrinsics(call.target)))
         )
     dtypes = _written(call.stmt("block_or_loop"))
     if not dtypes & _SUMS:
@@ -263,7 +263,7 @@ def _tensorizes(call: Call) -> None:
             _(
                 "{name} adds products of 8 bits in 32 bits, and this computes in {sorted}",
                 name=name,
-                sorted=", ".join(sorted(dtypes)) or "nothing",
+                sorted=_(", ").join(sorted(dtypes)) or _("nothing"),
             )
         )
     _load(file)
@@ -514,11 +514,12 @@ def _pads(call: Call) -> None:
     axes, padding = len(call.block.iter_vars), len(call.values["padding"])
     if axes != padding:
         raise StepFailed(
-            _(
-                "{name_hint} has {axes} axes, and not {padding}",
+            _n(
+                "{name_hint} has {count} axis, not {axes}",
+                "{name_hint} has {count} axes, not {axes}",
+                axes,
                 name_hint=call.block.name_hint,
-                axes=axes,
-                padding=padding,
+                axes=padding,
             )
         )
 
@@ -533,8 +534,8 @@ REDUCTION_PRIMITIVES = (
     PrimitiveSpec(
         name="decompose_reduction",
         group=_("Reductions"),
-        title=_("initialize {block} before {loop}"),
-        offer=_("initialize in a block of its own"),
+        title=_("initialise {block} before {loop}"),
+        offer=_("initialise in a block of its own"),
         parameters=(
             BLOCK,
             field(

@@ -172,7 +172,7 @@ def _no_vectors(nest: Nest, machine: Machine, caches: Caches) -> Advice | None:
     width = machine.vector_bytes // size
     apart = [each for each in nest.accesses if nest.step(each, lanes) not in (0, 1)]
     if nest.calls:
-        why = _("LLVM has no vector form of {names}", names=", ".join(nest.calls))
+        why = _("LLVM has no vector form of {names}", names=_(", ").join(nest.calls))
     elif nest.guard is not None:
         why = _("its block has a condition")
     elif apart:
@@ -288,10 +288,11 @@ def _threads(nest: Nest, machine: Machine, caches: Caches) -> Advice | None:
     starts = math.prod(each.extent for each in nest.loops[: nest.loops.index(shared)])
     inside = nest.steps // max(1, starts)
     if starts > 1 and inside < WORTH_THREADS:
-        text = _(
-            "the threads are started {starts:,} times, for {inside:,} steps each",
+        text = _n(
+            "the threads are started {starts:,} times, for {count:,} step each",
+            "the threads are started {starts:,} times, for {count:,} steps each",
+            inside,
             starts=starts,
-            inside=inside,
         )
         cure = _("parallel: an outer loop instead of {loop}", loop=shared.name)
         return _advice("fine-threads", nest, text, cure, "parallel", shared)

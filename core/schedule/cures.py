@@ -6,6 +6,7 @@ one with the shortest predicted time is kept, unless nothing becomes faster by i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -167,12 +168,14 @@ def _tiled(nest: Nest, machine: Machine) -> Iterator[Act]:
     ]
     rows = max(others, key=lambda each: each.extent, default=None)
     sizes = dict.fromkeys(_divisor(columns.extent, count * width) for count in (2, 1, 4))
-    for size in sizes:
+    # LLVM keeps sums over several loops in registers if they have a buffer of their own.
+    deep = nest.starts and sum(each.reduces for each in nest.moving) > 1
+    for size, apart in itertools.product(sizes, (False, True)[: 1 + deep]):
         vectors = -(-size // width)
         most = max(1, (machine.registers - 1 - vectors) // vectors)
         height = 1 if rows is None else _divisor(rows.extent, most)
         worth = machine.threads if nest.steps > 4 * WORTH_THREADS else 1
-        yield partial(_tile, nest, lane, size, _number(nest, rows), height, worth)
+        yield partial(_tile, nest, lane, size, _number(nest, rows), height, worth, apart)
 
 
 def _tile(
@@ -182,6 +185,7 @@ def _tile(
     row: int | None,
     height: int,
     threads: int,
+    apart: bool,
     writer: Writer,
 ) -> None:
     inner = [] if row is None or height == 1 else [writer.split(row, height)]
@@ -192,6 +196,12 @@ def _tile(
     writer.do("vectorize", loop=writer.at(inner[-1]))
     for each in inner[:-1]:
         writer.do("unroll", loop=writer.at(each))
+    if apart and outer:
+        writer.do("cache_write", block=writer.block, write_buffer_index=0, storage_scope="local")
+        written = next(each.buffer for each in nest.accesses if each.writes)
+        copy = At(f"{written}_local")
+        writer.do("reverse_compute_at", block=copy, loop=writer.at(outer[-1]))
+        writer.do("vectorize", loop=msgspec.structs.replace(copy, loop=len(outer) + len(inner) - 1))
     shared = next((each for each in outer if nest.loops[each].extent > 1), None)
     if threads > 1 and shared is not None and all(each.kind == "serial" for each in nest.loops):
         # Afterwards, the sums are no reduction any more.

@@ -18,7 +18,7 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.ir.tensorir import known
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.primitive import Call
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
@@ -132,7 +132,7 @@ def _check(node: ast.expr, axes: Sequence[str]) -> None:
     if isinstance(node, ast.Name):
         if node.id not in axes:
             raise StepFailed(
-                _("{id} is not one of the axes {axes}", id=node.id, axes=", ".join(axes))
+                _("{id} is not one of the axes {axes}", id=node.id, axes=_(", ").join(axes))
             )
     elif isinstance(node, ast.Constant):
         if type(node.value) is not int or node.value > _MAX_NUMBER:
@@ -155,9 +155,11 @@ def _check(node: ast.expr, axes: Sequence[str]) -> None:
                     _("{unparse} must divide by a number above 0", unparse=ast.unparse(node))
                 )
     else:
-        hint = _("; write // for a division") if "/" in ast.unparse(node) else ""
+        text = ast.unparse(node)
         raise StepFailed(
-            _("{unparse} is not arithmetic on the axes{hint}", unparse=ast.unparse(node), hint=hint)
+            _("{text} is not arithmetic on the axes; write // for a division", text=text)
+            if "/" in text
+            else _("{text} is not arithmetic on the axes", text=text)
         )
 
 
@@ -227,10 +229,11 @@ def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -
     """
     if len(index_map.axes) != len(extents):
         raise StepFailed(
-            _(
+            _n(
+                "{what} has {count} axis, and the map {axes}",
                 "{what} has {count} axes, and the map {axes}",
+                len(extents),
                 what=what,
-                count=len(extents),
                 axes=len(index_map.axes),
             )
         )
@@ -347,7 +350,7 @@ def accessed(block: Any, name: str) -> Any:
             _(
                 "{name_hint} accesses {buffers}, and not {name}",
                 name_hint=block.name_hint,
-                buffers=", ".join(buffers),
+                buffers=_(", ").join(buffers),
                 name=name,
             )
         )

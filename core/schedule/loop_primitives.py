@@ -709,7 +709,7 @@ def _annotates(call: Call) -> None:
             _(
                 "there is no pragma {key}; the build knows {numbers}",
                 key=key,
-                numbers=", ".join(_NUMBERS),
+                numbers=_(", ").join(_NUMBERS),
             )
         )
     number = known(value)
@@ -725,7 +725,7 @@ def _unannotates(call: Call) -> None:
             _(
                 "it has no annotation {value}; it has {keys}",
                 value=call.values["ann_key"],
-                keys=", ".join(keys),
+                keys=_(", ").join(keys),
             )
             if keys
             else _("it has no annotations")

@@ -189,10 +189,11 @@ def _reindexes_copy(call: Call) -> None:
     sizes = [known(axis.dom.extent) for axis in block.iter_vars]
     if len(index_map.axes) != len(sizes):
         raise StepFailed(
-            _(
+            _n(
+                "{name_hint} has {count} axis, not {axes}",
                 "{name_hint} has {count} axes, not {axes}",
+                len(sizes),
                 name_hint=block.name_hint,
-                count=len(sizes),
                 axes=len(index_map.axes),
             )
         )

@@ -6,14 +6,14 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import tvm
 from tvm import tirx
 
 from lowerscope.core.ir.tensorir import ARITHMETIC, collected, known, loads_in, operator_name
+from lowerscope.core.model.processors import cache_sizes
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place, places
 from lowerscope.core.schedule.rules.recorder import REDUCTION, bytes_of, operations
@@ -30,17 +30,10 @@ class Caches:
     second: int
 
 
-@cache
 def caches_here() -> Caches:
     """Return the caches of this machine; usual ones where they are not known."""
-    sizes = {1: 32 << 10, 2: 512 << 10}
-    for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
-        kind, level, size = (
-            (folder / name).read_text().strip() for name in ("type", "level", "size")
-        )
-        if kind != "Instruction" and int(level) in sizes and size.endswith("K"):
-            sizes[int(level)] = int(size[:-1]) << 10
-    return Caches(sizes[1], sizes[2])
+    sizes = cache_sizes()
+    return Caches(sizes.get(1, 32 << 10), sizes.get(2, 512 << 10))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,13 +178,11 @@ def _nest(found: Sequence[Place], number: int) -> Nest | None:
         at = found[at].parent
     around = [found[each].stmt for each in chain if each]
     key = tuple(each.__chandle__() for each in around)
-    known = _NESTS.get(key)
-    if known is None:
-        known = around, _read(found, chain)
-        _NESTS[key] = known
-        while len(_NESTS) > _NESTS_KEPT:
-            _NESTS.popitem(last=False)
-    nest = known[1]
+    kept = _NESTS.pop(key, None) or (around, _read(found, chain))
+    _NESTS[key] = kept
+    while len(_NESTS) > _NESTS_KEPT:
+        _NESTS.popitem(last=False)
+    nest = kept[1]
     if nest is None or nest.place == number:
         return nest
     shift = number - nest.place

@@ -182,8 +182,10 @@ def cycles(nest: Nest, machine: Machine) -> float:
     written = next((each for each in nest.accesses if each.writes), None)
     sums = 0.0 if written is None else body.instructions(written)
     reducing = any(each.reduces for each in nest.moving)
-    blocked = nest.starts and sum(each.reduces for each in body.rolled) > 1
-    spilled = sums > machine.registers - 2 or blocked
+    # Over several loops, LLVM leaves a sum in its buffer, unless that is on the stack.
+    deep = sum(each.reduces for each in body.rolled) > 1
+    spilled = sums > machine.registers - 2 or (nest.starts and deep)
+    stored = spilled or (deep and written is not None and written.scope == "global")
     ports = {"load": 0.0, "store": 0.0}
     for access in nest.accesses:
         count = body.instructions(access)
@@ -203,7 +205,7 @@ def cycles(nest: Nest, machine: Machine) -> float:
         chain = apart * math.prod(
             each.extent for each in takewhile(lambda each: each.reduces, reversed(body.rolled))
         )
-        latency = _FORWARD if spilled else _LATENCY / max(1, _WINDOW / (2 * chain))
+        latency = _FORWARD if stored else _LATENCY / max(1, _WINDOW / (2 * chain))
         once = max(once, apart * latency if reducing else 0.0)
     if nest.starts and any(each.reduces for each in body.rolled):
         once += _JUMP / 2

@@ -237,7 +237,7 @@ def _choice(field: Field, argument: Argument, resolve: Resolve) -> str:
             _(
                 "{label} is one of {choices}, and not {text!r}",
                 label=field.label,
-                choices=", ".join(field.choices),
+                choices=_(", ").join(field.choices),
                 text=text,
             )
         )

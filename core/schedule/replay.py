@@ -330,9 +330,9 @@ class Replays:
         sch, error = state.sch, None
         names = _names(state, primitive)
         # The number is what stands before the step in the history.
-        this = _("step {count}, which made this,", count=len(state.steps) + 1)
+        number = len(state.steps) + 1
         if not primitive.on:
-            absent[primitive.id] = _("{this} is off", this=this)
+            absent[primitive.id] = _("step {number}, which made this, is off", number=number)
             title, call = _title(primitive, names), call_of(primitive)
             code = code.without(f"off: {call}")
         else:
@@ -341,7 +341,9 @@ class Replays:
                 call = code.last
             except StepFailed as failed:
                 error = failed.error
-                absent[primitive.id] = _("{this} could not be applied", this=this)
+                absent[primitive.id] = _(
+                    "step {number}, which made this, could not be applied", number=number
+                )
                 title, call = _title(primitive, names), call_of(primitive)
                 code = code.without(f"could not be applied: {call}")
         step = ScheduleStep(

@@ -257,9 +257,10 @@ class WholeModel:
 
 def not_tuned(function: str, ruled: tuple[Primitive, ...]) -> Note:
     """Return the note on a function without tuning results, and on the rule that was applied."""
-    how = _("scheduled by a rule") if ruled else _("unscheduled, since no rule fits it")
     return Note(
-        text=_("it was not tuned for this target, and is {how}", how=how),
+        text=_("it was not tuned for this target, and is scheduled by a rule")
+        if ruled
+        else _("it was not tuned for this target, and is unscheduled, since no rule fits it"),
         where=function,
         todo=_("tune it: lowerscope tune SOURCE --function {function}", function=function),
         code=SCHEDULE_NOTE,

@@ -23,6 +23,7 @@ from numpy.lib import format as npy
 
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import usual_limit
+from lowerscope.core.model.problems import listed
 from lowerscope.core.model.texts import _
 
 _STRINGS = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
@@ -103,8 +104,7 @@ def import_text(imports: frozenset[str]) -> str:
     """
     own = {".".join(each) for each in _ARRAYS}
     names = sorted(imports, key=lambda name: (name in own, name))
-    more = _(" and {count} more", count=len(names) - 3) if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    return listed(names, 3)
 
 
 def load_arrays(data: bytes) -> object:
@@ -323,9 +323,13 @@ def _read(stream: IO[bytes], size: int) -> Array:
 def _objects(stream: IO[bytes]) -> UnreadableArrays:
     """Return the error for an array of objects, with the imports that unpickling it would make."""
     found = import_text(imports_of(stream.read(most_bytes())))
-    reason = _(", and would import {found}", found=found) if found else ""
     return UnreadableArrays(
-        _("it holds objects of Python{reason}: only numbers are read", reason=reason)
+        _(
+            "it holds objects of Python, which would import {found}: only numbers are read",
+            found=found,
+        )
+        if found
+        else _("it holds objects of Python: only numbers are read")
     )
 
 

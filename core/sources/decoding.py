@@ -50,7 +50,7 @@ def decode_step(prefill: OpenedModel, seed: int) -> OpenedModel:
     model = _stepping(prefill.model)
     signature = signature_of_model(model, str(prefill.path))
     decoding = Decoding(prefill, model, signature, seed)
-    origin = f"next_inputs of {prefill.path.name}"
+    origin = _("next_inputs of {file}", file=prefill.path.name)
     examples = Examples(lambda: decoding.first.values, origin)
     offered = replace(prefill.offered, signature=signature, examples=examples)
     return replace(prefill, model=model, offered=offered, decoding=decoding)
@@ -128,7 +128,8 @@ class Decoding:
             (), offered.signature, offered.examples, offered.fixed, self._seed, opened.path, {}
         )
         args, kwargs = given.calling.arguments([each.value.clone() for each in given.values])
-        with torch.no_grad(), user_code(opened.path, _("computes its first tokens")):
+        failure = _("computing the first tokens failed")
+        with torch.no_grad(), user_code(opened.path, failure):
             outputs = prefill(*args, **kwargs)
             one, keywords = self._arguments(outputs, greedy(outputs))
             kept = {name: mapped(each, _cloned) for name, each in one.items()}
@@ -166,7 +167,7 @@ class Decoding:
     ) -> tuple[dict[str, Any], frozenset[str]]:
         opened = self._prefill
         assert opened.next_inputs is not None
-        with user_code(opened.path, _("makes the inputs of the next step")):
+        with user_code(opened.path, _("making the inputs of the next step failed")):
             values = opened.next_inputs(outputs, token)
         return named_arguments(values, self._signature, opened.path)
 

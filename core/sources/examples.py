@@ -29,7 +29,7 @@ import torch
 from lowerscope.core.files.sources import DTYPES, FLOATS, write_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.input_values import from_array
 from lowerscope.core.sources.pytree import (
     SPARSE,
@@ -102,7 +102,7 @@ class Signature:
         required, most = len(self.required), len(self.parameters)
         if self.rest or self.keywords:
             return _("{required} or more", required=required)
-        return str(most) if required == most else f"{required} to {most}"
+        return str(most) if required == most else _("{low} to {high}", low=required, high=most)
 
 
 def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
@@ -215,7 +215,7 @@ def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
                 layout=tensor.layout,
             ),
             where=where,
-            todo=_("Return dense tensors; the dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
+            todo=_("Return dense tensors; the dtypes are {dtypes}", dtypes=_(", ").join(DTYPES)),
         )
     return ExampleInput(name, tensor.cpu().contiguous(), origin)
 
@@ -236,7 +236,7 @@ def call_examples(
                 _("example_inputs must be callable without arguments ({error})", error=error),
                 where=str(path),
             ) from None
-        with user_code(path, _("makes its example inputs")):
+        with user_code(path, _("making the example inputs failed")):
             values = values()
     return named_arguments(values, signature, path)
 
@@ -285,13 +285,14 @@ def _by_name(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: Signature, path: Path
 ) -> dict[str, Any]:
     names = signature.names
-    taken = _("Its inputs are {names}", names=", ".join(names)) if names else _("It takes none")
+    taken = _("Its inputs are {names}", names=_(", ").join(names)) if names else _("It takes none")
     if len(args) > len(signature.positions) and not signature.rest:
         raise LowerscopeError(
-            _(
-                "example_inputs returns {count} inputs, but the model takes {count2}",
-                count=len(args),
-                count2=signature.count(),
+            _n(
+                "example_inputs returns {count} input, but the model takes {taken}",
+                "example_inputs returns {count} inputs, but the model takes {taken}",
+                len(args),
+                taken=signature.count(),
             ),
             where=str(path),
             todo=taken,

@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 
 from lowerscope.core.files.paths import check_readable
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes, imports_of
 from lowerscope.core.sources.program_text import harmless_paths, suspects, suspects_of_payload
@@ -80,7 +80,7 @@ def load_exported(
     Raises `LowerscopeError` if the file is damaged or no exported program, or it could run code
     (``code="trust"``, with the code it would run).
     """
-    check_readable(path, "source")
+    check_readable(path)
     # Read once: the bytes loaded are the bytes audited.
     data = path.read_bytes()
     members = _members(data, path)
@@ -106,15 +106,10 @@ def _refuse(reasons: Iterable[str], path: Path) -> None:
     """Raise a `LowerscopeError` with the reasons why a file counts as code, if any."""
     refused = sorted(set(reasons))
     if refused:
-        more = _(" and {count} more", count=len(refused) - 3) if len(refused) > 3 else ""
         raise LowerscopeError(
-            _(
-                "opening it would run code: it has {refused}{more}",
-                refused=", ".join(refused[:3]),
-                more=more,
-            ),
+            _("opening it would run code: it has {refused}", refused=listed(refused, 3)),
             where=str(path),
-            todo=_("Open it with --trust only if you know where it comes from"),
+            todo=_("Open it only if you know where it comes from: --trust"),
             code="trust",
             choices=tuple(refused),
         )

@@ -27,7 +27,7 @@ from lowerscope.core.model.dimensions import Sizes, at_sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.snapshot import Picture
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.sources.array_files import UnreadableArrays, read_npy, read_npz
 from lowerscope.core.sources.parameters import check_tensor, load_weights
 
@@ -98,7 +98,9 @@ def _misfit(value: torch.Tensor, shape: Shape, where: str) -> LowerscopeError:
             todo=_("Run it as a set of inputs, or name a sample, the first with #0"),
             code=MANY_SAMPLES,
         )
-    return LowerscopeError(what, where=where, todo=_("Give {size} values", size=size))
+    return LowerscopeError(
+        what, where=where, todo=_n("Give {count} value", "Give {count} values", size)
+    )
 
 
 Shape = tuple[int, ...]
@@ -157,7 +159,7 @@ def read(
     """
     shape = like if spec.shape is None else at_sizes(spec.shape, {})
     path = user_path(spec.file)
-    check_readable(path, "input")
+    check_readable(path)
     ending = path.suffix.lower()
     if ending in IMAGES:
         value = _read_picture(path, shape)
@@ -173,11 +175,13 @@ def read(
         raise LowerscopeError(
             _("{ending} is not read as an input", ending=ending or _("a file without a suffix")),
             where=str(path),
-            todo=_("Give {arrays} or an image", arrays=", ".join(ARRAYS)),
+            todo=_("Give {arrays} or an image", arrays=_(", ").join(ARRAYS)),
         )
     _check_layout(value, spec, path)
-    sample = "" if spec.item is None else f", sample {spec.item}"
-    return value.detach().cpu().contiguous(), f"{path.name}{sample}"
+    source = path.name
+    if spec.item is not None:
+        source = _("{file}, sample {number}", file=source, number=spec.item)
+    return value.detach().cpu().contiguous(), source
 
 
 def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
@@ -189,7 +193,7 @@ def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
         raise LowerscopeError(
             _("the dtype {dtype} cannot be an input", dtype=array.dtype),
             where=where,
-            todo=_("The dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
+            todo=_("The dtypes are {dtypes}", dtypes=_(", ").join(DTYPES)),
         )
     native = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
     return torch.from_numpy(native).reshape(array.shape)
@@ -216,7 +220,7 @@ def _read_npz(path: Path, name: str) -> torch.Tensor:
             _(
                 "it has no array called {name}; it has {names}",
                 name=name,
-                names=", ".join(names) or "none",
+                names=_(", ").join(names) or _("none"),
             ),
             where=str(path),
             todo=_("Save it with np.savez(file, {name}=...)", name=name),
@@ -230,7 +234,7 @@ def _read_pt(path: Path, name: str) -> torch.Tensor:
         raise LowerscopeError(
             _("it holds a {name}, not a tensor", name=type(value).__name__),
             where=str(path),
-            todo=_("Load weights by --params, or by Load parameters in the window")
+            todo=_("Load weights as parameters: --params FILE")
             if isinstance(value, dict)
             else _("Save the tensor itself: torch.save(x, file)"),
         )
@@ -242,7 +246,7 @@ def _read_pt(path: Path, name: str) -> torch.Tensor:
                 layout=value.layout,
             ),
             where=str(path),
-            todo=_("Save a dense one; the dtypes are {dtypes}", dtypes=", ".join(DTYPES)),
+            todo=_("Save a dense one; the dtypes are {dtypes}", dtypes=_(", ").join(DTYPES)),
         )
     check_tensor(value, name, path)
     return value

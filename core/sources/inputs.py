@@ -172,7 +172,7 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
     signature, names = offered.signature, offered.names
     found: dict[str, InputSpec] = {}
     for spec in specs:
-        check_input(spec, f"--input {spec.name or 'without a name'}")
+        check_input(spec, f"--input {spec.name}".strip())
         if spec.name in found:
             raise LowerscopeError(
                 _("the input {name} is given twice", name=spec.name), where=str(path)
@@ -181,7 +181,7 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
             raise LowerscopeError(
                 _("the model has no input called {name}", name=spec.name),
                 where=str(path),
-                todo=_("Its inputs are {names}", names=", ".join(names))
+                todo=_("Its inputs are {names}", names=_(", ").join(names))
                 if names
                 else _("It takes none"),
             )
@@ -193,13 +193,14 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
             continue
         if not free and not signature.rest:
             raise LowerscopeError(
-                _(
-                    "{count} inputs are given, but the model takes {count2}",
-                    count=len(specs),
-                    count2=signature.count(),
+                _n(
+                    "{count} input is given, but the model takes {taken}",
+                    "{count} inputs are given, but the model takes {taken}",
+                    len(specs),
+                    taken=signature.count(),
                 ),
                 where=str(path),
-                todo=_("Its inputs are {names}", names=", ".join(names))
+                todo=_("Its inputs are {names}", names=_(", ").join(names))
                 if names
                 else _("Leave them out"),
             )
@@ -219,12 +220,10 @@ def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) ->
                 _(
                     "the input {name} is made of {names}",
                     name=name,
-                    names=", ".join(argument.names),
+                    names=_(", ").join(argument.names),
                 ),
                 where=str(path),
-                todo=_(
-                    "Give these, for example {option}", option=Parameter(argument.names[0]).option()
-                ),
+                todo=_("Give these: {option}", option=Parameter(argument.names[0]).option()),
             )
         arguments[name] = _Argument((name,), Place(0))
 
@@ -303,7 +302,7 @@ def _left_out(gap: Parameter | None, path: Path) -> LowerscopeError:
     return LowerscopeError(
         _("the input {name} is missing, and later ones are given", name=gap.name),
         where=str(path),
-        todo=_("They are passed by position: give {option}", option=gap.option()),
+        todo=_("They are passed by position; give it as well: {option}", option=gap.option()),
         code="give-inputs",
         choices=(gap.name,),
     )
@@ -317,15 +316,15 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
             "the input {names} is not described",
             "the inputs {names} are not described",
             len(missing),
-            names=", ".join(missing),
+            names=_(", ").join(missing),
         ),
         where=str(path),
         todo=_(
-            "Give {options} with your own shapes, or define example_inputs() in the file",
+            "Give shapes of your own: {options}; or define example_inputs() in the file",
             options=options,
         )
         if path.suffix == ".py"
-        else _("Give {options} with your own shapes", options=options),
+        else _("Give shapes of your own: {options}", options=options),
         code="give-inputs",
         choices=tuple(missing),
     )

@@ -116,7 +116,7 @@ def open_model(source: Source, seed: int) -> OpenedModel:
     if source.params:
         # Resolve now: the file may change the working directory.
         params = user_path(source.params).absolute()
-        check_readable(params, "parameters")
+        check_readable(params)
         source = msgspec.structs.replace(source, params=str(params))
     if kind == "exported":
         result = _open_exported(source, path, seed)
@@ -200,7 +200,7 @@ def _initialised(opened: OpenedModel, inputs: Inputs, seed: int) -> torch.nn.Mod
                 reason=last_line(error),
             ),
             where=opened.title,
-            todo=_("check the inputs' shapes and dtypes, for example --input x=1,784:float32"),
+            todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32"),
             code="change-inputs",
             choices=inputs.calling.names,
         ) from error
@@ -244,7 +244,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
             for key, array in _only_known(arrays, known, source.params).items()
         }
     else:
-        with user_code(path, _("moves {name} to the CPU", name=name)):
+        with user_code(path, _("moving {name} to the CPU failed", name=name)):
             built = _without_subclasses(built.cpu().eval())
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
@@ -316,7 +316,9 @@ def _check_whole(source: Source, path: Path, what: str) -> None:
             )
     if parse_arguments(source.args):
         raise LowerscopeError(
-            _("{what} takes no arguments", what=what), where=str(path), todo=_("Leave --args out")
+            _("{what} takes no arguments", what=what),
+            where=str(path),
+            todo=_("Leave the arguments out"),
         )
 
 
@@ -439,9 +441,9 @@ def _only_known(arrays: dict[str, Any], known: set[str], params: str) -> dict[st
     unknown = sorted(set(arrays) - known)
     if unknown:
         raise LowerscopeError(
-            _("main has no parameter called {unknown}", unknown=", ".join(unknown)),
+            _("main has no parameter called {unknown}", unknown=_(", ").join(unknown)),
             where=params,
-            todo=_("Its parameters are {sorted}", sorted=", ".join(sorted(known))),
+            todo=_("Its parameters are {sorted}", sorted=_(", ").join(sorted(known))),
         )
     return arrays
 
@@ -639,7 +641,7 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
         return made[0], candidates[made[0]]
     if len(candidates) > 1:
         raise LowerscopeError(
-            _("there are several candidates: {candidates}", candidates=", ".join(candidates)),
+            _("there are several candidates: {candidates}", candidates=_(", ").join(candidates)),
             where=str(path),
             todo=_("Name one: {name}:{next}", name=path.name, next=next(iter(candidates))),
             code="choose-entry",
@@ -693,7 +695,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
     Raises `LowerscopeError` if it is not a JSON object.
     """
-    todo = _("Give an object, such as --args '{\"hidden\": 128}'")
+    todo = _('Give an object, such as {"hidden": 128}')
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
@@ -721,12 +723,12 @@ def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) ->
             raise LowerscopeError(
                 _("{name} is built already and takes no arguments", name=name),
                 where=where,
-                todo=_("Leave --args out"),
+                todo=_("Leave the arguments out"),
             )
         return entry
     assert callable(entry)
     _check_arguments(entry, name, arguments, where)
-    with user_code(path, f"builds {name}"):
+    with user_code(path, _("building {name} failed", name=name)):
         model = entry(**arguments)
     if not is_model(model):
         raise LowerscopeError(
@@ -825,11 +827,11 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
             if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         )
         raise LowerscopeError(
-            _("{name} takes no argument {unknown}", name=name, unknown=", ".join(unknown)),
+            _("{name} takes no argument {unknown}", name=name, unknown=_(", ").join(unknown)),
             where=where,
             todo=_("It takes {known}", known=known)
             if known
-            else _("It takes none: leave --args out"),
+            else _("It takes no arguments: leave them out"),
         )
     missing = [key for key in _required(signature) if key not in arguments]
     if missing:
@@ -840,10 +842,10 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
                 "{name} needs the arguments {missing}",
                 len(missing),
                 name=name,
-                missing=", ".join(missing),
+                missing=_(", ").join(missing),
             ),
             where=where,
-            todo=_("Give --args '{{{example}}}'", example=example),
+            todo=_("Give its arguments: --args '{{{example}}}'", example=example),
             code="give-args",
             choices=(f"{{{example}}}",),
         )

@@ -118,6 +118,8 @@ class OnnxModel(nn.Module):
         self.names = tuple(each.name for each in _inputs(model.graph))
         self.outputs = tuple(each.name for each in model.graph.output)
         self.paths: dict[str, str] = {}
+        # Set before tensors and nodes are, none of which may take its name.
+        self.graph = fx.Graph()
         self.graph = _Builder(self, model).graph()
         self.eval()
 
@@ -150,7 +152,7 @@ def load_onnx(path: Path) -> tuple[OnnxModel, Signature, tuple[Path, ...]]:
     Raises `LowerscopeError` if onnx is not installed, or the file is damaged, incomplete, or of a
     kind that cannot be opened.
     """
-    check_readable(path, "source")
+    check_readable(path)
     if find_spec("onnx") is None:
         raise LowerscopeError(
             _("opening an ONNX model requires the package onnx"), where=str(path), todo=_INSTALL
@@ -164,13 +166,10 @@ def load_onnx(path: Path) -> tuple[OnnxModel, Signature, tuple[Path, ...]]:
         raise _unreadable(path, str(error)) from None
     except Exception as error:  # protobuf raises types of its own
         raise _unreadable(path, last_line(error)) from None
-    if not model.graph.node and not model.graph.output:
-        raise _unreadable(path, _("it has no graph"))
+    if not model.graph.output:
+        raise _unreadable(path, _("its graph has no outputs"))
+    model = _inlined(model, path)
     files = _load_external(model, path)
-    if model.functions:
-        from onnx.inliner import inline_local_functions
-
-        model = inline_local_functions(model)
     signature = Signature(tuple(_parameters(model.graph, path)), tensors_only=True, draws=DTYPES)
     try:
         made = OnnxModel(model, path)
@@ -190,7 +189,49 @@ def _unreadable(path: Path, reason: str) -> LowerscopeError:
     )
 
 
-_PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+_MOST_NODES = 1_000_000
+"""Most nodes of a model with its functions in place of their calls."""
+
+
+def _inlined(model: Any, path: Path) -> Any:
+    """Return a model with the nodes of its functions in place of their calls."""
+    if not model.functions:
+        return model
+    from onnx.inliner import inline_local_functions
+
+    functions = {(each.domain, each.name): each for each in model.functions}
+    counts: dict[tuple[str, str], int] = {}
+
+    def count(nodes: Iterable[Any]) -> int:
+        total = 0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            if key not in counts and key in functions:
+                # Found again inside of itself, it counts as too many.
+                counts[key] = _MOST_NODES + 1
+                counts[key] = count(functions[key].node)
+            total += counts.get(key, 1) + sum(count(each.node) for each in _graphs(node))
+        return total
+
+    try:
+        if count(model.graph.node) > _MOST_NODES:
+            raise _unreadable(
+                path,
+                _("its functions call themselves, or are more than {most} nodes", most=_MOST_NODES),
+            )
+        return inline_local_functions(model)
+    except RecursionError:
+        raise _unreadable(path, _("its functions call each other too deeply")) from None
+    except LowerscopeError:
+        raise
+    except Exception as error:  # onnx raises several types for an invalid function
+        raise _unreadable(path, last_line(error)) from None
+
+
+_PREFIX = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : \w+ : "
+    r"(?:Non-zero status code returned while running \w+ node\. Name:'[^']*' Status Message: )?"
+)
 _PLACE = re.compile(r"\S*/onnxruntime/\S+:\d+ [^\n]*?\) ")
 
 
@@ -216,8 +257,8 @@ def _load_external(model: Any, path: Path) -> tuple[Path, ...]:
             continue
         given = {each.key: each.value for each in tensor.external_data}
         location = given.get("location", "")
-        file = (folder / location).resolve()
-        if not location or PurePosixPath(location).is_absolute() or not file.is_relative_to(folder):
+        file = _resolved(folder, location)
+        if file is None:
             raise LowerscopeError(
                 _(
                     "the data of {name} is outside of the model's folder: {location!r:.80}",
@@ -233,7 +274,7 @@ def _load_external(model: Any, path: Path) -> tuple[Path, ...]:
                 where=str(file),
                 todo=_("Put it beside the model, {name}", name=path.name),
             )
-        check_readable(file, "source")
+        check_readable(file)
         if file not in files:
             files[file] = None
             total += file.stat().st_size
@@ -249,15 +290,33 @@ def _load_external(model: Any, path: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
+def _resolved(folder: Path, location: str) -> Path | None:
+    """Return the path of a file with data; ``None`` unless it is below the model's folder."""
+    if not location or PurePosixPath(location).is_absolute():
+        return None
+    try:
+        file = (folder / location).resolve()
+        file.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError):  # a name that no file can have
+        return None
+    return file if file.is_relative_to(folder) else None
+
+
 def _all_tensors(graph: Any) -> Iterator[Any]:
+    sparse = list(graph.sparse_initializer)
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
+            sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
         for each in _graphs(node):
             yield from _all_tensors(each)
+    for each in sparse:
+        yield from (each.values, each.indices)
 
 
 # --- Nodes and graphs ---
@@ -327,16 +386,22 @@ def _parameters(graph: Any, path: Path) -> Iterator[Parameter]:
     for each in _inputs(graph):
         kind = each.type.WhichOneof("value")
         tensor = each.type.tensor_type
-        dtype = "" if kind != "tensor_type" else str(tensor_dtype_to_np_dtype(tensor.elem_type))
+        dtype = ""
+        if kind == "tensor_type":
+            with contextlib.suppress(KeyError):  # a number that stands for no dtype
+                dtype = str(tensor_dtype_to_np_dtype(tensor.elem_type))
         if dtype not in DTYPES:
             what = dtype if dtype not in ("", "object") else _("no tensor of numbers")
             raise LowerscopeError(
                 _("its input {name} is {what}", name=each.name, what=what),
                 where=str(path),
-                todo=_("Its inputs may be {dtypes}", dtypes=", ".join(DTYPES)),
+                todo=_("Its inputs may be {dtypes}", dtypes=_(", ").join(DTYPES)),
             )
+        # Some exporters write -1 for a size that is not known.
         shape = tuple(
-            dim.dim_value if dim.HasField("dim_value") else _identifier(dim.dim_param, f"dim{axis}")
+            dim.dim_value
+            if dim.HasField("dim_value") and dim.dim_value >= 0
+            else _identifier(dim.dim_param, f"dim{axis}")
             for axis, dim in enumerate(tensor.shape.dim)
         )
         name = _identifier(each.name, "input")
@@ -429,17 +494,33 @@ class _Builder:
         return self._values[name]
 
     def _tensor(self, name: str, proto: Any) -> torch.Tensor:
-        from onnx.numpy_helper import to_array
-
-        given = proto if not hasattr(proto, "op_type") else _constant_of(proto)
         try:
-            array = to_array(given) if hasattr(given, "dims") else np.asarray(given)
-            tensor = _tensor_of(array)
+            given = proto if not hasattr(proto, "op_type") else _constant_of(proto)
+            tensor = _tensor_of(_array_of(given) if hasattr(given, "dims") else np.asarray(given))
         except Exception as error:  # NumPy raises several types for sizes that do not fit
             raise _unreadable(
                 Path(self._model.path), _("the tensor {name}: {error}", name=name, error=error)
             ) from None
         return nn.Parameter(tensor, requires_grad=False) if tensor.is_floating_point() else tensor
+
+
+def _array_of(tensor: Any) -> Any:
+    """Return a tensor of protobuf's as an array.
+
+    Raises an error of several types if it is none.
+    """
+    from onnx.helper import tensor_dtype_to_np_dtype
+    from onnx.numpy_helper import to_array
+
+    if hasattr(tensor, "indices"):
+        raise TypeError(_("it is sparse"))
+    if any(each < 0 for each in tensor.dims):
+        raise ValueError(_("its shape has a negative size"))
+    try:
+        tensor_dtype_to_np_dtype(tensor.data_type)
+    except KeyError:
+        raise TypeError(_("its dtype {number} is unknown", number=tensor.data_type)) from None
+    return to_array(tensor)
 
 
 def _constant_of(node: Any) -> Any:
@@ -500,9 +581,10 @@ def _attach(root: nn.Module, path: Sequence[str], leaf: str, value: Any) -> str:
             child = nn.Module()
             at.add_module(part, child)
         at, names = child, [*names, part]
-    name, count = leaf, 1
+    name, counts = leaf, at.__dict__.setdefault("_numbers", Counter())
     while hasattr(at, name):
-        name, count = f"{leaf}_{count}", count + 1
+        counts[leaf] += 1
+        name = f"{leaf}_{counts[leaf]}"
     if isinstance(value, nn.Module):
         at.add_module(name, value)
     elif isinstance(value, nn.Parameter):
@@ -559,6 +641,8 @@ def _session(model: bytes | str, outputs: tuple[str, ...], threads: int) -> Run:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
+    # It would compute quantised layers in integers, which rounds otherwise than the graph's nodes.
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Absent:
@@ -566,7 +650,7 @@ def _session(model: bytes | str, outputs: tuple[str, ...], threads: int) -> Run:
         return _evaluator(model, outputs)
     except Exception as error:  # onnxruntime has a type for each kind of failure
         raise RuntimeError(_reason(error)) from None
-    if any(each.type in _NOT_PASSED for each in session.get_inputs()):
+    if any(each.type in _NOT_PASSED for each in (*session.get_inputs(), *session.get_outputs())):
         return _evaluator(model, outputs)
 
     def run(given: dict[str, Any]) -> list[Any]:
@@ -578,8 +662,11 @@ def _session(model: bytes | str, outputs: tuple[str, ...], threads: int) -> Run:
     return run
 
 
-_NOT_PASSED = ("tensor(bfloat16)", *(f"tensor(float8{each})" for each in ("e4m3fn", "e5m2")))
-"""Types of inputs that onnxruntime does not take as arrays."""
+_NOT_PASSED = (
+    "tensor(bfloat16)",
+    *(f"tensor(float8{each})" for each in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")),
+)
+"""Types of inputs and outputs that onnxruntime has no arrays for."""
 
 
 def _evaluator(model: bytes | str, outputs: tuple[str, ...]) -> Run:

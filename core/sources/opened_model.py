@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -151,6 +151,45 @@ def form_of(loaded: LoadedModel) -> str:
 _NAMES = frozenset(
     {"enable_grad", "set_grad_enabled", "requires_grad_", "requires_grad", "jacobian", "hessian"}
 )
+
+
+@contextlib.contextmanager
+def padding_as_in_a_run() -> Iterator[None]:
+    """Let each ``nn.TransformerEncoder`` in the body give zeros for padding.
+
+    It does so in a run without gradients, by nested tensors, which no tracer takes.
+    """
+    own = torch.nn.TransformerEncoder.forward
+
+    def forward(
+        self: Any,
+        src: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        src_key_padding_mask: torch.Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> torch.Tensor:
+        nests = getattr(self, "use_nested_tensor", False) and not self.layers[0].training
+        if src_key_padding_mask is None or mask is not None or not nests or src.dim() != 3:
+            return own(self, src, mask, src_key_padding_mask, is_causal)
+        norm, self.norm = self.norm, None
+        try:
+            output = own(self, src, None, src_key_padding_mask, is_causal)
+        finally:
+            self.norm = norm
+        padded = src_key_padding_mask != 0
+        if getattr(self, "mask_check", True):
+            # Padding elsewhere than at the ends of rows is not left out.
+            between = padded[:, :-1].logical_and(padded[:, 1:].logical_not()).any()
+            padded = padded.logical_and(between.logical_not())
+        output = output.masked_fill(padded.unsqueeze(-1), 0.0)
+        return output if norm is None else cast(torch.Tensor, norm(output))
+
+    if torch.backends.mha.get_fastpath_enabled():
+        torch.nn.TransformerEncoder.forward = forward  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.nn.TransformerEncoder.forward = own  # type: ignore[method-assign]
 
 
 def without_gradients(called: Any) -> AbstractContextManager[None]:

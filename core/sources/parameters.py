@@ -119,11 +119,15 @@ def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
     """Raise a `LowerscopeError` unless a tensor is dense, on the CPU, and not too large.
 
     A tensor may stand for more values than the file has, by strides of 0: its size is checked
-    before it is materialized.
+    before it is allocated.
     """
     reason = ""
     if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
-        kind = "quantised" if value.is_quantized else f"{value.layout} on {value.device.type}"
+        kind = (
+            _("quantised")
+            if value.is_quantized
+            else _("{layout} on {device}", layout=value.layout, device=value.device.type)
+        )
         reason = _(
             "a tensor of {dtype}, {kind}, which is not supported", dtype=value.dtype, kind=kind
         )
@@ -187,7 +191,7 @@ def read_arrays(path: Path) -> Arrays:
     Raises `LowerscopeError` if the file cannot be read, would run code, or holds anything but named
     arrays.
     """
-    check_readable(path, "parameters")
+    check_readable(path)
     value: object
     if path.suffix.lower() == SUFFIX:
         value = read_safetensors(path)
@@ -351,11 +355,11 @@ def _numbered_names(model: torch.nn.Module, keys: list[str], where: str) -> dict
     unknown = [key for key in keys if key not in found]
     if unknown:
         raise LowerscopeError(
-            _("the model has no layer for {unknown}", unknown=", ".join(unknown)),
+            _("the model has no layer for {unknown}", unknown=_(", ").join(unknown)),
             where=where,
             todo=_(
                 "Its layers are {value}",
-                value=", ".join((f"{key} ({name})" for key, name in found.items())),
+                value=_(", ").join((f"{key} ({name})" for key, name in found.items())),
             ),
         )
     return found

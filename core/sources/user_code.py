@@ -727,19 +727,19 @@ def run_file(environment: Environment) -> ModuleType:
     environment.add(module)
     # Entries without a modification time are never refreshed: they show the lines as run.
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
-    with user_code(path, _("runs")):
+    with user_code(path, _("running the file failed")):
         exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
 
 @contextlib.contextmanager
-def user_code(path: Path, doing: str) -> Iterator[None]:
+def user_code(path: Path, failure: str) -> Iterator[None]:
     """Run the body as a part of the user's file at `path`, whose environment is entered.
 
     Its output goes to stderr, and its exceptions become a `LowerscopeError`.
 
     Args:
-        doing: The operation, for the message: ``"is run"``, ``"Net is built"``.
+        failure: The failure in words: ``"running the file failed"``.
     """
     arguments = sys.argv
     sys.argv = [str(path)]
@@ -749,11 +749,11 @@ def user_code(path: Path, doing: str) -> Iterator[None]:
     except (LowerscopeError, Cancelled):
         raise
     except SyntaxError as error:
-        raise _syntax_problem(error, path, doing) from None
+        raise _syntax_problem(error, path, failure) from None
     except BaseException as error:
         if is_interrupt(error):
             raise
-        raise _problem(error, path, doing) from None
+        raise _problem(error, path, failure) from None
     finally:
         sys.argv = arguments
 
@@ -783,18 +783,20 @@ def _read_approved(path: Path) -> str:
         ) from None
 
 
-def _syntax_problem(error: SyntaxError, path: Path, doing: str) -> LowerscopeError:
+def _syntax_problem(error: SyntaxError, path: Path, failure: str) -> LowerscopeError:
     if error.filename and not Path(error.filename).is_file():
         # Text that the file itself has compiled, not a file.
-        return _problem(error, path, doing)
+        return _problem(error, path, failure)
     what = _("this is not valid Python: {msg}", msg=error.msg)
     if error.text and error.text.strip():
-        what += f" in `{error.text.strip()}`"
+        what = _(
+            "this is not valid Python: {msg} in `{line}`", msg=error.msg, line=error.text.strip()
+        )
     where = error.filename or str(path)
     return LowerscopeError(what, where=f"{where}:{error.lineno}" if error.lineno else where)
 
 
-def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
+def _problem(error: BaseException, path: Path, failure: str) -> LowerscopeError:
     frames = user_frames(error, path.parent)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(path)
     # TVMScript itself names the line of the file that it cannot parse.
@@ -805,10 +807,10 @@ def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
         [*traceback.format_list(frames), *traceback.format_exception_only(type(error), error)]
     )
     return LowerscopeError(
-        _("it fails while it {doing}: {message}", doing=doing, message=_message(error)),
+        _("{event}: {reason}", event=failure, reason=_message(error)),
         where=where,
         todo=_advice(error),
-        details=details.strip(),
+        details=details.rstrip(),
     )
 
 
@@ -820,12 +822,14 @@ def _message(error: BaseException) -> str:
     name = type(error).__name__
     if not lines:
         return name
-    more = ""
-    if len(lines) > _MOST_LINES:
-        more = _(
-            " (the first of {count:,} lines; run the file with Python to see all)", count=len(lines)
-        )
-    return f"{name}: {lines[0].removeprefix('error:').strip()}{more}"
+    text = f"{name}: {lines[0].removeprefix('error:').strip()}"
+    if len(lines) <= _MOST_LINES:
+        return text
+    return _(
+        "{line} (the first of {count:,} lines; run the file with Python to see all)",
+        line=text,
+        count=len(lines),
+    )
 
 
 def _advice(error: BaseException) -> str:

@@ -173,9 +173,7 @@ class _Recorder(fx.Interpreter):
             if is_interrupt(error):
                 raise
             names = tuple(each.name for each in n.graph.nodes if each.op == "placeholder")
-            raise inputs_do_not_fit(
-                error, self._lines.get(n.name), _("at node {name}", name=n.name), names
-            ) from error
+            raise inputs_do_not_fit(error, self._lines.get(n.name), n.name, names) from error
         if n.op.startswith("call"):
             changed = [
                 tensor
@@ -235,7 +233,7 @@ class _Recorder(fx.Interpreter):
             where=where_of(line),
             todo=_("write it without the in-place change")
             if lost
-            else _("write it without the in-place change, or try --tracer export"),
+            else _("write it without the in-place change; or try another tracer: --tracer export"),
             code="" if lost else "try-export",
         )
 

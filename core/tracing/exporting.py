@@ -19,6 +19,7 @@ from torch import fx
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
+from lowerscope.core.sources.opened_model import padding_as_in_a_run
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.example_run import (
     NodeInfo,
@@ -58,6 +59,7 @@ def export(
     try:
         with (
             torch.no_grad(),
+            padding_as_in_a_run(),
             _without_dumps(),
             _taking_tensors(model, calling, plain_output=plain_output),
         ):

@@ -18,7 +18,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.snapshot import Note
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n, enumeration
 from lowerscope.core.sources.opened_model import RandomState, without_gradients
 from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
@@ -162,7 +162,7 @@ def observe(
     if python:
         texts.append(
             _(
-                "forward draws random numbers of {python}, and the graph has those of one call",
+                "forward draws random numbers from {python}, and the graph has those of one call",
                 python=python,
             )
         )
@@ -197,7 +197,12 @@ def difference(actual: Any, expected: Any, *, compare_values: bool) -> str:
     """Return the first difference between two nests of outputs; empty for none."""
     ours, theirs = list(leaves(actual)), list(leaves(expected))
     if len(ours) != len(theirs):
-        return _("{count} outputs, not {theirs}", count=len(ours), theirs=len(theirs))
+        return _n(
+            "{count} output, not {theirs}",
+            "{count} outputs, not {theirs}",
+            len(ours),
+            theirs=len(theirs),
+        )
     for (_other, one), (path, other) in zip(ours, theirs, strict=True):
         name = path_text(path, "output")
         if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
@@ -229,10 +234,10 @@ def _generators_drawn(start: RandomState) -> str:
     now = RandomState.present()
     found = []
     if now.python != start.python:
-        found.append("Python's")
+        found.append("Python")
     if not _same(now.numpy, start.numpy, _DEPTH):
-        found.append("NumPy's")
-    return " and ".join(found)
+        found.append("NumPy")
+    return enumeration(found)
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -100,8 +100,7 @@ def _run(graph_module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Values
         node = next(each for each in graph_module.graph.nodes if each.name == run.now)
         kind = type(graph_module.get_submodule(str(node.target))).__name__
         names = tuple(each.name for each in graph_module.graph.nodes if each.op == "placeholder")
-        place = _("at node {name}, {kind}", name=run.now, kind=kind)
-        raise inputs_do_not_fit(error, None, place, names) from error
+        raise inputs_do_not_fit(error, None, f"{run.now} ({kind})", names) from error
     return dict(run.env)
 
 
@@ -177,7 +176,7 @@ def _at_sizes(
             found = _run(graph_module, values)
         except Exception as error:
             cause = error.__cause__ or error
-            demand = " and ".join(f"{name} == {size}" for name, size in sizes.items())
+            demand = ", ".join(f"{name} == {size}" for name, size in sizes.items())
             raise fixed_dimension(
                 f"{demand} ({first_line(cause)})", named, None, engine=side()
             ) from error

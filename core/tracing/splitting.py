@@ -392,8 +392,10 @@ class TorchPart(nn.Module):
         )
         if not same:
             raise RuntimeError(
-                f"{self.line.file}:{self.line.line} gave a result of another structure than with "
-                "the example inputs"
+                _(
+                    "{line} returned a result of another structure than with the example inputs",
+                    line=f"{self.line.file}:{self.line.line}",
+                )
             )
         return tuple(each for index, each in enumerate(leaves) if index not in self.constants)
 
@@ -733,12 +735,18 @@ class Split:
             frames.append((traceback.tb_frame, traceback.tb_lineno))
             traceback = traceback.tb_next
         reason = fx_reason(error)
-        branch = getattr(error, "line", 0)
+        branch = error.line if isinstance(error, CannotFollow) else 0
         for frame, line in reversed(frames):
             function = self._function_of(frame)
             if function is not None and function.mark(branch or line, reason):
                 return True
-        return False
+        # It may come from the side of an earlier branch that is not chosen.
+        return any(
+            each.mark(line, reason)
+            for each in self._functions
+            for (line, _column), mark in list(each.marks.items())
+            if mark == "select"
+        )
 
     def _function_of(self, frame: FrameType) -> Function | None:
         code = frame.f_code
@@ -841,9 +849,8 @@ class Split:
             try:
                 self._check_nodes_since(flag)
                 value = self._chosen(flag, early, value)
-            except CannotFollow as error:
-                error.line = line
-                raise
+            except Exception as error:  # the side that is not chosen may fail in any way
+                raise CannotFollow(fx_reason(error), line) from error
         return value
 
     def _check_nodes_since(self, flag: Any) -> None:

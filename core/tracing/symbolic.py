@@ -221,7 +221,7 @@ def _refuse_changes(
                     get=names.get(id(tensor), _("own tensor")),
                 ),
                 where=where_of(changed.get(memory)),
-                todo=_("try --tracer export"),
+                todo=_("try another tracer: --tracer export"),
                 code="try-export",
             )
 
@@ -238,7 +238,7 @@ def _refuse_new_state(
             raise LowerscopeError(
                 _("torch.fx cannot trace the model: it assigns to its buffer {name}", name=name),
                 where=where_of(lines.get(value.node)),
-                todo=_("try --tracer export"),
+                todo=_("try another tracer: --tracer export"),
                 code="try-export",
             )
 

@@ -270,7 +270,7 @@ def _lstm(input: torch.Tensor, states: Any, *options: Any) -> tuple[torch.Tensor
 def _recurrent(input: torch.Tensor, state: torch.Tensor, *options: Any) -> tuple[torch.Tensor, ...]:
     _parameters, has_biases, _layers, _dropout, _train, is_bidirectional, _batch_first = options
     if not isinstance(has_biases, bool):
-        raise NotImplementedError("the sequences are packed")
+        raise NotImplementedError(_("the sequences are packed"))
     features = state.shape[-1] * (2 if is_bidirectional else 1)
     return input.new_empty((*input.shape[:-1], features)), torch.empty_like(state)
 
@@ -338,7 +338,9 @@ class _Recorder(fx.Interpreter):
                     first_line=first_line(error),
                 ),
                 where=where_of(line),
-                todo=_("try --tracer export, or give numbers in place of the names"),
+                todo=_(
+                    "try another tracer: --tracer export; or give numbers in place of the names"
+                ),
                 code="try-export",
             ) from error
         for _other, demand in self._symbols.demands():

@@ -106,7 +106,9 @@ class CannotFollow(Exception):
     `line`: of the branch that it concerns, unless that is where it is raised.
     """
 
-    line = 0
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 def first_line(error: BaseException) -> str:
@@ -118,8 +120,10 @@ def first_line(error: BaseException) -> str:
         return kind_of(error)
     text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"
     if len(lines) > _MOST_LINES:
-        text += _(
-            " (the first of {count:,} lines; call the model in Python to see all)", count=len(lines)
+        text = _(
+            "{line} (the first of {count:,} lines; call the model in Python to see all)",
+            line=text,
+            count=len(lines),
         )
     return text if isinstance(error, Exception) else f"{type(error).__name__}: {text}"
 
@@ -130,27 +134,40 @@ def where_of(line: SourceLine | None) -> str:
 
 
 def inputs_do_not_fit(
-    error: BaseException, line: SourceLine | None, position: str, names: tuple[str, ...] = ()
+    error: BaseException, line: SourceLine | None, node: str = "", names: tuple[str, ...] = ()
 ) -> LowerscopeError:
-    """Return the error for a model that fails on the example inputs, which may have names."""
+    """Return the error for a model that fails on the example inputs, which may have names.
+
+    `node`: the node at which it fails, if that is known.
+    """
     line = line_of_traceback(error.__traceback__) or line
     if not isinstance(error, Exception):
         return _ends_python(error, line)
-    at = f" {position}" if position else ""
     if "negative strides" in str(error):
         return LowerscopeError(
             _(
-                "the model makes a tensor{at} of a NumPy array with a negative step, such as "
-                "values[::-1], which torch does not support",
-                at=at,
+                "the model makes a tensor of a NumPy array with a negative step, such as "
+                "values[::-1], which torch does not support"
+            )
+            if not node
+            else _(
+                "the model makes a tensor of a NumPy array with a negative step, such as "
+                "values[::-1], at node {node}; torch does not support these",
+                node=node,
             ),
             where=where_of(line),
             todo=_("make a copy of the array: torch.from_numpy(values[::-1].copy())"),
         )
     return LowerscopeError(
-        _("the model fails on these inputs{at}: {first_line}", at=at, first_line=first_line(error)),
+        _("the model fails on these inputs: {reason}", reason=first_line(error))
+        if not node
+        else _(
+            "the model fails on these inputs at node {node}: {reason}",
+            node=node,
+            reason=first_line(error),
+        ),
         where=where_of(line),
-        todo=_("check the inputs' shapes and dtypes, for example --input x=1,784:float32"),
+        todo=_("check the inputs' shapes and dtypes: --input x=1,784:float32"),
         code="change-inputs" if names else "",
         choices=names,
     )
@@ -172,7 +189,7 @@ def cannot_trace(error: BaseException) -> LowerscopeError:
     return LowerscopeError(
         _("torch.fx cannot trace the model: {fx_reason}", fx_reason=fx_reason(error)),
         where=where_of(line_of_traceback(error.__traceback__)),
-        todo=_("try --tracer export"),
+        todo=_("try another tracer: --tracer export"),
         details=f"{type(error).__name__}: {error}",
         code="try-export",
     )
@@ -242,7 +259,7 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
                     path=path,
                 ),
                 where=where_of(line_of_traceback(error.__traceback__)),
-                todo=_("use the original module there, or try --tracer fx"),
+                todo=_("use the original module there; or try another tracer: --tracer fx"),
                 code="try-fx",
             )
     reason = first_line(error)
@@ -257,7 +274,10 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
     return LowerscopeError(
         _("torch.export cannot trace the model: {reason}", reason=reason),
         where=where_of(line_of_traceback(error.__traceback__)),
-        todo=_("remove the parts that depend on the values of tensors, or try --tracer fx"),
+        todo=_(
+            "remove the parts that depend on the values of tensors; or try another tracer: "
+            "--tracer fx"
+        ),
         code="try-fx",
     )
 
@@ -269,7 +289,10 @@ def cannot_replace(error: Exception) -> LowerscopeError:
     """Return the error for an exported graph of which torch cannot replace the changes in place."""
     return LowerscopeError(
         _("torch.export cannot make its graph functional: {reason}", reason=first_line(error)),
-        todo=_("write it without in-place changes and modes of gradients, or try --tracer fx"),
+        todo=_(
+            "write it without in-place changes and modes of gradients; or try another tracer: "
+            "--tracer fx"
+        ),
         details=f"{type(error).__name__}: {error}",
         code="try-fx",
     )
@@ -351,20 +374,20 @@ def fixed_dimension(
     names = [name for name in named.ranges if name in demand] or list(named.ranges)
     name = names[0]
     low, high = named.ranges[name]
-    place = _(" at node {at}", at=at) if at else ""
-    return LowerscopeError(
+    what = (
         _(
-            "{name} cannot have every size from {low} to {high}: {engine} needs {demand}{place}",
-            engine=engine,
-            name=name,
-            low=low,
-            high=high,
-            demand=demand,
-            place=place,
-        ),
+            "{name} cannot have every size from {low} to {high}: {engine} needs {demand} at node "
+            "{at}"
+        )
+        if at
+        else _("{name} cannot have every size from {low} to {high}: {engine} needs {demand}")
+    )
+    return LowerscopeError(
+        what.format(engine=engine, name=name, low=low, high=high, demand=demand, at=at),
         where=where_of(line),
         todo=_(
-            "narrow --dim {name}, give a number in place of {name}, or change the model", name=name
+            "narrow the range of {name}, give a number in place of it, or change the model",
+            name=name,
         ),
         code=CONSTRAINT,
     )

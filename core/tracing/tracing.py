@@ -136,7 +136,7 @@ def check_call(model: torch.nn.Module, calling: CallSpec) -> None:
                 names=names,
             ),
             where=where_of(forward_line(model)),
-            todo=_("give one input for each, for example --input x=1,784:float32"),
+            todo=_("give one input for each: --input x=1,784:float32"),
         ) from error
 
 
@@ -337,7 +337,10 @@ def _check_advice(
     raise LowerscopeError(
         problem.what,
         where=problem.where,
-        todo=_("leave out --tracer: the parts that depend on the values of tensors run in torch"),
+        todo=_(
+            "let the tracer be chosen: --tracer auto; the parts that depend on the values of "
+            "tensors then run in torch"
+        ),
         details=reason.problem.details,
     ) from error
 

@@ -31,7 +31,7 @@ from lowerscope.core.ir.tensorir import Part, blocks_in, parts_of, prim_funcs_of
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line, listed
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, joined
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import CallsOf, bytecode_of, functions_in, match_calls
 from lowerscope.core.stages import Stages
@@ -266,8 +266,8 @@ def _chains(origins: Origins | None, sources: Iterable[int | None]) -> list[Chai
 
 
 def _head(stages: Stages, made: CompiledFunctions, name: str) -> str:
-    whole = f"{name} for {_target_text(stages)}"
-    return f"{whole}, {made.about}" if made.about else whole
+    whole = _("{name} for {target}", name=name, target=_target_text(stages))
+    return joined(_(", "), (whole, made.about)) if made.about else whole
 
 
 def _record(

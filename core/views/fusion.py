@@ -17,7 +17,7 @@ from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WhyFusedQuery, answers
 from lowerscope.core.model.recipe import Override, Recipe, Step
-from lowerscope.core.model.texts import _, _n, capitalized, english
+from lowerscope.core.model.texts import _, _n, capitalized, english, enumeration
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import (
     KIND_TEXTS,
@@ -231,7 +231,7 @@ class _Pair:
             by = f"{name}: {function}" if function else name
             if function:
                 text = _(
-                    "{name} fused {one} and {other} in {function}",
+                    "{name} fused {one} and {other} into {function}",
                     name=name,
                     one=one.name,
                     other=other.name,
@@ -239,7 +239,7 @@ class _Pair:
                 )
             else:
                 text = _(
-                    "{name} fused {one} and {other} in one binding",
+                    "{name} fused {one} and {other} into one binding",
                     name=name,
                     one=one.name,
                     other=other.name,
@@ -406,7 +406,7 @@ class _Pair:
                     _("Step {place} ({fuse_ops}) is off", place=place + 1, fuse_ops=FUSE_OPS),
                 )
             else:
-                text = f"Add {FUSE_OPS}"
+                text = _("Add {name}", name=FUSE_OPS)
                 changed = Change(text=text, steps=_with_fusion(steps))
                 yield changed, "pass-missing", answer.text
         elif answer.cause in ("not-legalised", "not-annotated"):
@@ -437,7 +437,7 @@ class _Pair:
         added = tuple(Override(pattern=f"fx:{each}", strategy="high-level") for each in names)
         patterns = {each.pattern for each in added}
         kept = (each for each in recipe.overrides if each.pattern not in patterns)
-        text = _("Lower {names} as high-level", names=" and ".join(names))
+        text = _("Lower {names} as high-level", names=enumeration(names))
         return Change(text=text, overrides=(*kept, *added))
 
 
@@ -479,7 +479,7 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
     if dominator is None:
         users = [_short(user.bound.id) for user, _other in one.users]
         text = RULES["used-elsewhere"].format(
-            source=_title(one, module), count=len(users), users=", ".join(dict.fromkeys(users))
+            source=_title(one, module), count=len(users), users=_(", ").join(dict.fromkeys(users))
         )
         return "used-elsewhere", one, text
     if one.blocked is None:

@@ -13,6 +13,7 @@ from tvm import IRModule
 
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import relax_functions
+from lowerscope.core.lowering.torch_operators import callee_name
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering, PartLowering
 from lowerscope.core.model.graph import GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.module_steps import Moment
@@ -26,7 +27,7 @@ from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.graph.boxes import family_of
-from lowerscope.core.views.graph.fx_graph import NO_END, Values, fx_graph, label_of, operator_name
+from lowerscope.core.views.graph.fx_graph import NO_END, Values, fx_graph, label_of
 from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph.relax_graph import FusedGroup, groups_in, relax_graph
 
@@ -93,7 +94,7 @@ def target_name(target: Any) -> str:
     """Return the target of a node: a path, an operator, or the qualified name of a function."""
     if isinstance(target, str) or hasattr(target, "_schema"):
         return str(target)
-    name = operator_name(target)
+    name = callee_name(target)
     if getattr(functional, name, None) is target:
         # Some are built in, and have the name of a module of torch's own.
         return f"torch.nn.functional.{name}"

@@ -345,6 +345,7 @@ def _model_record(loaded: LoadedModel) -> ModelRecord:
         title=loaded.title,
         path=str(loaded.path),
         kind="relax" if model is None else "torch",
+        engine=str(getattr(model, "side", "torch")),
         description=loaded.description,
         inputs=input_records(loaded),
         classes=loaded.classes,

@@ -20,7 +20,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import FunctionTextsQuery, TextQuery, answers
 from lowerscope.core.model.snapshot import Span, TextRecord, View
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.sources.pytree import identifier
@@ -56,7 +56,7 @@ def metadata_text(module: IRModule) -> TextRecord:
         raise LowerscopeError(
             _("the metadata would be about {size} of text", size=bytes_text(size * 4 / 3)),
             where="show_meta",
-            todo=WHOLE[0].upper() + WHOLE[1:],
+            todo=capitalized(WHOLE),
         )
     record = module_text(module, show_meta=True)
     lines = record.text.split("\n")
@@ -208,7 +208,7 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
         raise LowerscopeError(
             _("there is no TensorIR function {name}", name=name),
             where=view,
-            todo=_("The module has {functions}", functions=", ".join(functions)),
+            todo=_("The module has {functions}", functions=_(", ").join(functions)),
         )
     return _WRITERS[view](functions[name], name)
 

@@ -20,7 +20,7 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.recipe import BIND_PARAMS
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, VECTOR_MATH
-from lowerscope.core.model.texts import _, _n, joined
+from lowerscope.core.model.texts import _, _n, enumeration, joined
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.views.moved_lines import sources_of
 from lowerscope.core.views.unchanged import why_unchanged
@@ -133,14 +133,7 @@ def listed(names: Iterable[str], most: int = MOST_NAMES) -> str:
     every = [code(name) for name in names]
     if len(every) > most + 1:
         every = [*every[:most], _("{count} more", count=len(every) - most)]
-    return _joined(every)
-
-
-def _joined(parts: Sequence[str]) -> str:
-    """Return parts as an enumeration: ``a, b and c``."""
-    if len(parts) < 2:
-        return "".join(parts)
-    return _("{others} and {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
+    return enumeration(every)
 
 
 def _functions(names: Sequence[str]) -> str:
@@ -325,7 +318,7 @@ def _eliminated(effect: Effect) -> str:
         parts.append(_functions(functions))
     if bindings:
         parts.append(_bindings(bindings))
-    return _("removed the unused {parts}", parts=_joined(parts)) if parts else ""
+    return _("removed the unused {parts}", parts=enumeration(parts)) if parts else ""
 
 
 def _scheduled(effect: Effect) -> str:
@@ -490,8 +483,8 @@ def _killed(effect: Effect) -> str:
         parts.append(_n("{count:,} tensor", "{count:,} tensors", tensors))
     if storages:
         parts.append(_n("{count:,} storage", "{count:,} storages", storages))
-    freed = _("freed {parts} after the last use", parts=_joined(parts)) if parts else ""
-    return _joined([each for each in (freed, _second_names(effect.lost["variable"])) if each])
+    freed = _("freed {parts} after the last use", parts=enumeration(parts)) if parts else ""
+    return enumeration([each for each in (freed, _second_names(effect.lost["variable"])) if each])
 
 
 def _replaced(effect: Effect) -> str:
@@ -515,7 +508,7 @@ def _shapes(effect: Effect) -> str:
         parts.append(_n("{count:,} check of types", "{count:,} checks of types", checks))
     if matched:
         parts.append(_n("{count:,} check of shapes", "{count:,} checks of shapes", matched))
-    return _("added {parts} of the arguments", parts=_joined(parts)) if parts else ""
+    return _("added {parts} of the arguments", parts=enumeration(parts)) if parts else ""
 
 
 def _computed_shapes(effect: Effect) -> str:
@@ -542,7 +535,7 @@ def _transposed(effect: Effect) -> str:
 
 
 def _winograd(effect: Effect) -> str:
-    count = effect.lost["R.nn.conv2d"]
+    count = effect.lost["R.nn.conv2d"] + effect.lost["R.nn.conv3d"]
     if not count:
         return ""
     return _n(
@@ -644,4 +637,4 @@ def general_words(effect: Effect) -> str:
         *([_("added {functions}", functions=_functions(added))] if added else []),
         *([_("removed {functions}", functions=_functions(removed))] if removed else []),
     ]
-    return _joined(parts) or _("changed nothing")
+    return enumeration(parts) or _("changed nothing")

@@ -19,7 +19,7 @@ from lowerscope.core.model.snapshot import (
     TeRecord,
     ValuesRecord,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> str:
@@ -185,7 +185,7 @@ def print_parameters(records: Sequence[ParameterRecord]) -> str:
             shape_text(each.shape),
             each.dtype,
             bytes_text(each.size),
-            _("also {names}", names=", ".join(each.aliases)) if each.aliases else "",
+            _("also {names}", names=_(", ").join(each.aliases)) if each.aliases else "",
         )
         for each in records
     ]
@@ -210,9 +210,10 @@ def print_values(record: ValuesRecord) -> str:
             )
         )
     lines.append(
-        _(
+        _n(
+            "{count:,} value: {nans:,} NaN, {infinities:,} infinite, {zeros:,} zero",
             "{count:,} values: {nans:,} NaN, {infinities:,} infinite, {zeros:,} zero",
-            count=record.count,
+            record.count,
             nans=record.nans,
             infinities=record.infinities,
             zeros=record.zeros,
@@ -223,5 +224,5 @@ def print_values(record: ValuesRecord) -> str:
         bar = "█" * round(_WIDTH * count / most) if most else ""
         lines.append(f"{low:>12.4g} … {high:<12.4g} {count:>10,} {bar}".rstrip())
     first = (*record.first, "…") if len(record.first) < record.count else record.first
-    lines.append(_("first values: {values}", values=", ".join(first)))
+    lines.append(_("first values: {values}", values=_(", ").join(first)))
     return "\n".join(lines)

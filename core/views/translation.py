@@ -378,7 +378,7 @@ def _made_with(function: Any) -> str:
         return ""
     closed = _closed_in(function).nonlocals
     values = [f"{name} = {_in_words(value)}" for name, value in closed.items() if name != "self"]
-    return _("made with {values}", values=", ".join(values)) if values else ""
+    return _("made with {values}", values=_(", ").join(values)) if values else ""
 
 
 def _in_words(value: Any) -> str:
@@ -587,7 +587,7 @@ def _source(used: UsedRule) -> Iterator[RuleSource]:
             remark = _("called while lowering {name}", name=used.name)
             yield function_source(inner, used.kind, inner.__name__, remark)
         return
-    wraps = f"calls {name_of_called(used.function)}"
+    wraps = _("calls {name}", name=name_of_called(used.function))
     text = library_call_text(used.function)
     yield RuleSource(kind="library", name=used.name, remark=wraps, text=text)
     called: Any = called_by(used.function)

@@ -119,7 +119,7 @@ def _winograd(module: tvm.IRModule) -> Unmet | None:
             if first is None:
                 text = _("{name} stays as it is: {reason}", name=f"`{bound.name}`", reason=reason)
                 first = Unmet(text, (bound.id,))
-    return first or Unmet(_("the module has no convolution in two dimensions"))
+    return first or Unmet(_("the module has no convolution in two or three dimensions"))
 
 
 def _legalised(module: tvm.IRModule) -> Unmet | None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QMenu
 
+from lowerscope.app.engine.window_words import REMEDIES
 from lowerscope.app.kit.commands import plain
+from lowerscope.app.shell.menus import paths
 from lowerscope.app.shell.shortcuts_page import pane_keys
 from lowerscope.app.shell.window import MainWindow
 from tests.catalogue import catalogues, read
@@ -105,3 +107,11 @@ def test_every_key_that_a_page_names_does_something(window: MainWindow) -> None:
             assert key in known, f"{page}: {key}"
             found += 1
     assert found > 80
+
+
+def test_every_command_that_a_remedy_names_is_in_a_menu(window: MainWindow) -> None:
+    titles = {command.id: plain(command.title) for command, _ in window.commands}
+    there = {" → ".join((*path, titles[name])) for name, path in paths().items()}
+    places = {plain(place) for _pattern, place in REMEDIES if "→" in place}
+    assert places
+    assert places <= there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from torch import nn
@@ -26,6 +28,7 @@ from lowerscope.core.files.in_memory import (
     read_handed,
     take,
 )
+from lowerscope.core.model.comparison_records import ErrorBudget
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.notebook import Exploration, explore
@@ -104,6 +107,32 @@ def test_float64_referees_between_tvm_and_torch() -> None:
     assert errors["fx:mul"].torch == tripled.abs().max() > 0
     assert errors["fx:cat"].tvm == errors["fx:cat"].torch == 0
     assert explored.referee() == tuple(errors.values())
+
+
+class Last(torch.nn.Module):
+    """Products of complex numbers, and a recurrent layer whose last states nothing reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4, 4, dtype=torch.cfloat))
+        self.layer = torch.nn.LSTM(4, 4, batch_first=True)
+        self.last = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y, _states = self.layer((x.cfloat() @ self.weight).abs())
+        return self.last(torch.relu(self.last(y)))
+
+
+def test_the_referee_takes_complex_numbers_and_leaves_out_what_nothing_reads() -> None:
+    torch.manual_seed(0)
+    explored = explore(Last().eval(), (torch.randn(2, 3, 4),), window=False)
+    errors = explored.referee()
+    assert {"fx:cfloat", "fx:matmul", "fx:abs_1", "fx:last_1"} <= {each.id for each in errors}
+    for each in errors:
+        assert max(each.tvm, each.torch, each.relative) < 1e-5, each
+    over = msgspec.structs.replace(errors[0], made=math.inf)
+    made = ErrorBudget(nodes=(*errors, over)).by_operator
+    assert sum(share for _name, share in made) == pytest.approx(1)
 
 
 class Heads(torch.nn.Module):

@@ -19,6 +19,8 @@ from lowerscope.app.kit.glossary import anchor_of
 from lowerscope.core.cli.main import COMMANDS, _parser, main
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 ROOT = Path(__file__).parents[2]
 HELP = ROOT / "resources" / "help"
 TRANSLATED = sorted(HELP.glob("*_*/*.md"))

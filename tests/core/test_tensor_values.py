@@ -17,6 +17,8 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.run.compare.tensor_values import BINS, values_of
 from lowerscope.core.stages import Pipeline
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 FILE = Path(__file__).with_name("weighted_models.py")
 
 

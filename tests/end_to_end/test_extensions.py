@@ -101,7 +101,7 @@ def test_a_rule_is_written_for_a_node_edited_and_read_again(
     path.write_text("import nowhere_at_all\n" + path.read_text())
     window.commands.action("reload").trigger()
     line = wait_for_problem(qtbot, window)
-    assert line.startswith(f"{path}:1: it fails while it runs: ModuleNotFoundError")
+    assert line.startswith(f"{path}:1: running the file failed: ModuleNotFoundError")
     assert node_of(window, "relu").name == "relu"
 
 

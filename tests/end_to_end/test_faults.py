@@ -61,7 +61,9 @@ def go_back(qtbot: QtBot, window: MainWindow) -> None:
 
 def test_the_call_that_crashes_is_named(qtbot: QtBot, worked: MainWindow, tmp_path: Path) -> None:
     run_faulty(qtbot, worked, tmp_path, CRASHES)
-    assert "crashed with SIGSEGV while running, in call 4 of 7" in wait_for_problem(qtbot, worked)
+    assert "crashed with SIGSEGV while running the model (in call 4 of 7" in wait_for_problem(
+        qtbot, worked
+    )
     # The list ends at the call that did it.
     worked.features.stepping.set_section("run")
     failed = [dot.tooltip for dot in worked.panes.pipeline.slider.dots() if dot.state == "wrong"]
@@ -83,7 +85,7 @@ def test_a_function_that_never_ends_is_stopped_and_named(
     worked.commands.action("stop").trigger()
     with qtbot.waitSignal(document.changed, check_params_cb=changes("problems"), timeout=1500):
         pass
-    assert document.problems[0].what == "The run was stopped in call 4 of 7, env.faulty (relu)"
+    assert document.problems[0].what == "The run was stopped (in call 4 of 7, env.faulty (relu))"
     assert worked.tool_bar.verdict.text() == "✕ stopped"
     qtbot.mouseClick(button(worked, "Select the called function"), Qt.MouseButton.LeftButton)
     assert document.selection.of_kind("fx") == ("fx:relu",)

@@ -58,7 +58,7 @@ def test_parameters_become_inputs_are_shown_saved_and_bound_again(
     assert (shown["shape"], shown["size"]) == ("128×784 float32", "401 kB")
     zeros = int((array == 0).sum())
     assert shown["values"] == f"100,352: 0 NaN, 0 infinite, {zeros} zero"
-    assert shown["first"].startswith(f"{array[0, 0]:.6g}, ")
+    assert shown["first values"].startswith(f"{array[0, 0]:.6g}, ")
 
     # The argument of main that it became says the same; a node says nothing of values.
     window.document.select(("relax:main/linear1_bias",))

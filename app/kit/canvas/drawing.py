@@ -485,8 +485,8 @@ _LEAST_WITH_SCALE = 320
 class CanvasDrawing(PanningArea):
     """A drawing of a graph that has a layout."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._index = GraphIndex(GraphRecord())
         self._painter = GraphPainter(self._index)
         self._tiles = TileCache(self._draw_tile)

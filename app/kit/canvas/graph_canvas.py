@@ -167,8 +167,8 @@ class GraphCanvas(CanvasDrawing):
     # A context menu is requested: the node, frame or ``""``, and a screen position.
     menu_requested = Signal(str, QPoint)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         # Returns the text of a node's card by its id, or ``None`` for no card.
         self.card_text: Callable[[str], CardText | None] | None = None
         self._hovered = ""

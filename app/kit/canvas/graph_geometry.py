@@ -11,7 +11,7 @@ from PySide6.QtGui import QPainterPath
 
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.graph import CHEVRON, GROUPS, TITLE_BAR, Edge, GraphRecord, Port, Region
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n, joined
 
 Way = Literal["up", "down", "left", "right", "first", "last"]
 """A step of keyboard navigation."""
@@ -266,13 +266,16 @@ def described(
         flag = _("flagged") if walked in flags else ""
         text = ", ".join(each for each in (here.title, here.description, flag) if each)
     else:
-        count = _(
-            "{count} nodes, {edges} edges", count=len(index.nodes), edges=len(index.graph.edges)
+        text = joined(
+            _(", "),
+            (
+                _n("{count} node", "{count} nodes", len(index.nodes)),
+                _n("{count} edge", "{count} edges", len(index.graph.edges)),
+            ),
         )
-        text = count
     titles = [index.nodes[name].title for name in sorted(selection)[:20] if name != walked]
     if titles:
-        selected = _("selected: {titles}", titles=", ".join(titles))
+        selected = _("selected: {titles}", titles=_(", ").join(titles))
         text += "; " + selected
     return text
 

@@ -26,7 +26,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame
 
 SIDE = 256
 SMALL_SIDE = 128
@@ -417,8 +417,8 @@ class PanningArea(QAbstractScrollArea):
     the space bar anything; ``+``, ``-``, ``0`` and F change the scale.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.view = CanvasView()  # The visible part of the drawing, and its scale.
         self._space = False
         self._drag: QPointF | None = None

@@ -47,8 +47,8 @@ class Bars(QWidget):
         whole: The value of a bar of the full width; 0 for the longest bar.
     """
 
-    def __init__(self, name: str, parent: QWidget | None = None, *, whole: float = 0.0) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, *, whole: float = 0.0) -> None:
+        super().__init__()
         self._whole = whole
         self._bars: tuple[Bar, ...] = ()
         self._legend: tuple[str, ...] = ()

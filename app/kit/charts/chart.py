@@ -59,8 +59,8 @@ class Chart(QWidget):
 
     SIZE, SMALLEST = QSize(400, 200), QSize(200, 100)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._plot: Any = None
         self._is_stale = True  # Something that the plot depends on has changed.
         self._values: Sequence[Value] = ()
@@ -364,8 +364,8 @@ class ZoomChart(Chart):
     ZOOM_STEP = 1.25
     _DRAG_FROM = 3
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self._whole = self._part = QRectF()
         self._least = QSizeF()
         self._pressed: QPointF | None = None

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QGraphicsRectItem, QHBoxLayout, QSizePolicy, QSpin
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import ZoomChart
+from lowerscope.app.kit.dialogs import show_within
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.theme import Theme
 from lowerscope.core.model.texts import _
@@ -33,8 +34,8 @@ _SMALLEST = 96
 class PictureView(QWidget):
     """A picture of 8 bits a channel, enlarged by a whole number where there is room."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._image = QImage()
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -228,8 +229,8 @@ class HeatMap(ZoomChart):
 
     SIZE, SMALLEST = QSize(180, 190), QSize(100, 100)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self._rows = self._columns = 0
         self._piece: HeatPiece | None = None
         self._scale = HeatScale(0.0, 1.0)
@@ -459,8 +460,8 @@ class SlicesRow(QWidget):
 
     changed = Signal()  # The user selected another slice.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.title = Label(_("slice"))
         self.title.setProperty("role", "quiet")
         self.fields: list[QSpinBox] = []
@@ -509,7 +510,7 @@ class SlicesRow(QWidget):
         field = QSpinBox()
         field.setRange(0, max(0, extent - 1))
         field.setWrapping(True)
-        field.setSuffix(_(" of {extent}", extent=extent))
+        show_within(field, _("{number} of {extent}", number="{number}", extent=extent))
         field.setFixedWidth(_WIDTH)
         field.setKeyboardTracking(False)
         field.setAccessibleName(_("Index in dimension {place}", place=place))

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QGraphicsLineItem, QGraphicsRectItem, QSizePolicy, QWidget
+from PySide6.QtWidgets import QGraphicsLineItem, QGraphicsRectItem, QSizePolicy
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import Chart, Value, ZoomChart
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.core.model.formatting import duration_text
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 class Histogram(Chart):
@@ -28,10 +28,8 @@ class Histogram(Chart):
 
     SIZE, SMALLEST = QSize(240, 88), QSize(120, 88)
 
-    def __init__(
-        self, name: str, *, logarithmic: bool = False, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str, *, logarithmic: bool = False) -> None:
+        super().__init__(name)
         self._logarithmic = logarithmic
         self._edges: tuple[float, ...] = ()
         self._counts: tuple[int, ...] = ()
@@ -58,11 +56,12 @@ class Histogram(Chart):
     def _whole(self) -> str:
         if not self._counts:
             return ""
-        return _(
-            "{counts:,} values from {edge:.4g} to {edge2:.4g}",
-            counts=sum(self._counts),
-            edge=self._edges[0],
-            edge2=self._edges[-1],
+        return _n(
+            "{count:,} value from {low:.4g} to {high:.4g}",
+            "{count:,} values from {low:.4g} to {high:.4g}",
+            sum(self._counts),
+            low=self._edges[0],
+            high=self._edges[-1],
         )
 
     def _value(self, number: int) -> Value:
@@ -186,10 +185,8 @@ class BestCurve(Chart):
 
     SIZE, SMALLEST = QSize(420, 180), QSize(220, 90)
 
-    def __init__(
-        self, name: str, text_of: Callable[[float], str], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str, text_of: Callable[[float], str]) -> None:
+        super().__init__(name)
         self._text_of = text_of
         self._points: tuple[CurvePoint, ...] = ()
         self._levels: tuple[Level, ...] = ()
@@ -367,8 +364,8 @@ class RunChart(ZoomChart):
     SIZE = QSize(400, round(_AXIS + _SPANS + 2 * _GAP + _AMOUNTS + 6 * _PIECE))
     SMALLEST = QSize(160, round(_AXIS + _SPANS + _GAP + 24))
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self._spans: tuple[Span, ...] = ()
         self._pieces: tuple[Piece, ...] = ()
         self._groups: tuple[Group, ...] = ()
@@ -397,8 +394,11 @@ class RunChart(ZoomChart):
             )
             for start, each in zip(self._edges, self._spans, strict=False)
         ]
-        summary = _(
-            "{count} calls in {edge}", count=len(spans), edge=duration_text(self._edges[-1])
+        summary = _n(
+            "{count} call in {time}",
+            "{count} calls in {time}",
+            len(spans),
+            time=duration_text(self._edges[-1]),
         )
         self._show(values, summary)
 
@@ -611,8 +611,8 @@ class Roofline(Chart):
 
     SIZE, SMALLEST = QSize(320, 220), QSize(220, 130)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self._roofs = Roofs()
         self._shown: tuple[Mark, ...] = ()
 

@@ -27,7 +27,6 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QWidget,
 )
 
 from lowerscope.app.kit import theme
@@ -97,8 +96,8 @@ class StepStrip(QListWidget):
     moved = Signal(int, int)  # A step was moved: its place, and its new place.
     menu_wanted = Signal(str, QPoint)  # Its context menu was requested, at a screen position.
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._cells: tuple[StepCell, ...] = ()
         self._level: tuple[str, float] | None = None
         self._marked = ""

@@ -309,8 +309,8 @@ class CodeText(PlainTextEdit):
     arranged = Signal()  # The same text is shown in other lines, for another width.
     folds_changed = Signal()  # The folded regions changed.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._content = ShownLines()
         self._language = ""
         self._wraps = False
@@ -872,8 +872,8 @@ class CodeEditor(CodeText):
     # A heading was clicked or entered: its key, and whether its action was clicked.
     heading_clicked = Signal(str, bool)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.marks = CodeMarks()  # The marks of lines; call `repaint_lines` after a change.
         self._hovered = ""
         self._pressed: QPoint | None = None

@@ -130,8 +130,8 @@ class GoToLineBar(_Bar):
 
     line_chosen = Signal(int)  # A line was entered, from 1.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("", parent)
+    def __init__(self) -> None:
+        super().__init__("")
         self.field.setAccessibleName(_("Line"))
         self.field.setPlaceholderText(_("Go to line"))
         self.field.setValidator(QIntValidator(1, 99_999_999, self))
@@ -322,8 +322,8 @@ class CodeView(QWidget):
     # The context menu of this entity, or ``""``, is about to open: add actions to it.
     menu_opening = Signal(str, object)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._language = ""
         self._shown_as: tuple[CompactScript | None, bool, Mapping[int, Heading]] = (
             None,

@@ -420,14 +420,14 @@ class DiffEditor(CodeEditor):
 
     entered = Signal(object)  # The editor got the focus.
 
-    def __init__(self, words: Words, side: Side, parent: QWidget | None = None) -> None:
+    def __init__(self, words: Words, side: Side) -> None:
         self.diff = DiffRows()  # The rows, one for each line of the text.
         self.side = side
         self._words = words
         self._changed: dict[tuple[str, str], tuple[Sequence[WordRange], Sequence[WordRange]]] = {}
         self._partner: DiffEditor | None = None
         self._following = False
-        super().__init__(parent)
+        super().__init__()
         self.document().setDocumentMargin(0)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -50,8 +50,8 @@ class DiffView(QWidget):
     moved = Signal()  # Another change became current, or the changes are others.
     key_pressed = Signal(str)  # A key of `KEYS` that the view has no command for; its command.
 
-    def __init__(self, name: str, words: Words, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, words: Words) -> None:
+        super().__init__()
         self._rows = DiffRows()
         self._folding = DiffFolding(self._rows)
         self._language = "text"

@@ -54,8 +54,8 @@ class ChoiceList(QWidget):
     chosen = Signal(str)  # A choice was clicked or entered; the argument is its key.
     escaped = Signal()  # Escape was pressed while the line was empty.
 
-    def __init__(self, name: str, placeholder: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, placeholder: str) -> None:
+        super().__init__()
         self._choices: tuple[Choice, ...] = ()
         self._pointed = ""
         self._second = False
@@ -264,8 +264,8 @@ class OrderList(QListWidget):
 
     edited = Signal()  # The user changed the order.
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.setAccessibleName(name)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)

@@ -127,6 +127,7 @@ class TableModel(QAbstractTableModel):
     def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.columns = tuple(columns)
+        self.worded: Callable[[str], str] = str  # Returns a title or its explanation as shown.
         self._given: tuple[Row, ...] = ()
         self._rows: tuple[Row, ...] = ()
         self._places: dict[str, int] = {}
@@ -180,7 +181,7 @@ class TableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return cell.spoken or cell.text
         if role == Qt.ItemDataRole.ToolTipRole and cell.tooltip:
-            return cell.tooltip
+            return self.worded(cell.tooltip)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(self.columns[index.column()])
         return None
@@ -205,9 +206,9 @@ class TableModel(QAbstractTableModel):
             return None
         column = self.columns[section]
         if role == Qt.ItemDataRole.DisplayRole:
-            return column.title
+            return self.worded(column.title)
         if role == Qt.ItemDataRole.ToolTipRole and column.tooltip:
-            return column.tooltip
+            return self.worded(column.tooltip)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         if role == Qt.ItemDataRole.InitialSortOrderRole and column.falling:
@@ -591,8 +592,8 @@ class Table(QTableView):
     # The menu of a row was requested: the row's key, and the screen position.
     menu_wanted = Signal(str, QPoint)
 
-    def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, columns: Sequence[Column]) -> None:
+        super().__init__()
         self._model = TableModel(columns, self)
         self._hovered = -1
         self._later: tuple[Row, ...] | None = None
@@ -660,6 +661,10 @@ class Table(QTableView):
         self.set_selection(chosen)
         self.verticalScrollBar().setValue(top)
         self._show_empty()
+
+    def word_titles(self, worded: Callable[[str], str]) -> None:
+        """Set what returns a title or its explanation as shown, each time anew."""
+        self._model.worded = worded
 
     def rows(self) -> tuple[Row, ...]:
         """Return the rows in the current order."""

@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QStyleOptionViewItem,
     QTreeWidgetItem,
-    QWidget,
 )
 
 from lowerscope.app.kit import theme
@@ -104,10 +103,10 @@ class StepList(PaintedTree):
     # The context menu of a row was requested, at a position on the screen.
     menu_wanted = Signal(str, QPoint)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str) -> None:
         self._pinned: Sequence[str] = ()
         self._rows: list[StepRow] = []
-        super().__init__(name, ("",), parent)
+        super().__init__(name, ("",))
         self._marked = ""
         self._pressed: tuple[StepRow, QPoint] | None = None
         self._target = -1

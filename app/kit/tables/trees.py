@@ -31,7 +31,6 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
-    QWidget,
 )
 
 from lowerscope.app.kit import theme
@@ -59,8 +58,8 @@ class PaintedTree(QTreeWidget):
 
     row_activated = Signal(str)  # A row was double-clicked or entered; the argument is its key.
 
-    def __init__(self, name: str, titles: Sequence[str], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, titles: Sequence[str]) -> None:
+        super().__init__()
         self._items: dict[str, QTreeWidgetItem] = {}
         self._hovered: QTreeWidgetItem | None = None
         self.setAccessibleName(name)
@@ -168,8 +167,8 @@ class TreeTable(PaintedTree):
     # The context menu of the selection was requested, at a position on the screen.
     menu_wanted = Signal(QPoint)
 
-    def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
-        super().__init__(name, [column.title for column in columns], parent)
+    def __init__(self, name: str, columns: Sequence[Column]) -> None:
+        super().__init__(name, [column.title for column in columns])
         self._rows: tuple[TreeRow, ...] = ()
         self._order: list[str] = []
         self._silent = False

@@ -84,7 +84,7 @@ def nothing_words(document: Document) -> tuple[str, str]:
     if document.wanted is not None:
         return _("Opening…"), _("Cancel, in the status bar, stops it.")
     if document.problems:
-        return _("Not opened"), _("Problems has the reason and the remedy.")
+        return _("Not opened"), _("See Problems for the reason and the remedy.")
     return _("Nothing is open"), _("Open… (Ctrl+O) opens a model; so does a file dropped here.")
 
 

@@ -24,6 +24,7 @@ class EntityTable(Table):
         super().__init__(name, columns)
         self._document = document
         self._kinds = kinds
+        self.word_titles(document.named_engine)
         self.row_clicked.connect(self._select)
 
     def show_selection(self) -> None:

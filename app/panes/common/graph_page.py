@@ -282,9 +282,8 @@ class GraphPage(QWidget):
         graph: GraphName,
         name: str,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.graph: GraphName = graph
         self.document = document
         self.run_steps = run_steps

@@ -13,6 +13,7 @@ from lowerscope.core.model.formatting import (
     NONE,
     UNRELIABLE,
     bytes_text,
+    calls_text,
     claims,
     disturbances,
     duration_text,
@@ -23,7 +24,6 @@ from lowerscope.core.model.formatting import (
 )
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.run_records import (
-    FEW,
     NOT_THERE,
     TOP,
     CallRun,
@@ -382,15 +382,7 @@ def _how(times: RunTimes) -> Iterator[str]:
         yield _(
             "torch.compile does not work: {compile_problem}", compile_problem=times.compile_problem
         )
-    ours = times.sides[0]
-    spread = _("quartiles") if ours.repeats >= FEW else _("extremes")
-    calls = _n("1 call", "{count} calls", ours.repeats)
-    yield _(
-        "median and {spread} of {calls} after {warm_up}",
-        spread=spread,
-        calls=calls,
-        warm_up=times.warm_up,
-    )
+    yield calls_text(times)
     if times.compile_ms is not None:
         took = duration_text(times.compile_ms)
         yield _("torch.compile took {took}", took=took)
@@ -405,5 +397,11 @@ def threads_text(times: RunTimes) -> str:
         return _n("{count} thread each", "{count} threads each", first)
     known = [side for side in times.sides if side.threads is not None]
     return ", ".join(
-        _("{side} with {threads} threads", side=each.side, threads=each.threads) for each in known
+        _n(
+            "{side} with {count} thread",
+            "{side} with {count} threads",
+            each.threads or 0,
+            side=each.side,
+        )
+        for each in known
     )

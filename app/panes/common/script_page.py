@@ -42,14 +42,8 @@ class ScriptPage(QWidget):
         name: Accessible name of the code view.
     """
 
-    def __init__(
-        self,
-        document: Document,
-        colouring: Colouring,
-        name: str,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, colouring: Colouring, name: str) -> None:
+        super().__init__()
         self._document = document
         self._whole: Collection[str] = ()
         self._headings: Mapping[int, Heading] = NO_HEADINGS
@@ -289,11 +283,10 @@ class FetchedPage(QWidget):
         view: View,
         name: str,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
         *,
         kind: str = "tir",
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._view: View = view
         self._kind = "relax" if view == "bytecode" else kind
@@ -374,14 +367,8 @@ class CodeFooter(QWidget):
         more: Switches of the pane's own.
     """
 
-    def __init__(
-        self,
-        document: Document,
-        *more: QCheckBox,
-        with_types: bool = False,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, *more: QCheckBox, with_types: bool = False) -> None:
+        super().__init__()
         self._document = document
         self.setFixedHeight(HEIGHT)
         self.compact = QCheckBox(_("Compact"))
@@ -463,9 +450,8 @@ class CompiledPage(FetchedPage):
         view: View,
         name: str,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(document, queries, colouring, view, name, self._note_busy, parent)
+        super().__init__(document, queries, colouring, view, name, self._note_busy)
         self._build = build
         self._set_busy = set_busy
         empty = self.script.code.empty

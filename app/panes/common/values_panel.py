@@ -38,9 +38,8 @@ class ValuesPanel(QWidget):
         queries: Queries,
         show_facts: Callable[[Facts], None],
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._queries = queries
         self._show_facts = show_facts
@@ -119,8 +118,8 @@ def value_facts(record: ValuesRecord) -> Facts:
         infinities=record.infinities,
         zeros=record.zeros,
     )
-    facts.append(("values", f"{record.count:,}: {rare}"))
+    facts.append((_("values"), f"{record.count:,}: {rare}"))
     if record.first:
-        more = ", …" if len(record.first) < record.count else ""
-        facts.append(("first", ", ".join(record.first) + more))
+        more = ["…"] if len(record.first) < record.count else []
+        facts.append((_("first values"), ", ".join([*record.first, *more])))
     return tuple(facts)

@@ -84,9 +84,8 @@ class SidesPage(QWidget):
         table: Table,
         view: QWidget,
         width: int,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self._all = False
         self.split = Split(Qt.Orientation.Horizontal)
@@ -342,14 +341,8 @@ class CodePage(QWidget):
 
     shown = Signal()  # Another difference or a problem has arrived.
 
-    def __init__(
-        self,
-        queries: Queries,
-        pins: Pins,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, queries: Queries, pins: Pins, set_busy: Callable[[bool], None]) -> None:
+        super().__init__()
         self._pins = pins
         self._name = ""
         self._view: CodeView = "llvm"
@@ -488,7 +481,7 @@ def _moved_text(function: FunctionDifference, sources: Counter[str]) -> str:
         names = [name for name, _count in sources.most_common(3)]
         more = f" +{len(sources) - 3}" if len(sources) > 3 else ""
         lines = _n("1 line", "{count} lines", function.moved_in)
-        words = _("↪ {lines} moved from {names}", lines=lines, names=", ".join(names) + more)
+        words = _("↪ {lines} moved from {names}", lines=lines, names=_(", ").join(names) + more)
         parts.append(words)
     if function.moved_out:
         lines = _n("1 line", "{count} lines", function.moved_out)
@@ -506,12 +499,7 @@ class GraphDifferencePage(SidesPage):
     """The added, removed or changed nodes on the left; the drawing on the right."""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        pins: Pins,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, pins: Pins, set_busy: Callable[[bool], None]
     ) -> None:
         self._document = document
         self._pins = pins
@@ -528,7 +516,7 @@ class GraphDifferencePage(SidesPage):
                 Column(_("value, and the old one"), stretch=True, wrap=True),
             ),
         )
-        super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH, parent)
+        super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH)
         self.canvas.set_legend(
             {
                 "added": _("+ added"),

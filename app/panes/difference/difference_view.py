@@ -77,8 +77,8 @@ class FunctionChips(QWidget):
 
     chosen = Signal(str)  # A chip was clicked; the argument is its name.
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._chips: tuple[Chip, ...] = ()
         self._current = ""
         self._hovered = -1
@@ -274,8 +274,8 @@ class SentenceBar(QWidget):
     A name that has a group is preceded by the group's letter.
     """
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._text = ""
         self._groups: Mapping[str, int] = {}
         self.setAccessibleName(name)
@@ -400,9 +400,8 @@ class DifferenceView(QWidget):
         stepping: Stepping,
         pins: Pins,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._pins = pins
         self._stepping = stepping

@@ -160,9 +160,8 @@ class ExportDialog(Dialog):
     def _show_done(self, record: ExportRecord) -> None:
         self.progress.clear()
         count = len(record.paths)
-        text = _("Exported {count} files", count=count)
-        if count == 1:
-            text = _("Exported {name}", name=Path(record.paths[0]).name)
+        names = [Path(each).name for each in record.paths]
+        text = _n("Exported {name}", "Exported {count} files", count, name=(names or [""])[0])
         if record.left_out:
             reasons = "\n".join(f"✕ {each}" for each in record.left_out)
             text = _("{text}. Not written:\n{reasons}", text=text, reasons=reasons)

@@ -35,14 +35,9 @@ class FxView(Pane):
     """The pane with the FX graph."""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        run_steps: RunSteps,
-        colouring: Colouring,
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, run_steps: RunSteps, colouring: Colouring
     ) -> None:
-        super().__init__(_("FX"), parent)
+        super().__init__(_("FX"))
         self._document = document
         self._stale = False
         self.graph = GraphPage(document, queries, run_steps, "fx", _("FX graph"), self.set_busy)
@@ -210,9 +205,8 @@ class SourceStrip(QWidget):
         queries: Queries,
         colouring: Colouring,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._files: tuple[str, ...] = ()
         self._lines: dict[str, SourceLine] = {}

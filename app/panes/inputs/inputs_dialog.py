@@ -53,8 +53,8 @@ class DimensionsForm(QWidget):
         said: The user's previous specification.
     """
 
-    def __init__(self, said: Sequence[Dimension], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, said: Sequence[Dimension]) -> None:
+        super().__init__()
         self._said = {each.name: each for each in said}
         self._rows: dict[str, DimensionRow] = {}
         self._names: tuple[str, ...] = ()
@@ -317,7 +317,7 @@ class InputsDialog(Dialog):
         row = self.row(self.sender().property("input"))
         title = _("Values of {name}", name=row.name)
         path, _filter = QFileDialog.getOpenFileName(
-            self, title, row.file.text(), f"Values ({FILES})"
+            self, title, row.file.text(), _("Values ({files})", files=FILES)
         )
         if path:
             row.file.setText(path)

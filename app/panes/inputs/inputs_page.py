@@ -52,10 +52,8 @@ BESIDE = 380
 class InputPanel(QWidget):
     """The value of an input, and the commands on it."""
 
-    def __init__(
-        self, document: Document, queries: Queries, inputs: Inputs, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, queries: Queries, inputs: Inputs) -> None:
+        super().__init__()
         self._document = document
         self._inputs = inputs
         self.name = ""  # The input shown; empty for none.
@@ -199,8 +197,8 @@ class SetPanel(QWidget):
 
     taken = Signal()  # A sample was made the input.
 
-    def __init__(self, inputs: Inputs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__()
         self._inputs = inputs
         self._sets = inputs.sets
         self.folder = push_button(_("Folder…"), _("Images or .npy files, one per sample"))
@@ -394,10 +392,8 @@ ROOM = 560
 class InputsPage(QWidget):
     """The page with all settings of the inputs' values."""
 
-    def __init__(
-        self, document: Document, queries: Queries, inputs: Inputs, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, queries: Queries, inputs: Inputs) -> None:
+        super().__init__()
         self._document = document
         self._inputs = inputs
         self.switch = SegmentedSwitch(

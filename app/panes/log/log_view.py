@@ -96,10 +96,8 @@ _LONG_LINE = re.compile(rf"([^\n]{{{LINE_CHARACTERS}}})[^\n]+")
 class LogView(PlainTextEdit):
     """The end of a growing text; it scrolls along unless the user scrolled up."""
 
-    def __init__(
-        self, document: Document, children: Children, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, children: Children) -> None:
+        super().__init__()
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
         self.setAccessibleName(_("Log"))
@@ -217,9 +215,8 @@ class ProblemsView(QWidget):
         document: Document,
         notes: Callable[[], Sequence[str]],
         remedies: Callable[[Problem], Remedies],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._more_notes = notes
         self._more_remedies = remedies

@@ -271,7 +271,7 @@ class _Inspected:
             elif label != ERROR or found is None or found.matches is None:
                 yield Fact(label, text)
         if found is not None and found.torch_ms is not None:
-            yield Fact("torch", duration_text(found.torch_ms))
+            yield Fact(self._snapshot.model.engine, duration_text(found.torch_ms))
 
 
 def _form(node: FxNode) -> str:
@@ -340,13 +340,8 @@ class DetailsView(Pane):
     schedule_wanted = Signal(str)  # Schedule a function: its id.
     close_wanted = Signal()
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(_("Inspector"), parent)
+    def __init__(self, document: Document, queries: Queries) -> None:
+        super().__init__(_("Inspector"))
         self._document = document
         self._sections: tuple[Section, ...] = ()
         self._values: Facts = ()

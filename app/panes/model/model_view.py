@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QStackedWidget,
     QTreeWidget,
     QTreeWidgetItem,
-    QWidget,
 )
 
 from lowerscope.app.document.document import Document
@@ -41,8 +40,8 @@ class ModelView(Pane):
     export_wanted = Signal(str)  # Export a function: its id.
     close_wanted = Signal()
 
-    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(_("Outline"), parent)
+    def __init__(self, document: Document) -> None:
+        super().__init__(_("Outline"))
         self._document = document
         self._items: dict[str, QTreeWidgetItem] = {}
         self._folded: set[str] = set()  # Titles of sections.
@@ -241,8 +240,8 @@ class OutlineStrip(QAbstractButton):
 
     WIDTH = 36
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setText(_("Outline"))
         self.setAccessibleName(_("Open the outline"))
         self.setToolTip(_("Open the outline (O)"))

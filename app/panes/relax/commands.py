@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Field, Part
@@ -148,8 +148,8 @@ TRANSLATOR_NAMES = {
 class ImporterField(Field):
     """A field that is visible while one of TVM's importers is the translator."""
 
-    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(_("Importer"), parent)
+    def __init__(self, document: Document) -> None:
+        super().__init__(_("Importer"))
         self._document = document
         menu = QMenu(self)
         self._choices = QActionGroup(menu)

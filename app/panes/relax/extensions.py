@@ -222,8 +222,8 @@ def _told(record: ExtensionRecord | None) -> str:
             "{name}, line {line}: {keys} as {strategies}",
             name=rule.name,
             line=rule.line.line,
-            keys=", ".join(rule.keys),
-            strategies=", ".join(rule.strategies),
+            keys=_(", ").join(rule.keys),
+            strategies=_(", ").join(rule.strategies),
         )
         for rule in record.rules
     ]

@@ -27,8 +27,8 @@ class NodeMap(QWidget):
 
     node_wanted = Signal()  # Show the translation of a node, on a double click.
 
-    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document) -> None:
+        super().__init__()
         self._document = document
         self._filled: tuple[Row, ...] = ()
         self._later: tuple[Row, ...] = ()
@@ -168,8 +168,9 @@ def _rows_of(snapshot: Snapshot) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
 
 
 def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
-    also = _(", also for {rebound}", rebound=names_of(record.rebound)) if record.rebound else ""
-    value = f"{record.value}{also}"
+    value = record.value
+    if record.rebound:
+        value = _("{value}, also for {rebound}", value=value, rebound=names_of(record.rebound))
     bound = ", ".join(name_of(each) for each in record.bindings)
     functions = ", ".join(record.functions)
     return Row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
@@ -23,7 +23,7 @@ from lowerscope.app.panes.common.script_page import (
 )
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 
 class RelaxScript(QStackedWidget):
@@ -36,9 +36,8 @@ class RelaxScript(QStackedWidget):
         stepping: Stepping,
         colouring: Colouring,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.plain = ScriptPage(document, colouring, _("Relax script"))
         self.stepped = FetchedPage(
             document, queries, colouring, "script", _("Relax script at the step"), set_busy
@@ -95,9 +94,8 @@ class RelaxView(Pane):
         run_steps: RunSteps,
         colouring: Colouring,
         build: BuildSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("Relax"), parent)
+        super().__init__(_("Relax"))
         self._document = document
         self._stepping = stepping
         self._run_steps = run_steps
@@ -221,7 +219,7 @@ class RelaxView(Pane):
         names = (
             [each.name for each in snapshot.functions if each.kind == "relax"] if snapshot else []
         )
-        shown = names[0] if len(names) == 1 else _("{count} functions", count=len(names))
+        shown = names[0] if len(names) == 1 else _n("1 function", "{count} functions", len(names))
         self.footer.figure.set_whole(shown if page == "script" else "")
 
     def _show_context(self) -> None:
@@ -243,5 +241,4 @@ class RelaxView(Pane):
             self.set_context(_("nothing here for {name}", name=name))
         else:
             count = sum("/" in span.entity for span in snapshot.relax.spans)
-            one = count == 1
-            self.set_context(_("1 binding") if one else _("{count} bindings", count=count))
+            self.set_context(_n("{count} binding", "{count} bindings", count))

@@ -30,7 +30,7 @@ from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TranslationQuery
 from lowerscope.core.model.snapshot import NodeTranslation, RuleSource, TeRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized, sentences
 
 # --- The four steps of ``emit_te`` for a binding ---
 
@@ -38,8 +38,8 @@ from lowerscope.core.model.texts import _
 class TePanel(QWidget):
     """Placeholders, expression, function and ``call_tir`` of one call at a time."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._calls: tuple[TeRecord, ...] = ()
         self.choice = QComboBox()
         self.choice.setAccessibleName(_("Call of emit_te"))
@@ -91,8 +91,8 @@ class TePanel(QWidget):
         self.choice.blockSignals(True)
         self.choice.clear()
         for each in calls:
-            by = _(" by LegalizeOps") if each.by_pass else ""
-            self.choice.addItem(f"{name_of(each.binding)} = {each.title}{by}")
+            text = f"{name_of(each.binding)} = {each.title}"
+            self.choice.addItem(_("{call} by LegalizeOps", call=text) if each.by_pass else text)
         self.choice.blockSignals(False)
         self.choice.setVisible(bool(calls))
         self.steps.setVisible(bool(calls))
@@ -124,7 +124,7 @@ class TePanel(QWidget):
                 ]
             )
         elif step == "expression" and found.expression is None:
-            self.code.set_empty(_("Not written as tensor expressions"), found.refusal)
+            self.code.set_empty(_("Not written as tensor expressions"), capitalized(found.refusal))
             self.code.set_text("")
         else:
             self.code.set_text(*_text_of(found, step))
@@ -135,8 +135,13 @@ def _text_of(found: TeRecord, step: str) -> tuple[str, str]:
     if step == "expression" and found.expression is not None:
         return found.expression.text, found.expression.language
     if step == "function":
-        first = f"# made for {name_of(found.first_made)} already: an equal function is called again"
-        text = f"{first}\n{found.script.text}" if found.first_made else found.script.text
+        text = found.script.text
+        if found.first_made:
+            first = _(
+                "made for {binding} already: an equal function is called again",
+                binding=name_of(found.first_made),
+            )
+            text = f"# {first}\n{text}"
         return text, found.script.language
     return found.call, "tvmscript"
 
@@ -159,8 +164,8 @@ class RulePanel(QWidget):
 
     place_wanted = Signal(object)  # Open the file of a source: its `SourceLine`.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._sources: tuple[RuleSource, ...] = ()
         self.choice = QComboBox()
         self.choice.setAccessibleName(_("Rule or function"))
@@ -206,7 +211,7 @@ class RulePanel(QWidget):
             self.place.setAccessibleName(self.place.toolTip())
         self.remark.set_whole("" if found is None else found.remark)
         if found is not None and not found.text:
-            self.code.set_empty(_("No source"), found.remark)
+            self.code.set_empty(_("No source"), capitalized(found.remark))
         self.code.set_text("" if found is None else found.text, "python")
 
     def _open(self) -> None:
@@ -227,13 +232,9 @@ class TranslationPage(QWidget):
     """
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._node = ""
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
@@ -331,7 +332,7 @@ class TranslationPage(QWidget):
         snapshot = self._document.snapshot
         count = 0 if snapshot is None else len(snapshot.fx)
         place = _("Node {number} of {count}.", number=record.number, count=count)
-        self.summary.set_whole(f"{place} {record.summary}")
+        self.summary.set_whole(sentences(place, record.summary))
         self.rule.show_sources(
             record.sources, _("No rule for {name}", name=name_of(record.node)), record.summary
         )

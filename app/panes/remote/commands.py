@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.kit.commands import Command, Host
-from lowerscope.app.kit.dialogs import Dialog, mark_wrong
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong, show_within
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
@@ -142,7 +142,7 @@ class RemoteDialog(Dialog):
         self.seconds = QSpinBox()
         self.seconds.setRange(1, MOST_SECONDS)
         self.seconds.setValue(round(remote.timeout if remote else TIMEOUT))
-        self.seconds.setSuffix(_(" s"))
+        show_within(self.seconds, _("{number} s", number="{number}"))
         self.seconds.setAccessibleName(_("Time limit of an answer"))
         self.seconds.lineEdit().setTextMargins(6, 0, 0, 0)
         self.test = QPushButton(_("Test connection"))

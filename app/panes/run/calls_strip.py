@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtWidgets import QWidget
-
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton
@@ -94,9 +92,13 @@ def _storage_text(storage: Storage) -> str:
     lines = [_("storage of {size}", size=bytes_text(storage.size))]
     for tensor in storage.tensors[:8]:
         shape = shape_text(tensor.shape)
-        at = _("calls {written} to {last}", written=tensor.written + 1, last=tensor.last + 1)
-        returned = _(", returned") if tensor.returned else ""
-        lines.append(f"{tensor.name}: {shape} {tensor.dtype}, {at}{returned}")
+        calls = {"written": tensor.written + 1, "last": tensor.last + 1}
+        at = (
+            _("calls {written} to {last}, returned", **calls)
+            if tensor.returned
+            else _("calls {written} to {last}", **calls)
+        )
+        lines.append(f"{tensor.name}: {shape} {tensor.dtype}, {at}")
     if len(storage.tensors) > 8:
         lines.append(_("and {count} more", count=len(storage.tensors) - 8))
     return "\n".join(lines)
@@ -108,10 +110,11 @@ def memory_text(memory: MemoryRecord) -> str:
         return _("memory: {reason}", reason=memory.reason)
     if not memory.storages:
         return ""
-    return _(
+    return _n(
+        "memory: at most {peak} in {count} storage, {tensors} without sharing",
         "memory: at most {peak} in {count} storages, {tensors} without sharing",
+        len(memory.storages),
         peak=bytes_text(memory.peak),
-        count=len(memory.storages),
         tensors=bytes_text(memory.tensors),
     )
 
@@ -127,15 +130,8 @@ class CallsStrip(SeenPage):
         with_pieces: Whether the storages are shown below the memory.
     """
 
-    def __init__(
-        self,
-        document: Document,
-        runs: Runs,
-        *,
-        with_pieces: bool = False,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, runs: Runs, *, with_pieces: bool = False) -> None:
+        super().__init__()
         self._document = document
         self._runs = runs
         self._with_pieces = with_pieces

@@ -73,7 +73,7 @@ class TolerancesDialog(Dialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
-        for column, title in enumerate((_("dtype"), "rtol", "atol", _("in effect"))):
+        for column, title in enumerate((_("dtype"), "rtol", "atol", _("allowed error"))):
             label = Label(title, role="quiet")
             grid.addWidget(label, 0, column)
         for dtype in DTYPES:

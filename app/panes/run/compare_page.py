@@ -228,8 +228,8 @@ class NodesTable(QWidget):
 
     node_wanted = Signal(str)  # A row was activated by double click or Enter: the node.
 
-    def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, runs: Runs) -> None:
+        super().__init__()
         self._document = document
         self._model = runs
         self._rows: tuple[Row, ...] = ()
@@ -426,9 +426,8 @@ class ComparePage(QWidget):
         stepping: Stepping,
         runs: Runs,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.document = document
         self.stepping = stepping
         self._runs = runs

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.layouts import column_of
@@ -16,7 +15,7 @@ from lowerscope.app.panes.run.calls_strip import CallsStrip
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.formatting import bytes_text, shape_text
 from lowerscope.core.model.run_records import NOT_THERE, MemoryRecord, RunRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, capitalized
 
 
 def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
@@ -44,8 +43,8 @@ def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
 class MemoryPage(SeenPage):
     """The memory over time with its storages, above a table of the tensors."""
 
-    def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, runs: Runs) -> None:
+        super().__init__()
         self._runs = runs
         self.calls = CallsStrip(document, runs, with_pieces=True)
         self.table = Table(
@@ -79,5 +78,5 @@ class MemoryPage(SeenPage):
         if record.ran_on:
             self.table.set_empty(_("It ran on {ran_on}", ran_on=record.ran_on), NOT_THERE)
         else:
-            self.table.set_empty(_("No memory is allocated"), record.memory.reason)
+            self.table.set_empty(_("No memory is allocated"), capitalized(record.memory.reason))
         self.table.set_rows(tuple(memory_rows(record.memory, record)))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast, get_args
 
-from PySide6.QtWidgets import QWidget
-
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import KeptAnswer, Queries
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
@@ -78,10 +76,8 @@ NARROW = (8, 9)
 class RoundingPage(SeenPage):
     """The nodes with their errors against float64, below the choice of a dtype of weights."""
 
-    def __init__(
-        self, document: Document, rounding: Rounding, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, rounding: Rounding) -> None:
+        super().__init__()
         self._rounding = rounding
         self.dtype = SegmentedSwitch(
             _("Weights"),

@@ -100,9 +100,8 @@ class RunStepPage(QWidget):
         queries: Queries,
         run_steps: RunSteps,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._steps = run_steps
         self._step: RunStep | None = None
@@ -149,7 +148,7 @@ class RunStepPage(QWidget):
         elif failed is not None:
             self.title.set_whole(call.function)
             none = _("A run that failed keeps no values")
-            self.table.set_empty(none, failed.what)
+            self.table.set_empty(none, failed.headline)
         else:
             self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")
         # In another run it is another call, whatever its index.

@@ -63,7 +63,7 @@ from lowerscope.core.model.run_records import (
     SizeRecord,
 )
 from lowerscope.core.model.snapshot import FxNode
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, capitalized
 
 # --- The summary of the last run: verdict, first difference, prediction, times and memory ---
 
@@ -128,7 +128,8 @@ class FirstDifference(Section):
         line = "" if node is None or node.line is None else line_text(node.line)
         label = "" if node is None else node.label
         self.where.setText(" · ".join(each for each in (label, line) if each))
-        self.why.setText("\n".join(self._why(run, record)))
+        why = "\n".join(self._why(run, record))
+        self.why.setText(self._document.named_engine(why))
 
     def _why(self, run: NodeRun, record: RunRecord) -> list[str]:
         made = record.first_made
@@ -140,7 +141,7 @@ class FirstDifference(Section):
         if made.rule:
             found.append(_("Lowered by {rule}", rule=made.rule))
         if made.passes:
-            found.append(_("Changed by {passes}", passes=", ".join(made.passes)))
+            found.append(_("Changed by {passes}", passes=_(", ").join(made.passes)))
         if made.schedules:
             found.append(_("Scheduled: {schedules}", schedules="; ".join(made.schedules)))
         starts = [each.id for each in fx_runs(record) if starts_here(each)]
@@ -196,9 +197,8 @@ class Times(Section):
         if times is not None:
             self.bars.set_bars(bars_of(times))
             self.bars.setToolTip(times_text(times))
-            claim = claims_of(times)
-            self.claim.setText(claim[:1].upper() + claim[1:])
-            self.how.setText(how_of(times))
+            self.claim.setText(capitalized(claims_of(times)))
+            self.how.setText(capitalized(how_of(times)))
 
     def _edit(self) -> None:
         edit_measuring(self._document, self._runs, self)
@@ -208,14 +208,9 @@ class SummaryView(QScrollArea):
     """The outcome of the last run, also if the recipe has changed since."""
 
     def __init__(
-        self,
-        document: Document,
-        runs: Runs,
-        faults: Faults,
-        bisecting: Bisecting,
-        parent: QWidget | None = None,
+        self, document: Document, runs: Runs, faults: Faults, bisecting: Bisecting
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._runs = runs
         self._faults = faults
@@ -241,6 +236,7 @@ class SummaryView(QScrollArea):
                 Column("", width=36),
             ),
         )
+        self.sizes.word_titles(document.named_engine)
         self.first_difference = FirstDifference(document, runs)
         self.picture = PictureView(_("Input image"))
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
@@ -330,7 +326,7 @@ class SummaryView(QScrollArea):
             role = "plain"
         text = markup(
             '<span style="font-weight:600">{0}</span>',
-            f"{mark} {words[:1].upper()}{words[1:]}".strip(),
+            f"{mark} {capitalized(words)}".strip(),
         )
         self.verdict.setText(join_markup("<br>", [text, reason]) if reason else text)
         self.verdict.setAccessibleName(_("{first}. {second}", first=words, second=reason))
@@ -458,15 +454,10 @@ class RunView(Pane):
     """A pane whose pages share the summary of the last run."""
 
     def __init__(
-        self,
-        document: Document,
-        runs: Runs,
-        faults: Faults,
-        bisecting: Bisecting,
-        parent: QWidget | None = None,
+        self, document: Document, runs: Runs, faults: Faults, bisecting: Bisecting
     ) -> None:
         self._key = ""
-        super().__init__(_("Run"), parent)
+        super().__init__(_("Run"))
         self._document = document
         self._runs = runs
         self._faults = faults

@@ -333,7 +333,7 @@ class Runs(QObject):
     def _stopped(self, problem: Problem) -> Problem:
         """Return the problem of a run that hung in a call and was killed."""
         return Problem(
-            what=_("The run was stopped {where}", where=problem.where),
+            what=_("The run was stopped ({where})", where=problem.where),
             todo=_("If it never ends, correct the function or its schedule"),
             code="stopped",
             calls=problem.calls,

@@ -27,6 +27,7 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, SlicesRow
 from lowerscope.app.kit.charts.plots import Histogram
+from lowerscope.app.kit.dialogs import show_within
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -52,7 +53,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery, WindowQuery
 from lowerscope.core.model.run_records import COMPARED, NodeRun
 from lowerscope.core.model.snapshot import TensorStatistics
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n, capitalized
 
 # --- The sides of a tensor, in the heat map's format ---
 
@@ -186,10 +187,11 @@ def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
     cell = _to_go(f"{relative}, {at}") if record.max_rel_error else Cell(relative)
     yield LARGEST_RELATIVE, _("relative"), cell
     count = record.torch.count if record.torch is not None else 0
-    text = _(
+    text = _n(
+        "{outside:,} of {count:,} element · {outside_share}",
         "{outside:,} of {count:,} elements · {outside_share}",
+        count,
         outside=record.outside,
-        count=count,
         outside_share=share_text(record.outside_share),
     )
     tolerance = tolerance_text(record.atol, record.rtol, record.place.reference)
@@ -266,9 +268,8 @@ class TensorMatrix(QWidget):
         queries: Queries,
         say_problem: Callable[[Problem], None],
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._record: Comparison | None = None
         self._window: Window | None = None  # Of the slice in view.
@@ -317,7 +318,7 @@ class TensorMatrix(QWidget):
         self._record, self._window = record, None
         self.slices.set_shape(record.shape)
         for side, view in self.views.items():
-            view.set_name(side_name(side, record.place.reference))
+            view.set_name(self._side_name(side, record))
             view.map.set_extent(*matrix_of(record.shape))
             view.map.clear()
         beside = record.torch is not None and record.verdict is not None
@@ -328,9 +329,7 @@ class TensorMatrix(QWidget):
                 Segment(
                     "difference",
                     difference,
-                    f"{side_name('difference', record.place.reference)} (D)"
-                    if beside
-                    else record.reason,
+                    f"{self._side_name('difference', record)} (D)" if beside else record.reason,
                     enabled=beside,
                 ),
             )
@@ -429,6 +428,9 @@ class TensorMatrix(QWidget):
         for view in self.views.values():
             view.map.say(words)
 
+    def _side_name(self, side: Side, record: Comparison) -> str:
+        return self._document.named_engine(side_name(side, record.place.reference))
+
     def _readout(self, row: int, column: int) -> str:
         record, window = self._record, self._window
         if record is None or window is None:
@@ -436,7 +438,7 @@ class TensorMatrix(QWidget):
         cell = piece_of(window, "tvm").cell_of(row, column)
         if cell is None:
             return ""
-        reference = record.place.reference
+        reference = self._side_name("torch", record)
         words = {"tvm": "TVM", "torch": reference, "difference": _("difference")}
         shown = [
             f"{words[side]} {piece.value(*cell):{'.4g' if side == 'difference' else '.9g'}}"
@@ -469,13 +471,9 @@ class TensorPage(QWidget):
     _place_name = ""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._queries = queries
         self._entity = ""
@@ -490,7 +488,6 @@ class TensorPage(QWidget):
         )
         self.title = ElidedLabel(role="title")
         self.items = QSpinBox()
-        self.items.setPrefix(_("tensor "))
         self.items.setAccessibleName(_("Tensor of the node"))
         self.bases = SegmentedSwitch(_("Inputs"))
         self.save = IconButton("save", _("Save the values as a .npy file"), size=(26, 26))
@@ -580,7 +577,8 @@ class TensorPage(QWidget):
         beside = self._record is not None and self._record.verdict is not None
         sides: dict[QAction, Saved] = {}
         for side in SIDES:
-            name = side_name(side, self._document.state.reference)
+            reference = self._document.state.reference
+            name = self._document.named_engine(side_name(side, reference))
             action = menu.addAction(_("Save {name}…", name=name))
             action.setEnabled(beside or side == "tvm")
             sides[action] = side
@@ -703,7 +701,10 @@ class TensorPage(QWidget):
         self._record = record
         self.items.blockSignals(True)
         self.items.setRange(0, max(0, record.items - 1))
-        self.items.setSuffix(_(" of {items}", items=record.items))
+        show_within(
+            self.items,
+            _("tensor {number} of {count}", number="{number}", count=record.items),
+        )
         self.items.blockSignals(False)
         self.items.setVisible(record.items > 1)
         self.title.set_whole(self._name())
@@ -724,7 +725,8 @@ class TensorPage(QWidget):
             self.matrix.show_tensor(record)
         else:
             self.matrix.show_nothing()
-            why = record.reason if all(record.shape) else _("The tensor has no elements.")
+            empty = _("The tensor has no elements.")
+            why = capitalized(record.reason) if all(record.shape) else empty
             self.no_values.set_text(_("No values to show"), why)
             self.values.setCurrentWidget(self.no_values)
 
@@ -734,11 +736,18 @@ class TensorPage(QWidget):
         self.histogram.setVisible(bool(record.counts))
         count, equal = sum(record.counts), record.equal
         name = side_name("difference", record.place.reference)
-        text = _("Error, |{name}| · {count:,} elements", name=name, count=count)
-        more = _(" · {equal:,} equal", equal=equal) if equal else ""
+        name = self._document.named_engine(name)
+        text = _n(
+            "Error, |{name}| · {count:,} element",
+            "Error, |{name}| · {count:,} elements",
+            count,
+            name=name,
+        )
+        if equal:
+            text = _("{text} · {equal:,} equal", text=text, equal=equal)
         if not count:
-            text, more = _("All {equal:,} elements are equal", equal=equal), ""
-        self.errors.setText(text + more)
+            text = _n("The element is equal", "All {count:,} elements are equal", equal)
+        self.errors.setText(text)
         self.errors.setVisible(bool(count or equal))
 
     def _take_problem(self, problem: Problem) -> None:

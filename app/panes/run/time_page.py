@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
@@ -161,8 +160,8 @@ def strategy_of(snapshot: Snapshot, nodes: Iterable[str]) -> str:
 class TimePage(SeenPage):
     """A table of the times by node, by function, by module or by call."""
 
-    def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, runs: Runs) -> None:
+        super().__init__()
         self._document = document
         self._runs = runs
         self._entities: dict[str, tuple[str, ...]] = {}
@@ -195,7 +194,7 @@ class TimePage(SeenPage):
                 Column(
                     _("torch"),
                     numeric=True,
-                    width=84,
+                    width=92,
                     falling=True,
                     tooltip=_("The nodes one by one in torch, median"),
                 ),
@@ -209,6 +208,7 @@ class TimePage(SeenPage):
                 Column(_("fusion"), stretch=True, width=110),
             ),
         )
+        self.table.word_titles(document.named_engine)
         self.table.set_sortable(True)
         column_of(self, strip_of(self.by, (self.summary, 1)), (self.table, 1))
         self.by.changed.connect(self._show_rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QSpinBox, QWidget
+from PySide6.QtWidgets import QSpinBox
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.buttons import push_button
@@ -80,10 +80,8 @@ class TokensPage(SeenPage):
 
     node_wanted = Signal()  # Show the selected node beside what it became.
 
-    def __init__(
-        self, document: Document, generations: Generations, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, generations: Generations) -> None:
+        super().__init__()
         self._document = document
         self._generations = generations
         self.count = QSpinBox()
@@ -115,9 +113,9 @@ class TokensPage(SeenPage):
             (
                 Column("#", numeric=True, width=48),
                 Column(_("call"), width=72),
-                Column("TVM", numeric=True, width=84),
-                Column("torch", numeric=True, width=84),
-                Column(_("verdict"), width=110, stretch=True),
+                Column(_("TVM token"), numeric=True, width=96),
+                Column(_("torch token"), numeric=True, width=96),
+                Column(_("verdict"), width=100, stretch=True),
                 Column(_("error"), numeric=True, width=80, falling=True),
                 Column(_("TVM time"), numeric=True, width=84),
                 Column(_("torch time"), numeric=True, width=84),

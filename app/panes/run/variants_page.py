@@ -62,14 +62,14 @@ def variant_columns() -> tuple[Column, ...]:
     return (
         Column("", width=46, tooltip=_("● shown, ★ the fastest")),
         Column(_("variant"), width=136, stretch=True, editable=True),
-        Column(_("TVM"), numeric=True, width=84),
+        Column(_("TVM"), numeric=True, width=80),
         Column(_("verdict"), width=104),
         Column(_("spread"), numeric=True, width=110, tooltip=_("Quartiles of TVM's times")),
-        Column(_("torch"), numeric=True, width=84),
+        Column(_("torch"), numeric=True, width=80),
         Column(_("ratio"), numeric=True, width=60, tooltip=_("TVM's time over torch's")),
         Column(_("error"), numeric=True, width=66, tooltip=_("The largest absolute error")),
         Column(_("functions"), numeric=True, width=76),
-        Column(_("build"), numeric=True, width=84),
+        Column(_("build"), numeric=True, width=80),
     )
 
 
@@ -89,7 +89,7 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
         bold=shown,
         tooltip="\n".join((variant.name, *facts)),
     )
-    first = Cell(marks, "right" if best else "accent", spoken=", ".join(spoken))
+    first = Cell(marks, "right" if best else "accent", spoken=_(", ").join(spoken))
     failed = None if run.problem is None else _failed(run.problem, record)
     if record is None:
         assert failed is not None
@@ -221,15 +221,16 @@ def _text(difference: FunctionDifference | None, one_side: str) -> Cell:
         return Cell(one_side, "quiet")
     if difference is None:
         return Cell("")
-    counts: tuple[tuple[Status, int], ...] = (
-        ("added", difference.added),
-        ("removed", difference.removed),
-        ("changed", difference.changed + len(difference.constants)),
+    changed = difference.changed + len(difference.constants)
+    counts: tuple[tuple[Status, int, str], ...] = (
+        ("added", difference.added, _("{count} added", count=difference.added)),
+        ("removed", difference.removed, _("{count} removed", count=difference.removed)),
+        ("changed", changed, _("{count} changed", count=changed)),
     )
     if difference.status == "same":
         return Cell(_("= same"), "quiet")
-    parts = [f"{STATUS_MARKS[status]}{count}" for status, count in counts if count]
-    spoken = ", ".join(f"{count} {status}" for status, count in counts if count)
+    parts = [f"{STATUS_MARKS[status]}{count}" for status, count, _words in counts if count]
+    spoken = _(", ").join(words for _status, count, words in counts if count)
     return Cell(" ".join(parts), spoken=spoken, tooltip=_("lines: {spoken}", spoken=spoken))
 
 
@@ -245,10 +246,8 @@ class VariantFunctions(QWidget):
 
     text_wanted = Signal(str)  # Show the changes of a function's script.
 
-    def __init__(
-        self, queries: Queries, set_busy: Callable[[bool], None], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, queries: Queries, set_busy: Callable[[bool], None]) -> None:
+        super().__init__()
         self._sides: tuple[Variant, Variant] | None = None
         self._texts: dict[str, FunctionDifference] = {}
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
@@ -339,14 +338,9 @@ class VariantsPage(SeenPage):
     text_wanted = Signal(object, object, str)
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        runs: Runs,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, runs: Runs, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._variants = runs.variants
         self.run_all = push_button(
@@ -361,6 +355,7 @@ class VariantsPage(SeenPage):
         )
         self.state = ElidedLabel(role="quiet")
         self.table = Table(_("Variants"), variant_columns())
+        self.table.word_titles(document.named_engine)
         self.table.set_sortable(True)
         self.table.set_empty(
             _("No run yet"),

@@ -150,7 +150,7 @@ def summary(functions: tuple[RuledFunction, ...]) -> str:
     )
     if not by_rule:
         return _("{sentence}.", sentence=text)
-    return _("{sentence}: {rules}.", sentence=text, rules=", ".join(by_rule))
+    return _("{sentence}: {rules}.", sentence=text, rules=_(", ").join(by_rule))
 
 
 def _row(record: RuledFunction) -> Row:

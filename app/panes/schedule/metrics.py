@@ -193,9 +193,8 @@ class Figures(SeenPage):
         queries: Queries,
         scheduling: Scheduling,
         measurements: Measurements,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._measurements = measurements
         self.measure = push_button(
@@ -213,6 +212,7 @@ class Figures(SeenPage):
                 Column(_("torch"), numeric=True),
             ),
         )
+        self.table.word_titles(document.named_engine)
         self.title = Label(_("Metrics"), role="title")
         self.head = head_of(self.title, STRETCH, self.measure, self.stop)
         self.advice = AdviceList(document, queries, scheduling)
@@ -243,7 +243,7 @@ class Figures(SeenPage):
             return ""
         doing = measurements.doing
         if isinstance(doing, CheckQuery):
-            return _("Comparing the values with the unscheduled function")
+            return _("Checking the values")
         if doing is not None:
             peaks = _("Measuring the peak rates of this machine")
             return peaks if isinstance(doing, PeaksQuery) else _("Measuring")
@@ -261,14 +261,8 @@ class Figures(SeenPage):
 class AdviceList(QScrollArea):
     """Warnings on the schedule, each with a link that cures it."""
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        scheduling: Scheduling,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
+        super().__init__()
         self._document, self._scheduling = document, scheduling
         self._watch = queries.watch(self, self._query, self._take, self._take_problem)
         self._compiled = queries.watch(self, self._by_code, self._take_more, self._take_no_more)
@@ -369,13 +363,9 @@ class VariantTable(SeenPage):
     """The variants of the schedule beside the unscheduled function and torch."""
 
     def __init__(
-        self,
-        scheduling: Scheduling,
-        variants: Variants,
-        measurements: Measurements,
-        parent: QWidget | None = None,
+        self, scheduling: Scheduling, variants: Variants, measurements: Measurements
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._variants = variants
         self._measurements = measurements
         self._scheduling = scheduling
@@ -559,10 +549,8 @@ class VariantTable(SeenPage):
 class RooflineView(SeenPage):
     """The function, torch and the limits of this machine, by intensity."""
 
-    def __init__(
-        self, scheduling: Scheduling, measurements: Measurements, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, scheduling: Scheduling, measurements: Measurements) -> None:
+        super().__init__()
         self._measurements = measurements
         self.plot = Roofline(_("Roofline"))
         self.title = Label(_("Roofline"), role="title")
@@ -612,8 +600,8 @@ class RooflineView(SeenPage):
 class Standing(QWidget):
     """Verdict on the values of the current step, and its time beside unscheduled and torch."""
 
-    def __init__(self, measurements: Measurements, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, measurements: Measurements) -> None:
+        super().__init__()
         self._measurements = measurements
         self.verdict = Pill()
         # Fixed size for all its texts, so that nothing beside it moves.

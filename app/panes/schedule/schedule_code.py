@@ -27,6 +27,7 @@ from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.panes.common.script_page import CompiledPage, FetchedPage, ScriptPage
+from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Preview, Scheduling
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
 from lowerscope.core.model.compact_script import compact_script
@@ -52,11 +53,11 @@ class ScheduleCode(Pane):
         queries: Queries,
         stepping: Stepping,
         scheduling: Scheduling,
+        measurements: Measurements,
         colouring: Colouring,
         build: BuildSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("TensorIR"), parent)
+        super().__init__(_("TensorIR"))
         self._document = document
         self._stepping = stepping
         self._scheduling = scheduling
@@ -101,7 +102,7 @@ class ScheduleCode(Pane):
         self.end = push_button(
             _("To the end"), _("Show the function after all steps"), look="quiet"
         )
-        self.menu = ScheduleMenu(document, scheduling, self)
+        self.menu = ScheduleMenu(document, scheduling, measurements, self)
         self._lay_out()
         self.columns.changed.connect(self._set_columns)
         self.script.code.menu_opening.connect(self._add_moves)

@@ -48,8 +48,8 @@ class FactorsField(QWidget):
 
     edited = Signal()  # The user changed a number, or the number of factors.
 
-    def __init__(self, name: str, extent: int | None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, extent: int | None) -> None:
+        super().__init__()
         self._name = name
         self._extent = extent
         self.fields: list[QLineEdit] = []
@@ -244,8 +244,10 @@ class _Picked(Editor):
     def problem(self) -> str:
         if self._references or self.field.optional:
             return ""
-        what = _("a loop") if "loop" in self.field.kind else _("a block")
-        return _("{label}: select {what} in the tree", label=self.field.label, what=what)
+        label = self.field.label
+        if "loop" in self.field.kind:
+            return _("{label}: select a loop in the tree", label=label)
+        return _("{label}: select a block in the tree", label=label)
 
     def follow_selection(self) -> None:
         """Offer the selection as the value, if it is another one that fits."""
@@ -399,15 +401,10 @@ class _Typed(Editor):
         try:
             value = _READERS.get(field.kind, str)(text)
         except ValueError:
-            return _(
-                "{label}: “{text}” is not {words}",
-                label=field.label,
-                text=text,
-                words=_WORDS[field.kind],
-            )
+            return _MISTAKES[field.kind].format(label=field.label, text=text, largest=_LARGEST)
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, (int, float)) and not self._is_within(each):
-                return _("{label} must be {range}", label=field.label, range=_range(field))
+                return _("{label}: {range}", label=field.label, range=_range(field))
         return ""
 
     def _is_within(self, value: float) -> bool:
@@ -465,11 +462,11 @@ _READERS: dict[str, Callable[[str], Argument]] = {
     "numbers": _numbers,
     "value": _anything,
 }
-_WORDS = {
-    "integer": _("a whole number up to {largest}", largest=_LARGEST),
-    "number": _("a number"),
-    "integers": _("whole numbers separated by commas"),
-    "numbers": _("numbers separated by commas"),
+_MISTAKES = {
+    "integer": _("{label}: “{text}” is not a whole number up to {largest}"),
+    "number": _("{label}: “{text}” is not a number"),
+    "integers": _("{label}: “{text}” is not a list of whole numbers separated by commas"),
+    "numbers": _("{label}: “{text}” is not a list of numbers separated by commas"),
 }
 
 
@@ -566,13 +563,9 @@ class ScheduleForm(QWidget):
     """The form of the draft, previewed while it is filled in."""
 
     def __init__(
-        self,
-        document: Document,
-        scheduling: Scheduling,
-        measurements: Measurements,
-        parent: QWidget | None = None,
+        self, document: Document, scheduling: Scheduling, measurements: Measurements
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._scheduling = scheduling
         self._measurements = measurements
         self._trying = scheduling.trying

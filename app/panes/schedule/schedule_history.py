@@ -42,9 +42,8 @@ class ScheduleHistory(QWidget):
         stepping: Stepping,
         scheduling: Scheduling,
         measurements: Measurements,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._scheduling = scheduling
         self._stepping = stepping

@@ -7,10 +7,12 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import ChoiceList
+from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_tree import move_choices
 from lowerscope.core.model.schedule_records import Move
@@ -28,20 +30,31 @@ class ScheduleMovesPage(QWidget):
     done = Signal()  # A primitive was selected, or Escape pressed.
 
     def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+        self, document: Document, scheduling: Scheduling, measurements: Measurements
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._scheduling = scheduling
+        self._measurements = measurements
+        self._measured: dict[str, float] = {}  # Milliseconds of the primitives that were measured.
+        self.measure = push_button(
+            _("Measure"),
+            _("Measure the function after each legal primitive, while nothing else runs"),
+            look="quiet",
+            act=self._measure,
+        )
         self._pointed = ""
         self.about = ElidedLabel(role="quiet")
         self.choices = ChoiceList(_("Primitives"), _("Search primitives"))
-        head = row_of(None, Label(_("Primitives"), role="title"), (self.about, 1), spacing=8)
+        head = row_of(
+            None, Label(_("Primitives"), role="title"), (self.about, 1), self.measure, spacing=8
+        )
         column_of(self, head, (self.choices, 1), margins=(8, 6, 8, 4), spacing=4)
         self.choices.pointed.connect(self._point)
         self.choices.chosen.connect(self._choose)
         self.choices.escaped.connect(self._escape)
         scheduling.moves.changed.connect(self._show)
         scheduling.changed.connect(self._show)
+        measurements.changed.connect(self._show_measured)
         document.on(("selection", "snapshot"), self._show)
 
     def _show(self) -> None:
@@ -56,7 +69,9 @@ class ScheduleMovesPage(QWidget):
         # listed.
         moves = scheduling.moves.all if scheduling.record is not None and chosen else ()
         asking = [each.name for each in moves if scheduling.trying.asks(each)]
-        self.choices.set_choices(move_choices(moves, asking))
+        self._measured = self._times()
+        self.choices.set_choices(move_choices(moves, asking, self._measured))
+        self.measure.setVisible(any(each.legal for each in moves))
         self.choices.set_hint(*self._hint())
         if self._pointed and not scheduling.moves.are_coming:
             # The mouse may have stopped before these primitives arrived.
@@ -79,6 +94,31 @@ class ScheduleMovesPage(QWidget):
             )
         nothing = "" if moves.all else _("No primitive applies to the selection")
         return nothing, ""
+
+    def _after_each(self) -> dict[str, Scheduled]:
+        """Return the function after each legal primitive."""
+        here = self._measurements.here
+        if here is None:
+            return {}
+        legal = (each for each in self._scheduling.moves.all if each.legal and not each.unsafe)
+        return {each.name: here.after((*here.primitives, each.primitive)) for each in legal}
+
+    def _times(self) -> dict[str, float]:
+        measured = self._measurements.measured
+        return {
+            name: found.milliseconds
+            for name, each in self._after_each().items()
+            if (found := measured(each)) is not None
+        }
+
+    def _measure(self) -> None:
+        self._measurements.measure_all(
+            tuple(each.primitives for each in self._after_each().values())
+        )
+
+    def _show_measured(self) -> None:
+        if self.isVisible() and self._times() != self._measured:
+            self._show()
 
     def _move(self, key: str) -> Move | None:
         return next((each for each in self._scheduling.moves.all if each.name == key), None)
@@ -122,13 +162,19 @@ class ScheduleMenu(QFrame):
     the focus.
     """
 
-    def __init__(self, document: Document, scheduling: Scheduling, pane: QWidget) -> None:
+    def __init__(
+        self,
+        document: Document,
+        scheduling: Scheduling,
+        measurements: Measurements,
+        pane: QWidget,
+    ) -> None:
         super().__init__(pane)
         self._pane = pane
         self.setProperty("floating", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(_("Primitives"))
-        self.page = ScheduleMovesPage(document, scheduling)
+        self.page = ScheduleMovesPage(document, scheduling, measurements)
         column_of(self, self.page, margins=2, spacing=None)
         self.page.done.connect(self._close)
         application = QApplication.instance()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.tables.choice_list import Choice
@@ -63,9 +62,9 @@ def _node_row(node: LoopNode, tree: Sequence[LoopNode]) -> TreeRow:
     facts = [f"{name} {kind} {extent}" for name, kind, extent in node.axes]
     tooltip = "\n".join(
         _some(
-            _("block {name}: {axes}", name=node.name, axes=", ".join(facts)),
-            _("reads {names}", names=", ".join(node.reads)) if node.reads else "",
-            _("writes {names}", names=", ".join(node.writes)) if node.writes else "",
+            _("block {name}: {axes}", name=node.name, axes=_(", ").join(facts)),
+            _("reads {names}", names=_(", ").join(node.reads)) if node.reads else "",
+            _("writes {names}", names=_(", ").join(node.writes)) if node.writes else "",
             annotations,
         )
     )
@@ -84,36 +83,40 @@ def _buffer_row(buffer: BufferNode) -> TreeRow:
     return TreeRow(f"buffer:{buffer.name}", cells, BUFFERS, note=note, tooltip=tooltip)
 
 
-def move_choices(moves: Sequence[Move], asking: Sequence[str]) -> list[Choice]:
-    """Return the primitives under their headings: in each group, legal ones first.
+def move_choices(
+    moves: Sequence[Move], asking: Sequence[str], measured: Mapping[str, float]
+) -> list[Choice]:
+    """Return the primitives under their headings: the groups and primitives that are fastest first.
 
     Args:
         asking: Keys of the primitives that have a form.
+        measured: Milliseconds of a call with them, where that was measured.
     """
+
+    def order(move: Move) -> tuple[bool, float]:
+        milliseconds = measured.get(move.name, move.predicted_ms)
+        return not move.legal, math.inf if milliseconds is None else milliseconds
+
     rows: list[Choice] = []
-    legal_first = sorted(
-        dict.fromkeys(move.group for move in moves),
-        key=lambda group: not any(each.legal for each in moves if each.group == group),
-    )
-    for group in legal_first:
+    groups: dict[str, list[Move]] = {}
+    for move in sorted(moves, key=order):
+        groups.setdefault(move.group, []).append(move)
+    for group, of_group in groups.items():
         rows.append(Choice("", group))
-        of_group = [move for move in moves if move.group == group]
-        for move in sorted(of_group, key=_order):
-            rows.append(_choice(move, move.name in asking))
+        rows += (_choice(each, each.name in asking, measured.get(each.name)) for each in of_group)
     return rows
 
 
-def _order(move: Move) -> tuple[bool, float]:
-    """Return the place of a primitive in its group: legal ones by their predicted time."""
-    return not move.legal, math.inf if move.predicted_ms is None else move.predicted_ms
-
-
-def _choice(move: Move, asks: bool) -> Choice:
+def _choice(move: Move, asks: bool, measured: float | None) -> Choice:
     note = move.title if move.legal else move.reason
     time = "" if move.predicted_ms is None else duration_text(move.predicted_ms)
     mark = _("⚠ unsafe") if move.unsafe else " ".join(_some(time, "…" * (asks and move.legal)))
     example = f"{move.before}\n→\n{move.after}" if move.before or move.after else ""
     price = _("Predicted time of a call with it: {time}", time=time) if time else ""
+    if measured is not None:
+        time = duration_text(measured)
+        mark = _("{time} measured", time=time)
+        price = "\n".join(_some(_("Measured time of a call with it: {time}", time=time), price))
     tooltip = "\n\n".join(_some(price, move.help, move.reason, example))
     return Choice(move.name, move.name, note, usable=move.legal, mark=mark, tooltip=tooltip)
 
@@ -121,9 +124,7 @@ def _choice(move: Move, asks: bool) -> Choice:
 class ScheduleTree(TreeTable):
     """Nested loops and blocks; the selection is shared with the script."""
 
-    def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, document: Document, scheduling: Scheduling) -> None:
         super().__init__(
             _("Loop tree"),
             (
@@ -131,7 +132,6 @@ class ScheduleTree(TreeTable):
                 Column(_("extent"), numeric=True, width=76),
                 Column(_("kind"), width=108, tooltip=_("With annotations; of blocks: axes")),
             ),
-            parent,
         )
         self._document = document
         self._scheduling = scheduling

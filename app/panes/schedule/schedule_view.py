@@ -62,9 +62,8 @@ class ScheduleView(Pane):
         measurements: Measurements,
         colouring: Colouring,
         build: BuildSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("Schedule"), parent)
+        super().__init__(_("Schedule"))
         self._document = document
         self._variants = variants
         self._scheduling = scheduling
@@ -72,14 +71,16 @@ class ScheduleView(Pane):
         self._narrow: bool | None = None
         self._low: bool | None = None
         self.tree = ScheduleTree(document, scheduling)
-        self.moves = ScheduleMovesPage(document, scheduling)
+        self.moves = ScheduleMovesPage(document, scheduling, measurements)
         self.form = ScheduleForm(document, scheduling, measurements)
         self.figures = Figures(document, queries, scheduling, measurements)
-        self.code = ScheduleCode(document, queries, stepping, scheduling, colouring, build)
+        self.code = ScheduleCode(
+            document, queries, stepping, scheduling, measurements, colouring, build
+        )
         self.history = ScheduleHistory(document, stepping, scheduling, measurements)
         self.variants = VariantTable(scheduling, variants, measurements)
         self.roofline = RooflineView(scheduling, measurements)
-        self.menu = ScheduleMenu(document, scheduling, self)
+        self.menu = ScheduleMenu(document, scheduling, measurements, self)
         self.function, self.variant = Field(_("Function")), Field(_("Variant"))
         self.function_menu, self.variant_menu = QMenu(self), QMenu(self)
         self.function.set_menu(self.function_menu)
@@ -320,10 +321,8 @@ class ScheduleView(Pane):
 class FunctionChooser(QWidget):
     """The TensorIR functions of the model, to choose the one to schedule."""
 
-    def __init__(
-        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, scheduling: Scheduling) -> None:
+        super().__init__()
         self._document = document
         self._scheduling = scheduling
         self.title = Label(role="title")

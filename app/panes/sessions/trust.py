@@ -241,7 +241,7 @@ class RunCodeDialog(Dialog):
             again = _("It has changed since it was opened here.")
             first = _("It has not been opened here before.")
         since = again if changed else first
-        question = Label(f"{text} {confinement} {since}")
+        question = Label(sentences(text, confinement, since))
         question.setWordWrap(True)
         # The SHA-256 of the content shown of each file, by its path; ``""`` if it cannot be read.
         self.shown: dict[str, str] = {}

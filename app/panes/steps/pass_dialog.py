@@ -31,7 +31,7 @@ from lowerscope.app.kit.typefaces import code_font
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue, Step
 from lowerscope.core.model.snapshot import PassOption, PassType
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, alternatives
 
 # --- Parsing of the values typed for a pass's options ---
 
@@ -61,7 +61,7 @@ def option_value(option: PassOption, text: str) -> OptionValue:
         return None
     value = _read(option.kind, text)
     if value is None or (option.choices and text not in option.choices):
-        wanted = _(" or ").join(option.choices) if option.choices else WORDS[option.kind]
+        wanted = alternatives(option.choices) if option.choices else WORDS[option.kind]
         raise LowerscopeError(
             _("“{text}” is not a valid value of {name}", text=text, name=option.name),
             where=option.name,
@@ -111,8 +111,8 @@ class PassForm(QWidget):
 
     edited = Signal()  # A field was changed.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._type: PassType | None = None
         self.fields: dict[str, Field] = {}
         self.title = Label()

@@ -53,9 +53,8 @@ class PipelineView(Pane):
         pins: Pins,
         build: BuildSteps,
         run_steps: RunSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("Steps"), parent)
+        super().__init__(_("Steps"))
         self._document = document
         self._queries = queries
         self._pins = pins

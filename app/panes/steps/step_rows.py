@@ -11,7 +11,7 @@ from lowerscope.app.panes.common.descriptions import changed_text, left_out_text
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.recipe import OptionValue, Step
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 _SECTIONS: Mapping[str, Section] = {
     "step": "passes",
@@ -228,7 +228,7 @@ def step_facts(line: StepLine) -> tuple[tuple[str, str], ...]:
     if line.status != "done" or line.note or not line.changed:
         return ((changed_text(line), ""),)
     count = len(line.changed)
-    words = line.changed[0] if count == 1 else _("{count} functions", count=count)
+    words = line.changed[0] if count == 1 else _n("1 function", "{count} functions", count)
     rest = count - line.added - line.removed
     counts = ((f"+{line.added}", "right", line.added), (f"−{line.removed}", "wrong", line.removed))
     numbers = [(text, role) for text, role, number in counts if number]

@@ -43,7 +43,7 @@ from lowerscope.core.model.snapshot import (
     TextRecord,
     View,
 )
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n, capitalized
 
 # --- Texts of functions below one another, each under a heading; those that are closed are rows ---
 
@@ -68,9 +68,8 @@ class FunctionTexts(QWidget):
         view: View,
         name: str,
         set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._document = document
         self._view = view
         self._headings: tuple[Heading, ...] = ()
@@ -183,8 +182,8 @@ def _moved(lines: Lines, by: int) -> Lines:
 class LibraryPage(QWidget):
     """A table of the library functions, linked to the selection."""
 
-    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document) -> None:
+        super().__init__()
         self._document = document
         self.table = EntityTable(
             document,
@@ -264,9 +263,8 @@ class TensorIRView(Pane):
         stepping: Stepping,
         colouring: Colouring,
         build: BuildSteps,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(_("TensorIR"), parent)
+        super().__init__(_("TensorIR"))
         self._document = document
         self._stepping = stepping
         self._colouring = colouring
@@ -562,7 +560,8 @@ class TensorIRView(Pane):
         self._function = ""
         name = name_of(self._document.selection.chosen[0])
         self.set_context(_("nothing here for {name} ({fate})", name=name, fate=fate))
-        self._say(_("Nothing here for {name}", name=name), f"{fate[:1].upper()}{fate[1:]}.")
+        sentence = _("{sentence}.", sentence=capitalized(fate))
+        self._say(_("Nothing here for {name}", name=name), sentence)
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
@@ -585,7 +584,7 @@ class TensorIRView(Pane):
         elif len(functions) == 1:
             self.set_context(_call_text(functions[0], self._document))
         elif functions:
-            self.set_context(_("{count} functions", count=len(functions)))
+            self.set_context(_n("1 function", "{count} functions", len(functions)))
         else:
             self.set_context("")
 

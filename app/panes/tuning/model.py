@@ -107,7 +107,7 @@ class TunedLanding(QObject):
             self._document.change(after)
         text = self._words(better, worse)
         if better and not applies_schedules(after):
-            text += _(" Check “Apply to the model” to run it.")
+            text = sentences(text, _("Check “Apply to the model” to run it."))
         self.landed.emit(text, "wrong" if self._gone else "info")
 
     def _before(self, recipe: Recipe, schedule: Schedule, found: TunedFunction) -> float | None:

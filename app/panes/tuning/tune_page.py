@@ -144,8 +144,8 @@ class TunePage(QWidget):
     workbench_wanted = Signal(str)  # Show the schedule of a function.
     in_model_wanted = Signal(bool)  # Apply the schedules to the model, or not.
 
-    def __init__(self, document: Document, tuning: Tuning, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document, tuning: Tuning) -> None:
+        super().__init__()
         self._document = document
         self._tuning = tuning
         # The function selected by the user; empty to follow the one being tuned.

@@ -20,7 +20,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import AgreementQuery, answers
 from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.model.run_records import FAILING
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.run.compare.verdicts import Verdict
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import check_callable, judge_run, reference_of
@@ -94,7 +94,7 @@ class InputSet:
         return tuple(Sample(each.name, self._specs(each, None)) for each in found)
 
     def _rows(self, classes: Sequence[str]) -> tuple[Sample, ...]:
-        check_readable(self._path, _("set of inputs"))
+        check_readable(self._path)
         arrays = _arrays(self._path)
         names = [each for each in arrays if each not in LABELS]
         self._given = [each for each in self._inputs if each.name in names]
@@ -107,7 +107,7 @@ class InputSet:
                 _(
                     "it has no array called {first}; it has {names}",
                     first=first,
-                    names=", ".join(names) or "none",
+                    names=_(", ").join(names) or _("none"),
                 ),
                 where=str(self._path),
                 todo=_("Save it with np.savez(file, {first}=...), samples first", first=first),
@@ -116,7 +116,7 @@ class InputSet:
         counts = {name: len(array) if array.ndim else 0 for name, array in self._arrays.items()}
         count = min(counts.values())
         if not count or len(set(counts.values())) > 1:
-            said = ", ".join(f"{name} has {each}" for name, each in counts.items())
+            said = ", ".join(f"{name}: {each}" for name, each in counts.items())
             raise LowerscopeError(
                 _("its arrays have no samples, or different numbers of them: {said}", said=said),
                 where=str(self._path),
@@ -139,11 +139,12 @@ class InputSet:
         flat = labels.reshape(-1)
         if len(flat) != count or flat.dtype.kind not in "iuUb":
             raise LowerscopeError(
-                _(
+                _n(
+                    "its labels are {shape} of {dtype}, for {count} sample",
                     "its labels are {shape} of {dtype}, for {count} samples",
+                    count,
                     shape=labels.shape,
                     dtype=labels.dtype,
-                    count=count,
                 ),
                 where=str(self._path),
                 todo=_("Give the number, or the name, of a class for each sample"),

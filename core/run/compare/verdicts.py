@@ -10,7 +10,7 @@ import torch
 
 from lowerscope.core.model.formatting import exact_text
 from lowerscope.core.model.run_records import FAILING, ExactErrors, OutputRecord, OutputVerdict
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.model.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 
 CHUNK = 1 << 16
@@ -127,12 +127,13 @@ class NotFinite:
     @property
     def text(self) -> str:
         """The counts in words: ``"3 NaN, 1 infinity"``; empty for none."""
+        ours, theirs, both = map(_count_text, (self.ours, self.theirs, self.both))
         parts = (
-            _count_text(self.ours),
-            _and_where(_count_text(self.theirs), _("in the reference only")),
-            _and_where(_count_text(self.both), _("on both sides")),
+            ours,
+            theirs and _("{numbers} in the reference only", numbers=theirs),
+            both and _("{numbers} on both sides", numbers=both),
         )
-        return "; ".join(each for each in parts if each)
+        return _("; ").join(filter(None, parts))
 
 
 def _added(so_far: tuple[int, int], values: torch.Tensor, among: torch.Tensor) -> tuple[int, int]:
@@ -146,12 +147,8 @@ def _count_text(count: tuple[int, int]) -> str:
     nans, infinities = count
     words = [f"{nans:,} NaN"] if nans else []
     if infinities:
-        words.append(f"{infinities:,} {'infinity' if infinities == 1 else 'infinities'}")
-    return ", ".join(words)
-
-
-def _and_where(text: str, where: str) -> str:
-    return f"{text} {where}" if text else ""
+        words.append(_n("{count:,} infinity", "{count:,} infinities", infinities))
+    return _(", ").join(words)
 
 
 @dataclass(frozen=True)
@@ -260,7 +257,12 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
     count = actual.numel()
     said = ""
     if outside:
-        said = _("{outside:,} of {count:,} elements differ", outside=outside, count=count)
+        said = _n(
+            "{outside:,} of {count:,} element differs",
+            "{outside:,} of {count:,} elements differ",
+            count,
+            outside=outside,
+        )
     if not count:
         said = _("has no elements to compare")
     elif not outside and not finite:
@@ -341,8 +343,11 @@ def judge(
             reason = _("there is no torch side, and no function reference in the file")
             judgement, error = Judged("no-reference"), None
         else:
-            reason = _(
-                "{count} outputs instead of {expected}", count=len(actual), expected=len(expected)
+            reason = _n(
+                "{count} output instead of {expected}",
+                "{count} outputs instead of {expected}",
+                len(actual),
+                expected=len(expected),
             )
             judgement, error = Judged("differ", reason), math.inf
         outputs = tuple(
@@ -383,7 +388,7 @@ def _judge_output(
             "not-comparable",
             _(
                 "depends on {random}, which {draws} random numbers",
-                random=", ".join(random),
+                random=_(", ").join(random),
                 draws=draws,
             ),
         )

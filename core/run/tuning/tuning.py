@@ -50,7 +50,7 @@ from lowerscope.core.run.tuning.measurers import (
 from lowerscope.core.schedule.step_errors import StepFailed
 from lowerscope.core.stages import Pipeline, Stages
 
-VARIANT = "tuned"
+VARIANT = _("tuned")
 """Name of the variant of a tuned schedule."""
 
 _AS_FAST = 1.02

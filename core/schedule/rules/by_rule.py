@@ -10,7 +10,7 @@ from tvm import tirx
 
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.schedule_records import RULE_SECONDS, ByRule
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.contraction import any_size, contraction
 from lowerscope.core.schedule.rules.movement import elementwise, movement
@@ -107,11 +107,12 @@ def written_by_rule(
             refused.append(f"{name}: {error}")
         except OutOfTime:
             raise RuleFailed(
-                _(
+                _n(
+                    "the rule {name} reached its limit of {seconds:g} s after {count} step",
                     "the rule {name} reached its limit of {seconds:g} s after {count} steps",
+                    len(writing.primitives),
                     name=name,
                     seconds=seconds,
-                    count=len(writing.primitives),
                 )
             ) from None
         except REFUSED as error:

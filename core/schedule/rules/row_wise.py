@@ -330,7 +330,7 @@ def _begin(writing: ScheduleRecorder, parts: str) -> None:
     kinds = [int(axis.iter_type) for axis in block.iter_vars]
     reduced = [axis for axis, kind in enumerate(kinds) if kind == REDUCTION]
     first = min(depth for axis in reduced for depth in writing.bound(parts, axis))
-    writing.begin(parts, first, reason("the parts are initialized before the first value"))
+    writing.begin(parts, first, reason("the parts are initialised before the first value"))
 
 
 def _vectorize(

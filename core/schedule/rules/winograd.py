@@ -32,32 +32,33 @@ _NEAR = 1 << 18
 
 _BALANCED = 0.8
 """Minimum share of the time in which all threads have work."""
-
-_ROWS, _FILTERS = 3, 5
-"""Axes of the products: rows of tiles, and filters. The first two are the places in a tile."""
+_RANK = 6
+"""Number of axes of products: places in a tile, batch, rows, columns and filters."""
 
 
 @dataclass(frozen=True)
 class _Parts:
     """The blocks around the products.
 
+    `planes`: number of axes before those of rows and columns: of the batch, and of depth.
     `rows`: number of rows of tiles that are transformed at once; 0 for the whole input.
     """
 
     padded: str
     transformed: str
     last: str
+    planes: int
     rows: int
 
     @property
     def around(self) -> int:
         """Number of loops around a part of the input."""
-        return 2 if self.rows else 0
+        return self.planes + 1 if self.rows else 0
 
     @property
     def depth(self) -> int:
         """Number of loops around the products of a vector of filters."""
-        return 3 if self.rows else 2
+        return self.planes + 2 if self.rows else 2
 
 
 def winograd(writing: ScheduleRecorder, machine: Machine) -> bool:
@@ -68,14 +69,14 @@ def winograd(writing: ScheduleRecorder, machine: Machine) -> bool:
     # The transformed input is computed here, so it is not padded to whole tiles.
     unpadded = replace(found, plain=((-1,) * len(found.plain[0]), found.plain[1]))
     tile = tile_of(unpadded, machine, writing.choose)
-    if tile is None or tile.vector != _FILTERS or tile.padded:
+    if tile is None or tile.vector != len(found.spatial) - 1 or tile.padded:
         return False
     rows = _rows(writing, found, tile, machine)
     if tile.packed >= 0:
         pack(writing, found, tile, machine, filled="", free=found.free[1])
     padded, transformed = found.before
     last = gather(writing, found.block, found.after)
-    parts = _Parts(padded, transformed, last, rows)
+    parts = _Parts(padded, transformed, last, len(found.spatial) - 5, rows)
     _cut_outputs(writing, parts, tile)
     outer = _multiply(writing, found, parts, tile)
     _transform(writing, parts, machine.lanes(found.dtype))
@@ -90,13 +91,14 @@ def winograd(writing: ScheduleRecorder, machine: Machine) -> bool:
 def _is_winograd(writing: ScheduleRecorder, found: Contraction) -> bool:
     axes = {each.name: len(each.stmt.iter_vars) for each in blocks_of(writing)}
     spatial = {each.name for each in blocks_of(writing) if is_spatial(each.stmt)}
+    rank = len(found.spatial)
     return (
-        found.spatial[:2] == (4, 4)
-        and len(found.spatial) == _FILTERS + 1
-        and found.is_plain
-        and [axes[each] for each in found.before] == [4, 6]
+        rank >= _RANK
+        and found.spatial[:2] == (4, 4)
+        and found.plain[0][:2] == found.plain[1][:2] == (0, 1)
+        and [axes[each] for each in found.before] == [rank - 2, rank]
         and bool(found.after)
-        and {axes[each] for each in found.after} == {4}
+        and {axes[each] for each in found.after} == {rank - 2}
         and spatial.issuperset(found.before)
     )
 
@@ -108,18 +110,20 @@ def _rows(writing: ScheduleRecorder, found: Contraction, tile: Tile, machine: Ma
     and a part for each vector of filters unless it is near.
     """
     inputs, weights = (each * bytes_of(found.dtype) for each in found.elements)
-    batch, rows = found.spatial[_ROWS - 1], found.spatial[_ROWS]
-    vectors = math.ceil(found.spatial[_FILTERS] / tile.width)
+    *planes, rows, _columns, filters = found.spatial[2:]
+    vectors = math.ceil(filters / tile.width)
+    # In three dimensions, a part is as deep as the kernel.
+    near = _NEAR // math.prod(found.reduced[:-1])
 
     def bytes_read(count: int) -> int:
-        parts = batch * rows // count if count else 1
-        return parts * weights + (vectors * inputs if inputs > parts * _NEAR else inputs)
+        parts = math.prod(planes) * rows // count if count else 1
+        return parts * weights + (vectors * inputs if inputs > parts * near else inputs)
 
     def is_balanced(count: int) -> bool:
-        shares = batch * rows // count if count else batch * vectors
+        shares = math.prod(planes) * rows // count if count else planes[0] * vectors
         return shares >= _BALANCED * machine.threads * math.ceil(shares / machine.threads)
 
-    cut = tile.cuts.get(_ROWS, 1)
+    cut = tile.cuts.get(len(found.spatial) - 3, 1)
     counts = [0, *(each for each in range(cut, rows + 1, cut) if rows % each == 0)]
     usual = min(counts, key=lambda each: (not is_balanced(each), bytes_read(each)))
     return writing.choose("rows of tiles at once", counts, usual)
@@ -128,16 +132,18 @@ def _rows(writing: ScheduleRecorder, found: Contraction, tile: Tile, machine: Ma
 def _cut_outputs(writing: ScheduleRecorder, parts: _Parts, tile: Tile) -> None:
     """Split the loops of the output into tiles, and the filters into vectors."""
     last = parts.last
-    _n, filters, rows, columns = writing.loops(last)
+    _batch, filters, *planes, rows, columns = writing.loops(last)
     why = reason("a tile of 4×4 products has 2×2 outputs")
     x, dx = writing.do("split", why, loop=columns, factors=(None, 2))
     sizes = (None, parts.rows, 2) if parts.rows else (None, 2)
     *part, dy = writing.do("split", why, loop=rows, factors=sizes)
     why = reason("{width} filters are computed side by side", width=tile.width)
     outer, *lanes = writing.do("split", why, loop=filters, factors=(None, tile.vectors, tile.lanes))
-    around: list[Reference] = [*part[:-1], outer, part[-1], x]
+    # The loops over planes have moved: those over filters are three now.
+    deep = [At(last, loop=each) for each in range(4, 4 + len(planes))]
+    near = (x, lanes[0], dy, dx, lanes[1])
     writing.reorder(
-        (*around, lanes[0], dy, dx, lanes[1]),
+        (*deep, *part[:-1], outer, part[-1], *near) if parts.rows else (outer, *deep, *part, *near),
         reason("part by part: what is transformed is used up while it is in the cache"),
     )
     for loop in (dy, dx):
@@ -194,7 +200,7 @@ def _transform(writing: ScheduleRecorder, parts: _Parts, lanes: int) -> None:
             writing.compute_at(block, parts.last, parts.around - 1, why)
     why = reason("{lanes} channels are one vector register", lanes=lanes)
     outer, inner = _lanes(writing, parts.transformed, lanes, why)
-    axes = ((2, 3, 4), (0, 1))
+    axes = (range(2, parts.planes + 4), range(2))
     tiles, places = (writing.inners(parts.transformed, each, parts.around) for each in axes)
     writing.reorder(
         (*tiles, outer, *places, inner),
@@ -203,7 +209,7 @@ def _transform(writing: ScheduleRecorder, parts: _Parts, lanes: int) -> None:
     for loop in writing.inners(parts.transformed, (0, 1), parts.around):
         writing.do("unroll", reason("each of the 16 values is another sum"), loop=loop)
     outer, inner = _lanes(writing, parts.padded, lanes, why)
-    pixels = writing.inners(parts.padded, (1, 2), parts.around)
+    pixels = writing.inners(parts.padded, range(1, parts.planes + 2), parts.around)
     writing.reorder((outer, *pixels, inner), reason("few channels are read at a time"))
 
 
@@ -224,4 +230,5 @@ def _share(writing: ScheduleRecorder, parts: _Parts, machine: Machine) -> int:
     if not parts.rows:
         for block in (parts.padded, parts.transformed):
             parallelise(writing, writing.loops(block)[:3], machine)
-    return max(0, parallelise(writing, writing.loops(parts.last)[:2], machine) - 1)
+    loops = writing.loops(parts.last)[: parts.around or 2]
+    return max(0, parallelise(writing, loops, machine) - 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
+from lowerscope.core.lowering.torch_operators import callee_name
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import GraphRecord, TextMetrics
 from lowerscope.core.model.snapshot import FxNode
@@ -56,21 +57,10 @@ def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
         shape = value.shape if value is not None and value.shape is not None else ()
         return Label("get_attr", options=shape_text(shape, ""))
     if node.op in ("call_function", "call_method"):
-        name = operator_name(node.target)
+        name = callee_name(node.target)
         describe = _OPERATORS.get(name, _literals)
         return describe(_SHORT_NAMES.get(name, name), node, values)
     return Label(node.op)
-
-
-def operator_name(target: Any) -> str:
-    """Return the bare name of the callee of a ``call_function`` or ``call_method`` node."""
-    if isinstance(target, str):
-        return target
-    schema = getattr(target, "_schema", None)
-    if schema is not None:
-        return str(schema.name).rpartition("::")[2]
-    # Objects that can be called have no name of their own.
-    return str(getattr(target, "__name__", type(target).__name__))
 
 
 # Modules
@@ -397,7 +387,7 @@ def _passing(graph_module: GraphModule, values: Values) -> dict[Node, Node]:
         source = node.args[0] if node.args else None
         if node.op not in ("call_function", "call_method") or not isinstance(source, Node):
             continue
-        name = operator_name(node.target)
+        name = callee_name(node.target)
         value, given = values.get(node.name), values.get(source.name)
         same = (
             value is not None
@@ -437,7 +427,7 @@ def _is_plain(value: NodeInfo | None) -> bool:
 def _asks_for_shape(node: Node) -> bool:
     if node.target is getattr:
         return node.args[1] in _SHAPE_QUERIES
-    return operator_name(node.target) in _SHAPE_QUERIES
+    return callee_name(node.target) in _SHAPE_QUERIES
 
 
 def _inside(node: Node, folded: set[Node], passing: Mapping[Node, Node]) -> list[Node]:

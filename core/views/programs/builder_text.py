@@ -457,7 +457,7 @@ def _call(title: str, args: Sequence[str], attrs: Mapping[str, str]) -> str:
 def _without_form(meant: Any) -> LowerscopeError:
     kind = type(meant).__name__
     if isinstance(meant, ir.Call):
-        kind = f"a call of {getattr(meant.op, 'name', meant.op)}"
+        kind = _("a call of {name}", name=getattr(meant.op, "name", meant.op))
     return LowerscopeError(
         _(
             "the builder program cannot express {kind}: {splitline}",
@@ -953,7 +953,7 @@ def _refuse_others(module: IRModule, functions: Mapping[str, Any]) -> None:
         raise LowerscopeError(
             _(
                 "the builder program cannot express {global_infos} of the module",
-                global_infos=", ".join(module.global_infos),
+                global_infos=_(", ").join(module.global_infos),
             ),
             todo=_("See the script instead"),
         )

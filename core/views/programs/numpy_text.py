@@ -273,7 +273,7 @@ def numpy_text(function: Any, name: str) -> TextRecord:
 class _NumpyProgram:
     """A function of Python in the making: its lines, and the names in it."""
 
-    _unbound = ""
+    _unbound = "{name}"
 
     def __init__(self, name: str, entity: str, reserved: Sequence[str]) -> None:
         self._name, self._entity = name, entity
@@ -286,9 +286,7 @@ class _NumpyProgram:
     def _name_of(self, variable: Any) -> str:
         if variable not in self._names:
             name = getattr(variable, "name", variable)
-            raise self._expressions.refusal(
-                _("{name}, which {unbound}", name=name, unbound=self._unbound)
-            )
+            raise self._expressions.refusal(self._unbound.format(name=name))
         return self._names[variable]
 
     def _take(self, variable: Any) -> str:
@@ -313,7 +311,7 @@ class _NumpyProgram:
 
 
 class _Loops(_NumpyProgram):
-    _unbound = "is no extent of an argument and no loop"
+    _unbound = _("{name}, which is no extent of an argument and no loop")
 
     def __init__(self, function: Any, name: str) -> None:
         super().__init__(name, f"tir:{name}", _RESERVED)
@@ -527,7 +525,7 @@ def numpy_graph_text(
 
 
 class _Graph(_NumpyProgram):
-    _unbound = "nothing has bound"
+    _unbound = _("{name}, which nothing has bound")
 
     def __init__(self, module: IRModule, name: str, name_of_constant: Callable[[Any], str]) -> None:
         super().__init__(name, f"relax:{name}", ("np", "ml_dtypes"))

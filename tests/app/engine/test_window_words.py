@@ -61,14 +61,22 @@ def test_no_remedy_names_an_option() -> None:
 def test_a_remedy_says_where_in_the_window() -> None:
     for todo, words in (
         (
-            "Give --input x=1,784:float32 with your own shapes, or define example_inputs()",
-            "Give shapes in Edit → Inputs, or define example_inputs()",
+            "Give shapes of your own: --input x=1,784:float32; or define example_inputs()",
+            "Give shapes of your own: Edit → Inputs…; or define example_inputs()",
         ),
         (
-            "check the inputs' shapes and dtypes, for example --input x=1,784:float32",
-            "Check the inputs' shapes and dtypes",
+            "Give shapes of your own: --input x=1,784:float32 --input y=2,3:int64",
+            "Give shapes of your own: Edit → Inputs…",
         ),
-        ("try --tracer export", "Choose Explore → Trace with → Trace with torch.export"),
+        (
+            "try another tracer: --tracer export",
+            "Try another tracer: Explore → Trace with → Trace with torch.export",
+        ),
+        ("Give its arguments: --args '{\"a\": ...}'", 'Give its arguments: {"a": ...}'),
+        (
+            "Open it only if you know where it comes from: --trust",
+            "Open it only if you know where it comes from",
+        ),
         ("Plain -- as it was", "Plain -- as it was"),
     ):
         assert in_window(Problem(what="x", todo=todo)).todo == words

@@ -8,7 +8,9 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.kit.tables.choice_list import CHOICE
 from lowerscope.app.panes.schedule.measurements import Measurements
+from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import (
@@ -520,6 +522,38 @@ def test_each_step_is_checked_and_measured_and_what_is_off_does_not_count(
         assert applies_schedules(work.document.recipe) == on
         assert verdicts(found) == {"s1": "same"}
         assert worker.answer_all() == []
+
+
+def test_primitives_are_sorted_by_their_prices_measured_ones_before_predicted(
+    work: Workbench, worker: Worker, qtbot: QtBot
+) -> None:
+    offered = {"unroll": 1.0, "parallel": 3.0, "fuse": 2.0}
+    prices = (
+        msgspec.structs.replace(move(name), predicted_ms=price) for name, price in offered.items()
+    )
+    illegal = msgspec.structs.replace(move("rfactor"), legal=False, reason="no reduction")
+    work.moves = (illegal, *prices)
+    page = ScheduleMovesPage(work.document, work.scheduling, worker.found)
+    qtbot.addWidget(page)
+    page.show()
+    work.document.select(("tir:dense/i",))
+    work.settle()
+    assert titles(page) == ["unroll", "fuse", "parallel", "rfactor"]
+    worker.found.set_automatic(False)
+    worker.times = {("parallel",): 0.5, ("unroll",): 2.5}
+    page.measure.click()
+    jobs = [worker.answer() for _turn in range(6)]
+    assert sorted(jobs) == [
+        *("check fuse", "check parallel", "check unroll"),
+        *("measure fuse", "measure parallel", "measure unroll"),
+    ]
+    assert titles(page) == ["parallel", "fuse", "unroll", "rfactor"]
+
+
+def titles(page: ScheduleMovesPage) -> list[str]:
+    """Return the primitives in the list, in order."""
+    rows = (page.choices.list.item(row) for row in range(page.choices.list.count()))
+    return [key for each in rows if (key := each.data(CHOICE).key)]
 
 
 def test_the_fastest_that_does_not_differ_is_the_best(work: Workbench, worker: Worker) -> None:

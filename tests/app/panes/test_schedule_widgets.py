@@ -154,7 +154,7 @@ def test_what_fails_can_be_kept_and_what_is_unsafe_applied_anyway(
 
 
 def page_of(qtbot: QtBot, work: Workbench) -> ScheduleMovesPage:
-    page = ScheduleMovesPage(work.document, work.scheduling)
+    page = ScheduleMovesPage(work.document, work.scheduling, work.bench.features.measurements)
     shown(qtbot, page)
     return page
 

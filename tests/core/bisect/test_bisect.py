@@ -8,17 +8,18 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 import tvm
 
-from lowerscope.core.bisect import answering
+from lowerscope.core.bisect import answering, program
 from lowerscope.core.bisect.small_model import Parts
 from lowerscope.core.cli.main import main, recipe_of_command
 from lowerscope.core.model.explanation_records import BisectRecord, WrittenFile
+from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.queries import BisectQuery
 from lowerscope.core.run.execution import Execution, filled_memory
 from lowerscope.core.stages import Pipeline
@@ -52,7 +53,9 @@ FAST = [
 ]
 
 
-def shows_difference_here(files: Sequence[WrittenFile], folder: Path) -> bool:
+def shows_difference_here(
+    files: Sequence[WrittenFile], folder: Path, _check: Callable[[], None]
+) -> bool:
     """Run a reproduction in this process, which has imported torch and TVM."""
     folder.mkdir(parents=True)
     for each in files:
@@ -113,10 +116,10 @@ def test_a_wrong_pass_is_named_and_its_model_shrunk(
     assert (found["stage"], found["name"]) == ("pass", f"wrong_passes.{name}")
     assert found["builds"] <= math.ceil(math.log2(found["steps"])) + 2
     assert found["nodes"] <= 3
-    program = Path(found["reproduce"])
-    assert len(program.read_text().splitlines()) <= 60
+    script = Path(found["reproduce"])
+    assert len(script.read_text().splitlines()) <= 60
     ran = subprocess.run(
-        (sys.executable, program.name), cwd=tmp_path, capture_output=True, text=True, check=False
+        (sys.executable, script.name), cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert f"before wrong_passes.{name}: matches torch" in ran.stdout
     assert f"AssertionError: after wrong_passes.{name}: " in ran.stderr
@@ -136,9 +139,9 @@ def test_a_wrong_primitive_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
     assert (record.moment.section, record.moment.index) == ("schedule", 1)
     assert record.builds <= most_builds(record)
     assert record.nodes == 1
-    program = record.files[0].content.decode()
-    assert "loop_partition" in program
-    assert len(program.splitlines()) <= 60
+    written = record.files[0].content.decode()
+    assert "loop_partition" in written
+    assert len(written.splitlines()) <= 60
 
 
 FORGETFUL = """
@@ -189,9 +192,9 @@ def test_a_wrong_translation_is_named(pipeline: Pipeline, tmp_path: Path) -> Non
     assert (record.stage, record.name, record.entity) == ("translate", "relu", "fx:relu")
     assert record.nodes == 1
     # The translation is written down: the rules, which need Lowerscope, are not.
-    program = record.files[0].content.decode()
-    assert "relax.op.abs(" in program
-    assert "lowerscope" not in program
+    written = record.files[0].content.decode()
+    assert "relax.op.abs(" in written
+    assert "lowerscope" not in written
 
 
 MODEL = """
@@ -216,6 +219,30 @@ def test_the_optimisation_of_llvm_is_named(pipeline: Pipeline, tmp_path: Path) -
     assert (record.stage, record.name) == ("build", "LLVM")
     assert record.nodes <= 3
     assert "opt-level" in record.files[0].content.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "shows"),
+    [
+        ("raise AssertionError('after LegalizeOps: other values')", True),
+        ("raise AssertionError('before LegalizeOps: other values')", False),
+        ("print('after LegalizeOps: matches torch')", False),
+    ],
+)
+def test_a_reproduction_shows_a_difference_after_the_step(
+    tmp_path: Path, text: str, shows: bool
+) -> None:
+    file = WrittenFile(name="reproduce.py", content=text.encode())
+    assert program.shows_difference((file,), tmp_path, lambda: None) == shows
+
+
+def test_a_reproduction_that_never_ends_can_be_cancelled(tmp_path: Path) -> None:
+    def cancel() -> None:
+        raise Cancelled
+
+    file = WrittenFile(name="reproduce.py", content=b"import time; time.sleep(1000)")
+    with pytest.raises(Cancelled):
+        program.shows_difference((file,), tmp_path, cancel)
 
 
 def test_a_model_that_draws_random_numbers_is_not_judged(

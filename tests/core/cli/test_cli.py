@@ -258,7 +258,7 @@ def test_how_a_run_crashed_is_told(tmp_path: Path) -> None:
     process = started(tmp_path, CRASHES)
     _, err = process.communicate()
     assert process.returncode == 2
-    assert "the run crashed with SIGSEGV in call 4 of 7, env.faulty (relu)" in err
+    assert "the run crashed with SIGSEGV (in call 4 of 7, env.faulty (relu))" in err
 
 
 def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None
                 break
         os.killpg(process.pid, signal.SIGINT)
         said = process.stderr.read()
-    assert said == "lowerscope: stopped in call 4 of 7, env.faulty (relu)\n"
+    assert said == "lowerscope: stopped (in call 4 of 7, env.faulty (relu))\n"
     assert process.returncode == 2
 
 

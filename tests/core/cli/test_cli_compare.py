@@ -11,6 +11,8 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.schedule import At, Primitive, Schedule
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 WRONG = """
 import torch
 from tvm import relax
@@ -71,7 +73,8 @@ def test_each_combination_is_a_variant_and_the_table_has_the_figures_of_the_reco
     quickest = min(rows, key=lambda name: milliseconds(rows[name][2]))
     best = lines[5].removeprefix("Fastest: ").partition(" (")[0].split(", ")
     assert rows[quickest][2] in [rows[name][2] for name in best]
-    assert lines[6].startswith("Median and quartiles of ")
+    # Of few calls, where the machine is busy, the extremes.
+    assert lines[6].startswith(("Median and quartiles of ", "Median and extremes of "))
     assert ", in turn; " in lines[6]
     # Figures stand below one another.
     assert len({len(line) for line in lines[:5]}) == 1

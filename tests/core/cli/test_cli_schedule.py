@@ -13,6 +13,8 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 MLP = "sample:fashion_mlp"
 
 

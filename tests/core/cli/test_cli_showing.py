@@ -10,6 +10,8 @@ import pytest
 
 from lowerscope.core.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 
 def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     capsys: pytest.CaptureFixture[str],

@@ -224,11 +224,49 @@ def test_a_branch_that_may_fail_is_computed_only_if_it_is_chosen() -> None:
     check(Calls(divided), *inputs, lowered=1)
 
 
+def shared(x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    if count == 0:
+        return x * 2
+    return x * (12 // count)
+
+
+def test_an_early_exit_keeps_the_rest_from_failing() -> None:
+    inputs = [(torch.randn(5, 4), torch.tensor(count)) for count in (0, 5)]
+    check(Calls(shared), *inputs, lowered=0)
+    check(Calls(shared), *reversed(inputs), lowered=0)
+
+
 def test_an_exit_with_a_name_of_its_own_does_not_stop_the_rest_from_being_lowered() -> None:
     traced = trace(Named().eval(), (torch.randn(5, 4),), "auto")
     names = [node.name for node in traced.graph_module.graph.nodes]
     assert names[1:3] == ["exp", "mul"]
     assert any(each.startswith("for_line") for each in names)
+
+
+class Padded(nn.TransformerEncoder):
+    def forward(self, x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+        return super().forward(x, src_key_padding_mask=padding)
+
+
+class Encoding(nn.Module):
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+        return self.encoder(x, src_key_padding_mask=padding) * 2
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_encoder_gives_zeros_for_padding_at_the_ends_of_rows(whole: bool) -> None:
+    layer, norm = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), nn.LayerNorm(8)
+    nn.init.normal_(norm.bias)
+    model = Encoding(nn.TransformerEncoder(layer, 1, norm)) if whole else Padded(layer, 1)
+    x, none = torch.randn(2, 4, 8), torch.zeros(2, 4) > 0
+    at_end = torch.tensor([[0, 0, 0, 0], [0, 0, 1, 1]]) > 0
+    between = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 1]]) > 0
+    _traced, in_torch = check(model, *((x, each) for each in (at_end, between, none)), lowered=2)
+    assert not in_torch
 
 
 def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:

@@ -138,4 +138,4 @@ def test_what_an_importer_does_not_cover_is_one_line(
     line = capsys.readouterr().err
     assert line.count("\n") == 1
     assert all(f"(node {node}, net.py:" in line for node in nodes)
-    assert "Choose Lowerscope's own translator (--importer lowerscope)" in line
+    assert "Choose Lowerscope's own translator: --importer lowerscope" in line

@@ -142,7 +142,7 @@ def test_a_later_file_wins_and_one_that_is_off_does_not_count(
         (
             "builder.emit(relax.op.abs(x)); raise ValueError('too late')",
             8,
-            "it fails while it lowers the node: ValueError: too late",
+            "lowering the node failed: ValueError: too late",
         ),
     ],
 )

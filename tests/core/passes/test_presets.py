@@ -15,6 +15,8 @@ from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE
 from tests.diagonal import at_length
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 SMALL = [each.name for each in samples() if each.name not in LARGE]
 
 
@@ -26,7 +28,7 @@ def test_every_preset_matches_torch(pipeline: Pipeline, name: str, preset: Prese
     stages = pipeline.stages(recipe)
     loaded = stages.loaded
     if loaded.model is None:
-        assert pipeline.answer(RunQuery(recipe)).verdict == "match", preset.name
+        assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match", preset.name
         return
     inputs = tuple(each.value for each in loaded.inputs)
     with stages.running(), torch.no_grad():
@@ -42,7 +44,7 @@ def test_every_preset_matches_torch(pipeline: Pipeline, name: str, preset: Prese
 def test_presets_match_torch_for_other_lowerings(lowering: Strategy, preset: str) -> None:
     steps = next(each.steps for each in PRESETS if each.name == preset)
     recipe = Recipe(source=Source(spec="sample:conv_net"), lowering=lowering, steps=steps)
-    assert Pipeline().answer(RunQuery(recipe)).verdict == "match"
+    assert Pipeline().answer(RunQuery(recipe, quick=True)).verdict == "match"
 
 
 @pytest.mark.parametrize("preset", ["default-build", "cpu", "optimise-cpu"])
@@ -53,7 +55,7 @@ def test_a_lowered_module_of_any_size_builds_again(preset: str) -> None:
         inputs=(InputSpec(name="x", shape=("n", 784)),),
         steps=steps,
     )
-    record = Pipeline().answer(RunQuery(recipe))
+    record = Pipeline().answer(RunQuery(recipe, quick=True))
     assert [each.verdict for each in record.sizes] == ["match"] * len(record.sizes)
     assert len(record.sizes) > 1
 

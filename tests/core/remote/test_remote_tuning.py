@@ -9,6 +9,8 @@ import pytest
 from lowerscope.core.cli import main
 from tests.remote_servers import Farm
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 WORDS = ["sample:fashion_mlp", "--lowering", "te", "--target", "native"]
 
 

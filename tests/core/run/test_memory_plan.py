@@ -16,6 +16,8 @@ from lowerscope.core.run.calls import CallsOf
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline, Stages
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 LEGAL = Step(name="LegalizeOps")
 FUSED = (LEGAL, *(Step(name=each) for each in ("AnnotateTIROpPattern", "FuseOps", "FuseTIR")))
 PLANNED = find_pipeline("optimise-cpu").steps

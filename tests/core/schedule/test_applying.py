@@ -48,7 +48,7 @@ def test_matmul_step_by_step_is_titled_and_computes_what_numpy_does() -> None:
         "compute C_global under j_0, after the blocks it reads",
         "vectorize j_1",
         "run j_0 in parallel",
-        "initialize matmul before k_0",
+        "initialise matmul before k_0",
     ]
     random = np.random.default_rng(0)
     a, b = (random.random(shape, dtype="float32") for shape in ((32, 64), (64, 48)))

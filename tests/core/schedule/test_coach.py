@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 import tvm
 from tvm import te, tirx
 from tvm.s_tir import Schedule
@@ -13,6 +15,8 @@ from tvm.s_tir import Schedule
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.remarks import scalar_loops, spills_of
 from lowerscope.core.build.targets import make_target
+from lowerscope.core.model import processors
+from lowerscope.core.model.processors import cache_sizes
 from lowerscope.core.model.schedule import At
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.coach import advice, compiled_advice
@@ -191,6 +195,24 @@ def test_spoiled_schedules_get_the_right_warning() -> None:
             assert each.primitive
     assert wrong == []
     assert len(SPOILED) >= 30
+
+
+def test_caches_are_usual_where_the_system_does_not_tell_their_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for level, size in ((1, "64K"), (2, None)):
+        folder = tmp_path / f"index{level}"
+        folder.mkdir()
+        (folder / "type").write_text("Data\n")
+        (folder / "level").write_text(f"{level}\n")
+        if size is not None:
+            (folder / "size").write_text(f"{size}\n")
+    monkeypatch.setattr(processors, "Path", lambda _folder: tmp_path)
+    cache_sizes.cache_clear()
+    try:
+        assert caches_here() == Caches(64 << 10, 512 << 10)
+    finally:
+        cache_sizes.cache_clear()
 
 
 GOOD = (

@@ -25,6 +25,8 @@ from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 
 def product(m: int, n: int, k: int, dtype: str, *, transposed: bool, relu: bool) -> Any:
     a = te.placeholder((m, k), dtype, name="A")
@@ -46,15 +48,16 @@ def convolution(
 
 
 def by_winograd(
-    batch: int, channels: int, filters: int, size: tuple[int, int], padding: tuple[int, ...]
+    batch: int, channels: int, filters: int, size: tuple[int, ...], padding: tuple[int, ...]
 ) -> tirx.PrimFunc:
     """Return the function of Winograd's algorithm of a convolution."""
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((batch, channels, *size), "float32"))
-    weights = relax.const(np.zeros((filters, channels, 3, 3)), "float32")
+    weights = relax.const(np.zeros((filters, channels, *(3 for _ in size))), "float32")
+    convolution = {2: relax.op.nn.conv2d, 3: relax.op.nn.conv3d}[len(size)]
     with builder.function("main", [x]):
         with builder.dataflow():
-            y = builder.emit_output(relax.op.nn.conv2d(x, weights, padding=list(padding)))
+            y = builder.emit_output(convolution(x, weights, padding=list(padding)))
         builder.emit_func_output(y)
     functions = winograd(builder.get()).functions.values()
     (function,) = (each for each in functions if isinstance(each, tirx.PrimFunc))
@@ -95,6 +98,8 @@ WINOGRAD = {
     "whole": by_winograd(1, 16, 32, (14, 14), (1, 1, 1, 1)),
     "in parts": by_winograd(1, 128, 16, (30, 28), (0, 0, 0, 0)),
     "odd": by_winograd(3, 32, 16, (7, 9), (0, 1, 2, 1)),
+    "deep, whole": by_winograd(2, 16, 32, (3, 9, 7), (0, 1, 2, 1, 0, 1)),
+    "deep, in parts": by_winograd(1, 16, 64, (4, 56, 56), (1, 1, 1, 1, 1, 1)),
     "a prime number of tiles": by_winograd(1, 16, 48, (13, 21), (1, 2, 1, 2)),
 }
 WIDEST = tvm.target.Target({"kind": "llvm", "num-cores": 2, "mcpu": "skylake-avx512"})

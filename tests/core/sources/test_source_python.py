@@ -97,7 +97,7 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     )
     found = problem(file, "Net")
     assert found.what == "Net needs the arguments hidden, depth"
-    assert found.todo == """Give --args '{"hidden": ..., "depth": ...}'"""
+    assert found.todo == """Give its arguments: --args '{"hidden": ..., "depth": ...}'"""
     found = problem(file, "Net", '{"hidden": 1, "dept": 2}')
     assert found.what == "Net takes no argument dept"
     assert found.todo == "It takes hidden, depth, scale"
@@ -114,7 +114,7 @@ def test_an_error_is_told_in_the_users_own_frames(tmp_path: Path) -> None:
     )
     found = problem(file)
     assert found.where == f"{file}:3"
-    assert "it fails while it runs: JSONDecodeError: Expecting property name" in found.what
+    assert "running the file failed: JSONDecodeError: Expecting property name" in found.what
     assert found.details.count("File ") == 2
     assert "json/decoder" not in found.details
     assert "lowerscope/" not in found.details

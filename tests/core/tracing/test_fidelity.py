@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from lowerscope.core.run.execution import copied
 from lowerscope.core.tracing.example_run import outputs_of
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
@@ -186,3 +187,13 @@ def test_what_a_graph_freezes_is_noted(name: str, tracer: Any) -> None:
     assert traced.tracer == ("fx" if tracer == "fx" else "export")
     if isinstance(model, Counts):
         assert model.calls == 0
+
+
+def test_hooks_of_a_copy_keep_features_in_the_copy() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    model.features = {}
+    model[0].register_forward_hook(lambda _, args, output: model.features.update(first=output))
+    made = copied(model)
+    x = torch.randn(2, 4)
+    torch.testing.assert_close(made(x), made.features["first"].relu())
+    assert not model.features

@@ -78,12 +78,17 @@ class CountingWithoutABuffer(Counting):
 @pytest.mark.parametrize(
     ("model", "line", "words", "todo"),
     [
-        (Counting(), "# the count", "it changes its buffer n in place", "Try --tracer export"),
+        (
+            Counting(),
+            "# the count",
+            "it changes its buffer n in place",
+            "Try another tracer: --tracer export",
+        ),
         (
             CountingInAView(),
             "# the view",
             "it changes its buffer n in place",
-            "Try --tracer export",
+            "Try another tracer: --tracer export",
         ),
         # torch.export fails as well.
         (CountingBehindTheVersion(), "# the data", "it changes its buffer n in place", "Remove"),

@@ -97,10 +97,10 @@ def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None
     assert problem.where == f"{__file__}:{line_with('# the branch')}"
     assert "a condition depends on a tensor or its size" in problem.what
     # torch.export cannot trace it either.
-    assert problem.todo.startswith("Leave out --tracer")
+    assert problem.todo.startswith("Let the tracer be chosen: --tracer auto")
     with pytest.raises(LowerscopeError) as caught:
         trace(Branch(), (X,), "export")
-    assert caught.value.problem.todo.startswith("Leave out --tracer")
+    assert caught.value.problem.todo.startswith("Let the tracer be chosen: --tracer auto")
     problem = caught.value.problem
     assert problem.where == f"{__file__}:{line_with('# the branch')}"
     assert "\n" not in problem.line()

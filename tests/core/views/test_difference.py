@@ -34,6 +34,8 @@ from tests.core.large_samples import LARGE
 from tests.core.views.step_changes import compare_steps, recipe_of, with_rules_as_schedules
 from tests.diagonal import at_length
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 LINES = st.lists(
     st.sampled_from(["for i in range(8):", "    x[i] = y[i]", "    x[i] = z[i] + 1", "", "}"])
     | st.text(alphabet="ab =", max_size=4),

@@ -16,6 +16,8 @@ from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.unchanged import why_unchanged
 from tests.diagonal import SOAK
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 DIFFICULT = """
 import torch
 from torch import nn

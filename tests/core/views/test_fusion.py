@@ -22,6 +22,8 @@ from lowerscope.core.passes.fusion import Partition, read_by
 from lowerscope.core.stages import Pipeline
 from lowerscope.resources import HELP
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 
 def adjacent(module: tvm.IRModule) -> Iterator[tuple[str, str]]:
     """Yield the ids of the bindings of a module that read each other's values."""

@@ -24,6 +24,8 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 from tests.core.views.step_words import check_sentences
 
+pytestmark = pytest.mark.usefixtures("shared_results")
+
 
 def recipe_of(sample: str, preset: str) -> Recipe:
     source = Source(spec=f"sample:{sample}")
