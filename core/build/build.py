@@ -387,15 +387,15 @@ class _Unknown(Exception):
     """The memory of a run is unknown before it runs; the argument says why."""
 
 
-def planned_memory(build: RecordedBuild, name: str = "main") -> MemoryRecord:
-    """Return the memory that a run of a Relax function allocates, by call; see `run.calls`."""
+def planned_memory(build: RecordedBuild) -> MemoryRecord:
+    """Return the memory that a run of ``main`` allocates, by call; see `run.calls`."""
     module = next(each.after for each in build.runs if each.name == AFTER_KILLS)
-    function = dict(relax_functions(module)).get(name) if module is not None else None
+    function = dict(relax_functions(module)).get("main") if module is not None else None
     if function is None:
-        return MemoryRecord(reason=_("there is no function {name}", name=name))
+        return MemoryRecord(reason=_("there is no function {name}", name="main"))
     plan = _Plan()
     try:
-        for bound in bound_in(name, function):
+        for bound in bound_in("main", function):
             plan.take(str(bound.name), bound.binding)
     except _Unknown as reason:
         return MemoryRecord(reason=str(reason))

@@ -232,14 +232,12 @@ def match_bindings(
     return {entity: tuple(found) for entity, found in matches.items()}
 
 
-def bindings_by_name(
-    before: tvm.IRModule, after: tvm.IRModule, walked: Bindings | None = None
-) -> frozenset[str]:
+def bindings_by_name(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
     """Return the bindings of `before` that match their descendants by name and type only.
 
     The pass has kept neither variable nor value: the descendant may be unrelated.
     """
-    walked = walked or Bindings()
+    walked = Bindings()
     if before.same_as(after) or _variables(walked.of(before)) == _variables(walked.of(after)):
         return frozenset()
     old, _other, pairs = _paired(before, after, fused_groups(before, after))

@@ -92,15 +92,10 @@ class Group:
 
 
 class Partition:
-    """The groups that ``FuseOps`` makes of the bindings of a module.
+    """The groups that ``FuseOps`` makes of the bindings of a module."""
 
-    Args:
-        most: Most bindings in a group.
-    """
-
-    def __init__(self, module: tvm.IRModule, most: int = MOST_FUSED) -> None:
+    def __init__(self, module: tvm.IRModule) -> None:
         self._module = module
-        self._most = most
         self.vertices: dict[str, Vertex] = {}  # by id of the binding
         self._by_variable: dict[int, Vertex] = {}
         for name, function in relax_functions(module):
@@ -181,7 +176,7 @@ class Partition:
         dominator, group = vertex.dominator, vertex.group
         if group.kind is Kind.OPAQUE or dominator is None:
             return
-        if self._size_with(vertex, dominator) > self._most:
+        if self._size_with(vertex, dominator) > MOST_FUSED:
             vertex.blocked = "depth-limit", dominator
             return
         if phase == 2:

@@ -248,8 +248,7 @@ Ruled = tuple[ByRule, tirx.PrimFunc]
 class Replays:
     """LRU cache of functions after the first primitives of schedules."""
 
-    def __init__(self, limit: int = KEPT) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Any, ...], Replayed] = OrderedDict()
         self._ruled: OrderedDict[tuple[Any, ...], tuple[tirx.PrimFunc, Ruled]] = OrderedDict()
         self._numbers = itertools.count()
@@ -296,7 +295,7 @@ class Replays:
             if key not in self._ruled:
                 # The function is cached as well, so that no other one gets its handle.
                 self._ruled[key] = (function, scheduled_by_rule(function, target, seconds))
-                while len(self._ruled) > self._limit:
+                while len(self._ruled) > KEPT:
                     self._ruled.popitem(last=False)
             return self._ruled[key][1]
 
@@ -304,7 +303,7 @@ class Replays:
         found = self._kept.get(key)
         if found is None:
             found = self._kept[key] = make()
-            while len(self._kept) > self._limit:
+            while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(key)

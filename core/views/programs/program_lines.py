@@ -33,11 +33,11 @@ class ProgramLines:
         self._lines.extend(indent + line if line else "" for line in lines)
 
     @contextmanager
-    def indented(self, levels: int = 1) -> Iterator[None]:
-        """Indent the lines that are added inside by a number of levels."""
-        self._depth += levels
+    def indented(self) -> Iterator[None]:
+        """Indent the lines that are added inside by a level."""
+        self._depth += 1
         yield
-        self._depth -= levels
+        self._depth -= 1
 
     @contextmanager
     def span(self, entity: str) -> Iterator[None]:
