@@ -101,6 +101,7 @@ class ModeArea(Split):
     """
 
     window_opened = Signal(QWidget)  # A pane is in a window of its own.
+    emptied = Signal(bool)  # All panes of the mode are in windows of their own, or not any more.
 
     def __init__(self, panes: Mapping[str, Pane]) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -362,6 +363,7 @@ class ModeArea(Split):
             has_both = "fx" in self._collapsed and not self._maximised
             self._panes[name].header.set_beside(beside if has_both else {}, name)
         self._lay_out()
+        self.emptied.emit(not shown and bool(self._windows))
 
     def _shares(self) -> dict[str, int]:
         """Return the widths of the panes in view, which fill this together with the lines."""

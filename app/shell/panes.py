@@ -13,6 +13,7 @@ from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.help_key import set_page
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.difference.difference_view import DifferenceView
 from lowerscope.app.panes.fx.fx_view import FxView
@@ -171,7 +172,12 @@ class Panes(QWidget):
 
     def _lay_out(self) -> None:
         above = QWidget()
-        row_of(above, self.strip, (self.area, 1))
+        self.away = EmptyState(_("In a window of its own"))
+        self.away.add_action(_("Put it back"), self._put_back)
+        self.away.hide()
+        row_of(above, self.strip, (self.area, 1), (self.away, 1))
+        self.area.emptied.connect(self.away.setVisible)
+        self.area.emptied.connect(self.area.setHidden)
         self.drawer.setMinimumHeight(LEAST_DRAWER)
         self.drawer.setProperty("ground", "panel")
         self.drawer.setProperty("edge", "top")
@@ -399,6 +405,13 @@ class Panes(QWidget):
     def switch_window(self, name: str) -> None:
         """Show a pane in a window of its own, or put it back."""
         self.area.switch_window(name)
+        self._arrange()
+
+    def _put_back(self) -> None:
+        """Put back the panes of the mode that are in windows of their own."""
+        for name in dict(self.area.mode.panes):
+            if self.area.is_in_window(name):
+                self.area.switch_window(name)
         self._arrange()
 
     def _arrange(self) -> None:

@@ -234,10 +234,16 @@ class StatusBar(QStatusBar):
 
     def _show_selection(self) -> None:
         selection = self._document.selection
+
+        def is_named(entity: str) -> bool:
+            kind, inside = entity.partition(":")[0], "/" in entity
+            if kind == "tir":
+                # Of what is in a function, what was chosen.
+                return not inside or entity in selection.chosen
+            return kind != "relax" or inside
+
         parts = [
-            names_of(
-                tuple(each for each in selection.of_kind(kind) if kind != "relax" or "/" in each)
-            )
+            names_of(tuple(filter(is_named, selection.of_kind(kind))))
             for kind in ("fx", "relax", "tir", "ext")
         ]
         self._path = " → ".join(part for part in parts if part)

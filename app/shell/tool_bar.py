@@ -57,6 +57,9 @@ ONE_BOX = 1400
 NARROW = 1280
 """Width below which the lowering is a menu, and the time keeps its first line only."""
 
+BESIDE_CHIP = 60
+"""How much more that width is where the chip is in the bar."""
+
 SMALL = 1000
 """Width below which only the verdict is left of a run, and the step is a number."""
 
@@ -180,7 +183,7 @@ class ToolBar(QWidget):
         here, line = self._stepping.here, self._stepping.line
         if self.step.isHidden() == (here is not None):
             self.step.setVisible(here is not None)
-            self._show_plan()
+            self._fit()
             self._show_run()
         name = _("start") if line is None else f"{line.label} · {line.title}"
         if line is not None and self.width() < SMALL:
@@ -204,6 +207,17 @@ class ToolBar(QWidget):
     def _has_one_box(self) -> bool:
         chip = 0 if self.step.isHidden() else STEP_WIDTH
         return self.width() < ONE_BOX + chip
+
+    def _is_narrow(self) -> bool:
+        chip = 0 if self.step.isHidden() else BESIDE_CHIP
+        return self.width() < NARROW + chip
+
+    def _fit(self) -> None:
+        """Show each part in the form that there is room for."""
+        narrow = self._is_narrow()
+        self.lowering.setVisible(not narrow)
+        self.lowering_box.setVisible(narrow)
+        self._show_plan()
 
     def _lowering_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -369,7 +383,7 @@ class ToolBar(QWidget):
             second = [Part(short_claim(record.times), "quiet")]
             claims = (claims_of(record.times), how_of(record.times))
             self.times.setToolTip("\n".join(each for each in claims if each))
-        self.times.set_lines(first, *([] if self.width() < NARROW else [second]))
+        self.times.set_lines(first, *([] if self._is_narrow() else [second]))
 
     def _change_lowering(self, strategy: str) -> None:
         recipe = self._document.wanted
@@ -402,10 +416,7 @@ class ToolBar(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        narrow = self.width() < NARROW
-        self.lowering.setVisible(not narrow)
-        self.lowering_box.setVisible(narrow)
-        self._show_plan()
+        self._fit()
         self.modes.set_narrow(self.width() < SMALL)
         if _kind(self.width()) != _kind(event.oldSize().width()):
             self._show_run()
@@ -414,7 +425,8 @@ class ToolBar(QWidget):
 
 def _kind(width: int) -> int:
     """Return how many of the narrow rules hold."""
-    return sum(width < limit for limit in (ONE_BOX + STEP_WIDTH, ONE_BOX, NARROW, SMALL))
+    limits = (ONE_BOX + STEP_WIDTH, ONE_BOX, NARROW + BESIDE_CHIP, NARROW, SMALL)
+    return sum(width < limit for limit in limits)
 
 
 def verdict_tooltip(record: RunRecord) -> str:

@@ -250,7 +250,7 @@ class NodesTable(QWidget):
                 Column(_("node"), width=112, stretch=True),
                 Column(
                     _("operator"),
-                    width=112,
+                    width=98,
                     tooltip=_("Its colour is that of its operator family, as in graphs"),
                 ),
                 Column(

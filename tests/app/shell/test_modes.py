@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.menus import BUTTONS, MENUS, RECENT, SAMPLES, paths
@@ -75,6 +75,25 @@ def test_each_mode_has_its_panes_its_menu_and_its_buttons(window: MainWindow) ->
         assert all(place.right() < window.menu_corner.x() for place in places)
         assert all(place.width() > 20 for place in places)
         assert (window.features.stepping.section == "schedule") == (mode.key == "schedule")
+
+
+def test_a_mode_says_that_its_only_pane_is_in_a_window_of_its_own(window: MainWindow) -> None:
+    panes = window.panes
+    window.set_mode("run")
+    for put_back in (panes.outcome.window, lambda: None):
+        panes.switch_window("outcome")
+        assert panes.away.isVisible()
+        assert not panes.area.isVisible()
+        window.set_mode("explore")
+        assert panes.area.isVisible()
+        window.set_mode("run")
+        if (own := put_back()) is not None:
+            # By its frame.
+            own.close()
+        else:
+            QTest.mouseClick(panes.away.findChildren(QPushButton)[0], Qt.MouseButton.LeftButton)
+        assert seen(window) == ["outcome"]
+        assert not panes.away.isVisible()
 
 
 def test_every_command_is_in_one_menu(window: MainWindow) -> None:
