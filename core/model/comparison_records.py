@@ -81,6 +81,8 @@ class ErrorBudget(msgspec.Struct, frozen=True, kw_only=True):
 
     dtype: WeightDtype = ""  # of narrower weights
     nodes: tuple[NodeErrors, ...]
+    # The first node that cannot be computed in float64, from which on nodes are missing.
+    stopped: str = ""
 
     @property
     def by_operator(self) -> list[tuple[str, float]]:
@@ -95,11 +97,19 @@ class ErrorBudget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The operators that make the errors; empty if none does."""
+        """The operators that make the errors, and where the table ends early; empty if neither."""
         listed = ", ".join(f"{name} {share_text(share)}" for name, share in self.by_operator[:5])
-        if not listed:
-            return ""
-        return _("Of the error that nodes make by themselves: {listed}", listed=listed)
+        lines = []
+        if listed:
+            lines.append(_("Of the error that nodes make by themselves: {listed}", listed=listed))
+        if self.stopped:
+            lines.append(
+                _(
+                    "{name} cannot be computed in float64; it and later nodes are missing",
+                    name=self.stopped,
+                )
+            )
+        return "\n".join(lines)
 
 
 class WorstElement(msgspec.Struct, frozen=True, kw_only=True):

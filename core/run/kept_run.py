@@ -344,11 +344,11 @@ class KeptRun:
         judging = sides.tolerances(tolerances)
         return window(place, ours, sides.theirs, judging, leading, area, cells, reason)
 
-    def errors(self, job: Progress, dtype: WeightDtype = "") -> tuple[NodeErrors, ...]:
+    def errors(self, job: Progress, dtype: WeightDtype = "") -> ErrorBudget:
         """Return the errors of both sides of each compared node, in graph order.
 
         Values that are not cached or not to be compared are left out, and nodes from the first on
-        that cannot be computed in float64. Raises a `LowerscopeError` if that is each of them.
+        that cannot be computed in float64. Raises a `LowerscopeError` if no node is left.
         """
         compared = {name: each for name, each in self.in_run.items() if each.status in COMPARED}
         if self.traced is None or self.parts is None or not compared:
@@ -369,7 +369,7 @@ class KeptRun:
                     if not found:
                         text = _("the model cannot be run in float64")
                         raise LowerscopeError(text, where="run") from None
-                    return tuple(found)
+                    return ErrorBudget(dtype=dtype, nodes=tuple(found), stopped=name)
                 ours = self.values.calls[part.source[0]].written[part.source[1]].value
                 if ours is not None and part.source[0] not in self.unread:
                     exact = held_from(budget.exact)
@@ -389,7 +389,7 @@ class KeptRun:
                     found.append(errors)
             referee.used(name)
             theirs.used(name)
-        return tuple(found)
+        return ErrorBudget(dtype=dtype, nodes=tuple(found))
 
     def array(self, place: TensorPlace, side: Saved) -> np.ndarray[Any, Any]:
         """Return a tensor, or the difference of both, as an array.
@@ -628,7 +628,7 @@ def node_errors(query: NodeErrorsQuery, pipeline: Pipeline, job: Progress) -> Er
     stages = pipeline.stages(query.recipe, job)
     kept = pipeline.part(LastRun).of(stages)
     with stages.running():
-        return ErrorBudget(dtype=query.dtype, nodes=kept.errors(job, query.dtype))
+        return kept.errors(job, query.dtype)
 
 
 @answers(WindowQuery)

@@ -182,23 +182,29 @@ def _narrowed(module: fx.GraphModule, dtype: WeightDtype) -> fx.GraphModule:
 def narrowed(weight: torch.Tensor, dtype: WeightDtype) -> torch.Tensor:
     """Return the values of a weight in a narrower dtype.
 
-    To ``int8``, each slice along the first axis has a scale of its own; vectors stay as they are.
+    To ``int8``, each slice along the first axis has a scale of its own. Vectors stay as they are,
+    and so do infinite elements, such as those of a mask.
     """
     if dtype != "int8":
         return weight.to(getattr(torch, dtype)).to(weight.dtype)
     if weight.dim() < 2:
         return weight
-    largest = weight.abs().amax(dim=tuple(range(1, weight.dim())), keepdim=True)
+    finite = weight.isfinite()
+    sizes = weight.abs().where(finite, 0)
+    largest = sizes.amax(dim=tuple(range(1, weight.dim())), keepdim=True)
     scale = torch.where(largest > 0, largest / 127, torch.ones_like(largest))
-    return (weight / scale).round().clamp(-127, 127) * scale
+    return ((weight / scale).round().clamp(-127, 127) * scale).where(finite, weight)
 
 
 def relative_error(value: torch.Tensor, exact: torch.Tensor) -> float:
-    """Return the root mean square of an error, relative to that of the exact values."""
+    """Return the root mean square of an error, relative to that of the finite exact values."""
+    if not exact.numel():
+        return 0.0
     kind = torch.complex128 if exact.is_complex() else torch.float64
-    gap = (value.to(kind) - exact.to(kind)).abs()
-    size = float(exact.to(kind).abs().square().mean().sqrt()) if exact.numel() else 0.0
-    error = float(gap.square().mean().sqrt()) if gap.numel() else 0.0
+    value, exact = value.to(kind), exact.to(kind)
+    same = (value == exact) | (value.isnan() & exact.isnan())
+    error = float((value - exact).abs().masked_fill(same, 0).square().mean().sqrt())
+    size = float(exact.abs().masked_fill(~exact.isfinite(), 0).square().mean().sqrt())
     return error / size if size else error
 
 

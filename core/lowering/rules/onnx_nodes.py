@@ -169,7 +169,8 @@ def _rms_normalization(b: NodeBuilder, attributes: Attributes, x: Value, scale: 
     rank = rank_of(x)
     axes = list(range(attributes.get("axis", -1) % rank, rank))
     mean = b.emit(op.mean(b.emit(op.square(x)), axes, keepdims=True))
-    root = b.emit(op.sqrt(b.emit(op.add(mean, scalar(attributes.get("epsilon", 1e-5), "float32")))))
+    epsilon = scalar(attributes.get("epsilon", 1e-5), dtype_of(x))
+    root = b.emit(op.sqrt(b.emit(op.add(mean, epsilon))))
     return b.emit(op.multiply(b.emit(op.divide(x, root)), scale))
 
 
@@ -448,12 +449,12 @@ def _split_heads(b: NodeBuilder, value: Value, heads: int) -> Value:
 
 def _scores(b: NodeBuilder, attributes: Attributes, query: Value, key: Value) -> Value:
     root = attributes.get("scale", shape_of(query)[3] ** -0.5) ** 0.5
-    query, key = (b.emit(op.multiply(each, scalar(root, "float32"))) for each in (query, key))
+    query, key = (b.emit(op.multiply(each, scalar(root, dtype_of(each)))) for each in (query, key))
     scores = b.emit(op.matmul(query, b.emit(op.permute_dims(key, [0, 1, 3, 2]))))
     cap = attributes.get("softcap", 0.0)
     if cap > 0:
-        limited = b.emit(op.tanh(b.emit(op.divide(scores, scalar(cap, "float32")))))
-        scores = b.emit(op.multiply(limited, scalar(cap, "float32")))
+        limited = b.emit(op.tanh(b.emit(op.divide(scores, scalar(cap, dtype_of(scores))))))
+        scores = b.emit(op.multiply(limited, scalar(cap, dtype_of(scores))))
     return scores
 
 

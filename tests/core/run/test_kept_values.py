@@ -15,6 +15,7 @@ from lowerscope.core.model.queries import ComparisonQuery, RunQuery, SaveRunValu
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.run.kept_run import LastRun
+from lowerscope.core.run.referee import narrowed, relative_error
 from lowerscope.core.stages import Pipeline
 
 MODEL = """
@@ -177,3 +178,14 @@ def test_beyond_the_budget_there_are_figures_only(folder: Path, ran: Ran, tmp_pa
     assert (shown.ours, len(shown.torch)) == (b"", 3 * 5 * 8)
     with pytest.raises(LowerscopeError, match="were not kept"):
         less.save(place, "tvm", tmp_path)
+
+
+def test_infinite_elements_are_neither_errors_nor_rounded() -> None:
+    infinite = float("inf")
+    mask = torch.tensor([[0.0, -infinite], [-1.0, 0.5]], dtype=torch.float64)
+    assert torch.equal(narrowed(mask, "int8")[0], mask[0])
+    assert relative_error(mask, mask) == 0
+    assert relative_error(mask.new_zeros(2, 2), mask) == infinite
+    near = torch.tensor([infinite, float("nan"), 3.0, 4.0])
+    exact = torch.tensor([infinite, float("nan"), 3.0, 5.0], dtype=torch.float64)
+    assert relative_error(near, exact) == pytest.approx(1 / 34**0.5)
