@@ -58,7 +58,7 @@ NARROW = 1280
 """Width below which the lowering is a menu, and the time keeps its first line only."""
 
 BESIDE_CHIP = 60
-"""How much more that width is where the chip is in the bar."""
+"""Pixels added to that width while the chip is in the bar."""
 
 SMALL = 1000
 """Width below which only the verdict is left of a run, and the step is a number."""

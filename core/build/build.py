@@ -491,8 +491,8 @@ class _Plan:
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
-    values = shape.values
-    if not all(hasattr(each, "value") for each in values):
+    values = getattr(shape, "values", None)
+    if values is None or not all(hasattr(each, "value") for each in values):
         raise _Unknown(_("sizes are known only at run time: a dimension is symbolic"))
     return tuple(int(each.value) for each in values)
 

@@ -296,7 +296,7 @@ def _run_at(
         progress.report(doing_at(_("Running {side}", side=side), sizes))
         returned = reference.whole_output()
         named, others = named_results(returned), other_outputs(returned)
-    progress.report(doing_at(_("Running"), sizes))
+    progress.report(doing_at(_("Running the model"), sizes))
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
     actual = followed_outputs(execution, calls, progress)
     progress.report(doing_at(_("Comparing with {side}", side=side), sizes))

@@ -78,7 +78,7 @@ def test_a_function_that_never_ends_is_stopped_and_named(
 ) -> None:
     run_faulty(qtbot, worked, tmp_path, NEVER_ENDS)
     document = worked.document
-    qtbot.waitUntil(lambda: document.job.text == "Running", timeout=PATIENCE)
+    qtbot.waitUntil(lambda: document.job.text == "Running the model", timeout=PATIENCE)
     qtbot.waitUntil(
         lambda: "call 4" in worked.features.processes.worker.call.text, timeout=PATIENCE
     )

@@ -129,7 +129,7 @@ def test_the_commands_are_those_of_the_command_line() -> None:
         ("gone.py", ["gone.py", "there is no such file"]),
         ("fashion_mlp", ["Did you mean sample:fashion_mlp?"]),
         ("sample:fashion_mpl", ["Did you mean sample:fashion_mlp?"]),
-        ("gone.lowerscope", ["there is no such file", "session"]),
+        ("gone.lowerscope", ["gone.lowerscope", "there is no such file"]),
         (".", ["this is a folder"]),
         ("sampels", ["there is no command 'sampels'", "lowerscope samples?"]),
     ],

@@ -115,7 +115,9 @@ def test_a_report_on_a_run_has_its_figures_and_opens_without_a_network(
     spent = {call["function"]: call["milliseconds"] for call in record["calls"]}
     assert {name: float(row["time"][1]) for name, row in calls.items()} == spent
     recipe = from_json(page.texts["recipe0"])
-    assert recipe == Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
+    assert recipe == Recipe(
+        source=Source(spec="sample:fashion_mlp"), lowering="te", target="native"
+    )
     facts = {row[0][0]: row[1][0] for row in page.tables["Versions and machine"][0]}
     assert {"Lowerscope", "torch", "TVM", "Python", "processor", "threads"} <= set(facts)
 

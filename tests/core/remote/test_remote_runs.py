@@ -121,7 +121,7 @@ def test_a_second_model_of_a_session_is_not_the_first(
 def test_what_cannot_run_there_is_refused_in_one_line(farm: Farm, pipeline: Pipeline) -> None:
     there = msgspec.structs.replace(MLP, remote=remote(farm))
     line = refused(pipeline, msgspec.structs.replace(there, lowering="library"))
-    assert "Python function of this machine" in line
+    assert "Python functions of this machine" in line
     assert "High-level or TE" in line
     arm = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu"}'
     line = refused(pipeline, msgspec.structs.replace(there, target=arm))

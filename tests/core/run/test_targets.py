@@ -7,6 +7,7 @@ import pytest
 from lowerscope.core.build.targets import FEATURES, hindrance, make_target, target_record
 from lowerscope.core.cli import main
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.texts import enumeration
 
 PI = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}'
 
@@ -39,7 +40,8 @@ def test_what_this_machine_lacks_is_named() -> None:
     own = set(target_record("native", 0).features)
     amx = target_record("llvm -mcpu=sapphirerapids", 0)
     missing = [name for name in FEATURES.values() if name in set(amx.features) - own]
-    assert amx.hindrance == (f"this machine has no {', no '.join(missing)}" if missing else "")
+    lacks = f"this machine lacks {enumeration(missing)}" if missing else ""
+    assert amx.hindrance == lacks
 
 
 def test_another_architecture_is_built_and_not_run(capsys: pytest.CaptureFixture[str]) -> None:
