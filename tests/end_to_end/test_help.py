@@ -61,7 +61,7 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
         for key in pane.pages():
             pane.set_current(key)
             pages = {"node-map": "translation", "call": "details", "memory": "time"}
-            pages |= {"tokens": "sources"}
+            pages |= {"tokens": "sources", "rounding": "compare"}
             panes_pages = {"pipeline": "timeline"}
             several = name in ("outcome", "changes") or key in ("translation", "node-map")
             wanted = pages.get(key, key) if several else panes_pages.get(name, name)

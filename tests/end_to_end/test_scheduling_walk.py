@@ -141,7 +141,7 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     window, document = bench.window, bench.window.document
     found = window.features.measurements
     keys, text = Keys(window), help_pages.text_of("scheduling-walk")
-    for key in ("te", "workbench", "palette", "numbers", "measure-function", "run", "export-files"):
+    for key in ("te", "workbench", "numbers", "measure-function", "run", "export-files"):
         # The page says these keys.
         said = window.commands.action(key).shortcut().toString()
         assert said in text, key
