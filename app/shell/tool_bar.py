@@ -57,7 +57,7 @@ ONE_BOX = 1400
 NARROW = 1280
 """Width below which the lowering is a menu, and the time keeps its first line only."""
 
-BESIDE_CHIP = 60
+BESIDE_CHIP = 160
 """Pixels added to that width while the chip is in the bar."""
 
 SMALL = 1000
