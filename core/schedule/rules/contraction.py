@@ -420,15 +420,7 @@ def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     if tile.vector != len(found.spatial) - 1:
         lay_out_sums(writing, found, tile)
     outer = _cut(writing, last, found, tile)
-    writing.compute_at(
-        found.block,
-        last,
-        outer - 1,
-        reason("the sums of a tile are computed just before the tile is finished"),
-    )
-    writing.keep_local(found.block, reason("the sums stay in registers, not in memory"))
-    order_tile(writing, found, tile, outer)
-    store_tile(writing, last, found, tile, outer)
+    finish_in_tiles(writing, last, found, tile, outer)
     before = tuple(block for block in found.before if block != filled)
     _share(writing, last, found, outer, machine, before)
     return True
@@ -499,7 +491,25 @@ def _outer_order(found: Contraction, tile: Tile) -> list[int]:
     return [*first, tile.vector, *(each for each in axes if each not in (*first, tile.vector))]
 
 
-def order_tile(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int) -> None:
+def finish_in_tiles(
+    writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile, outer: int
+) -> None:
+    """Compute the sums of a tile in registers, just before the last block finishes the tile.
+
+    `outer`: number of loops around a tile.
+    """
+    writing.compute_at(
+        found.block,
+        last,
+        outer - 1,
+        reason("the sums of a tile are computed just before the tile is finished"),
+    )
+    writing.keep_local(found.block, reason("the sums stay in registers, not in memory"))
+    _order_tile(writing, found, tile, outer)
+    _store_tile(writing, last, found, tile, outer)
+
+
+def _order_tile(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int) -> None:
     """Order the loops of the sums: reduction axes outside, tile axes inside."""
     block = found.block
 
@@ -529,7 +539,7 @@ def order_tile(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer:
         writing.do("unroll", reason("registers cannot be indexed"), loop=loop)
 
 
-def store_tile(
+def _store_tile(
     writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile, outer: int
 ) -> None:
     """Vectorize the stores of adjacent elements."""

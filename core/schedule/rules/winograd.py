@@ -10,9 +10,8 @@ from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.rules.contraction import (
     WORTH_THREADS,
     Tile,
-    order_tile,
+    finish_in_tiles,
     pack,
-    store_tile,
     tile_of,
 )
 from lowerscope.core.schedule.rules.recorder import (
@@ -180,15 +179,7 @@ def _multiply(writing: ScheduleRecorder, found: Contraction, parts: _Parts, tile
     if len(inside) > 1:
         writing.reorder(inside, reason("tile by tile"))
     outer = len(writing.loops(stored)) - len(inside)
-    writing.compute_at(
-        found.block,
-        stored,
-        outer - 1,
-        reason("the sums of a tile are computed just before the tile is finished"),
-    )
-    writing.keep_local(found.block, reason("the sums stay in registers, not in memory"))
-    order_tile(writing, found, tile, outer)
-    store_tile(writing, stored, found, tile, outer)
+    finish_in_tiles(writing, stored, found, tile, outer)
     return outer
 
 
