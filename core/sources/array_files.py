@@ -299,7 +299,7 @@ def _read(stream: IO[bytes], size: int) -> Array:
     start = stream.read(1)
     stream.seek(0)
     if start == b"\x80":
-        raise _objects(stream)
+        raise _objects(stream, size)
     version = npy.read_magic(stream)
     header = _HEADERS.get(version)
     if header is None:
@@ -308,7 +308,7 @@ def _read(stream: IO[bytes], size: int) -> Array:
         )
     shape, _other, dtype = header(stream)
     if dtype.hasobject:
-        raise _objects(stream)
+        raise _objects(stream, size)
     count = math.prod(shape) * dtype.itemsize
     if min(shape, default=1) < 0 or count > size:
         raise UnreadableArrays(
@@ -320,9 +320,10 @@ def _read(stream: IO[bytes], size: int) -> Array:
     return array
 
 
-def _objects(stream: IO[bytes]) -> UnreadableArrays:
+def _objects(stream: IO[bytes], size: int) -> UnreadableArrays:
     """Return the error for an array of objects, with the imports that unpickling it would make."""
-    found = import_text(imports_of(stream.read(most_bytes())))
+    # A file makes room for all that is asked for, however short it is.
+    found = import_text(imports_of(stream.read(min(size, most_bytes()))))
     return UnreadableArrays(
         _(
             "it holds objects of Python, which would import {found}: only numbers are read",

@@ -11,6 +11,7 @@ import os
 import pickle
 import shutil
 import socket
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,19 @@ def test_an_input_names_what_it_would_import(tmp_path: Path, marker: Path, name:
     problem = refusal(path, lambda: read(InputSpec(file=str(path)), "x", (1,)))
     assert "would import posix.system" in problem.what
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", PICKLES)
+def test_a_short_file_is_refused_in_little_memory(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(PICKLES[name](Shell("true")))
+    tracemalloc.start()
+    try:
+        refusal(path, lambda: read(InputSpec(file=str(path)), "x", (1,)))
+        _now, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 2**24
 
 
 @pytest.mark.parametrize("name", ["p.pkl", "state.pt", "checkpoint.pth", "legacy.pt", "p.npz"])
