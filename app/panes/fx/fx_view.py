@@ -278,11 +278,10 @@ class SourceStrip(QWidget):
         self.files.setVisible(len(files) > 1)
         if before in files:
             self.files.setCurrentIndex(files.index(before))
-        words = (
-            _("No source"),
-            _("No source line is known for the nodes of this model."),
-        )
-        self.text.show_nothing(*(nothing_words(self._document) if snapshot is None else words))
+        words = nothing_words(self._document)
+        if snapshot is not None and not files:
+            words = _("No source"), _("No source line is known for the nodes of this model.")
+        self.text.show_nothing(*words)
         if files:
             self.text.show_text_of(self._current())
         self._show_selection()
