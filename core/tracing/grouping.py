@@ -43,14 +43,20 @@ def group_numbers(
     `lines`: the source lines of nodes by name, to which those of groups are added.
     """
     nodes = list(graph_module.graph.nodes)
-    numbers = _numbers(nodes, values)
-    if all(_is_checked(each) for each in numbers):
+    numbers = dict.fromkeys(_numbers(nodes, values))
+    if not numbers:
         return False
+    for_checks: set[fx.Node] = set()
     for node in reversed(nodes):
         of_number = any(each in numbers for each in node.all_input_nodes)
-        if not node.users and (node in numbers or (of_number and _is_check(node))):
+        unread = node in numbers or (of_number and _is_check(node))
+        if not node.users and (unread or (node in for_checks and not node.is_impure())):
+            for_checks.update(node.all_input_nodes)
             graph_module.graph.erase_node(node)
     read = [each for each in numbers if not each._erased]
+    if not read:
+        graph_module.recompile()
+        return False
     for node in read:
         if values[node.name].text in ("int", "float", "bool"):
             _return_as_tensor(graph_module.graph, node)
