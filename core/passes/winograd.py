@@ -123,7 +123,8 @@ def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.Global
     shapes = tuple(_numbers(each.ty.shape) for each in (data, weights, call))
     padding = tuple(int(each) for each in call.attrs.padding)
     if (shapes, padding) not in functions:
-        function = _function(*map(_extents, shapes), padding)
+        shape, kernel, result = (_extents(each) for each in shapes)
+        function = _function(shape, kernel, result, padding)
         name = "winograd_" + str(call.op.name).rpartition(".")[2]
         functions[shapes, padding] = builder.add_func(function, name)
     return relax.call_tir(functions[shapes, padding], [data, weights], call.ty)
