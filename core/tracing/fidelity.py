@@ -152,7 +152,7 @@ def observe(
     where = where_of(forward_line(model))
     texts = []
     if changed:
-        names = ", ".join(changed[:3]) + (", …" if len(changed) > 3 else "")
+        names = _(", ").join((*changed[:3], *(["…"] if len(changed) > 3 else [])))
         texts.append(
             _(
                 "forward changes {names} at each call, and the graph has the value of one call",
