@@ -401,7 +401,7 @@ def _overrides(recipe: Recipe) -> str:
     named = (
         f"{each.pattern.removeprefix('fx:')} {_LOWERINGS[each.strategy]}" for each in overrides
     )
-    return ", ".join(named)
+    return _(", ").join(named)
 
 
 def _pipeline(recipe: Recipe) -> str:
@@ -425,7 +425,7 @@ def _schedules(recipe: Recipe) -> str:
     else:
         scheduled = _("scheduled")
         named = [f"{each.function} {each.variant or scheduled}" for each in on]
-    return ", ".join([*named, *steps])
+    return _(", ").join([*named, *steps])
 
 
 def _threads(recipe: Recipe) -> str:

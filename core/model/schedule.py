@@ -175,7 +175,8 @@ def free_name(names: Iterable[str], wanted: str) -> str:
     taken, number, name = {shown_name(each) for each in names}, 2, wanted
     while shown_name(name) in taken:
         name, number = f"{shown_name(wanted)} {number}", number + 1
-    return name
+    # A translated text becomes the user's own here: files hold plain strings.
+    return str(name)
 
 
 def conflict(one: Schedule, other: Schedule) -> bool:

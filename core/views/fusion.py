@@ -526,7 +526,7 @@ def _kind_text(vertex: Vertex) -> str:
 
 def _kinds(*vertices: Vertex) -> str:
     texts = {_short(each.bound.id): KIND_TEXTS[each.kind] for each in vertices}
-    return ", ".join(f"{name} {kind}" for name, kind in texts.items())
+    return _(", ").join(f"{name} {kind}" for name, kind in texts.items())
 
 
 def _title(vertex: Vertex, module: tvm.IRModule) -> str:

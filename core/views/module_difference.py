@@ -142,7 +142,7 @@ def _sentence(stages: Stages, sides: tuple[ComparedModule, ComparedModule], effe
         return ""
     if moment is None:
         is_start = old.moment == Moment(section="passes", index=0)
-        return _("All passes together {effect}.", effect=general_words(effect)) if is_start else ""
+        return general_words(_("The pipeline"), effect) if is_start else ""
     if moment.index == 0 or old.moment != moment or not old.before:
         return ""
     if moment.section == "translate":

@@ -53,7 +53,7 @@ class LeftOver(QObject):
         self.changed.emit()
 
     def _words(self) -> str:
-        names = ", ".join(dict.fromkeys(each.function for each in self.all))
+        names = _(", ").join(dict.fromkeys(each.function for each in self.all))
         text = _n(
             "{count} schedule no longer fits a function: {names}.",
             "{count} schedules no longer fit a function: {names}.",
