@@ -166,7 +166,7 @@ def is_registered(name: str) -> bool:
 
 def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
     """Format missing functions: ``env.relu is not registered; called by lv1 in main``."""
-    return "; ".join(
+    return _("; ").join(
         _("{name} is not registered; called by {callers}", name=name, callers=_(", ").join(callers))
         for name, callers in missing.items()
     )

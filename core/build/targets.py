@@ -149,7 +149,7 @@ def _from_flags(text: str) -> dict[str, Any]:
     for word in words:
         name, equals, value = word.lstrip("-").partition("=")
         if not word.startswith("-") or not equals or name not in _FLAGS:
-            known = ", ".join(f"-{each}=…" for each in sorted(_FLAGS))
+            known = _(", ").join(f"-{each}=…" for each in sorted(_FLAGS))
             raise LowerscopeError(
                 _("{word!r} is not an option of a target", word=word),
                 where="--target",

@@ -222,7 +222,9 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         return ERROR
     for note in notes:
         console.say(_("note: {note}", note=note))
-    console.put_out(text)
+    # An export that wrote nothing prints no empty line.
+    if text:
+        console.put_out(text)
     return code
 
 

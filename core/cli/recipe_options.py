@@ -343,7 +343,7 @@ def add_recipe_options(
         _(
             "tolerance of a dtype: outputs match if |tvm - torch| <= ATOL + RTOL * |torch| "
             "(default {values}); repeatable",
-            values="; ".join(tolerance_texts(Tolerances()).values()),
+            values=_("; ").join(tolerance_texts(Tolerances()).values()),
         ),
         dest="tolerances",
     )

@@ -191,7 +191,7 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
         _(
             "First difference: {name} ({about}): {reason}",
             name=name,
-            about="; ".join(filter(None, (node.rule, place))),
+            about=_("; ").join(filter(None, (node.rule, place))),
             reason=found.reason,
         ),
         _("  largest error: {error} absolute", error=error_text(found.max_abs_error)),

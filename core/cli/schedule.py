@@ -258,7 +258,7 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
     loaded = tuple(each for each in load_schedules(file) if each.on)
     check_schedules(loaded, structures, where)
     if not any(fits(each, function, structures[function]) for each in loaded):
-        names = ", ".join(dict.fromkeys(each.function for each in loaded))
+        names = _(", ").join(dict.fromkeys(each.function for each in loaded))
         raise LowerscopeError(
             _("it has no schedule for {function}, only for {names}", function=function, names=names)
             if names

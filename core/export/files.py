@@ -360,7 +360,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
     names = [which] if which else list(dict.fromkeys((*applied, *kept)))
     missing = [name for name in names if name not in applied and name not in kept]
     if missing or not names:
-        there = ", ".join(dict.fromkeys((*applied, *kept)))
+        there = _(", ").join(dict.fromkeys((*applied, *kept)))
         raise LowerscopeError(
             _("{function} has no schedule", function=which)
             if which

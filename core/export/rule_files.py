@@ -250,7 +250,7 @@ def _find(traced: Traced, name: str) -> fx.Node:
         )
     else:
         return node
-    shown = ", ".join(calls[:12])
+    shown = _(", ").join(calls[:12])
     raise LowerscopeError(what, where="--node", todo=_("Choose one of {shown}", shown=shown))
 
 

@@ -29,9 +29,10 @@ from lowerscope.core.model.schedule import (
     SCHEDULING,
     VECTOR_MATH,
     Schedule,
+    shown_name,
 )
 from lowerscope.core.model.snapshot import Preset
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, joined
 
 
 def file_text(value: Any) -> str:
@@ -401,7 +402,7 @@ def _overrides(recipe: Recipe) -> str:
     named = (
         f"{each.pattern.removeprefix('fx:')} {_LOWERINGS[each.strategy]}" for each in overrides
     )
-    return ", ".join(named)
+    return _(", ").join(named)
 
 
 def _pipeline(recipe: Recipe) -> str:
@@ -424,8 +425,11 @@ def _schedules(recipe: Recipe) -> str:
         named = [_n("{count} schedule", "{count} schedules", len(on))]
     else:
         scheduled = _("scheduled")
-        named = [f"{each.function} {each.variant or scheduled}" for each in on]
-    return ", ".join([*named, *steps])
+        named = [
+            joined(" ", (each.function, shown_name(each.variant) if each.variant else scheduled))
+            for each in on
+        ]
+    return _(", ").join([*named, *steps])
 
 
 def _threads(recipe: Recipe) -> str:

@@ -44,7 +44,7 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.texts import _
-from lowerscope.core.sources.opened_model import padding_as_in_a_run, without_gradients
+from lowerscope.core.sources.opened_model import padding_as_in_a_run, run_mode
 
 
 def as_traced(
@@ -175,7 +175,7 @@ def decompose(
     own = getattr(call, "module", call)
     with (
         warnings.catch_warnings(),
-        without_gradients(own),
+        run_mode(own)(),
         padding_as_in_a_run(),
         _without_shortcuts(),
         fake,

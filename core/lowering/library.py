@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,7 +16,7 @@ from torch.utils.dlpack import from_dlpack
 
 from lowerscope.core.lowering.values import held_as, held_from, leaves
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.sources.opened_model import without_gradients
+from lowerscope.core.sources.opened_model import run_mode
 
 Call = Callable[..., Any]
 
@@ -66,9 +68,13 @@ class LibraryFunction:
     returns: bool
     sized: bool = False
 
+    @cached_property
+    def _mode(self) -> Callable[[], AbstractContextManager[None]]:
+        return run_mode(getattr(self.call, "module", None))
+
     def __call__(self, *tensors: Any) -> Any:
         """Run torch on tensors of the virtual machine."""
-        with without_gradients(getattr(self.call, "module", None)), warnings.catch_warnings():
+        with self._mode(), warnings.catch_warnings():
             # torch's warnings of the model's calls were shown when it was traced.
             warnings.simplefilter("ignore")
             inputs = [from_dlpack(each) for each in tensors[: self.inputs]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -76,18 +77,31 @@ def compact_script(
     for number, line in enumerate(lines):
         if len(line) > LONGEST:
             continue
-        found = list(_short_forms(line, constants))
-        if not types:
-            hidden = list(_types(line))
-            replaced = hidden or list(_shapes(line))
-            found = [each for each in found if not _inside(each, replaced)] + replaced
-            if hidden:
-                note = _note(line[hidden[-1].start : hidden[-1].end])
-                if note:
-                    notes[number] = note
+        has_constants = "metadata[" in line
+        found, note = _form(line, types, constants) if has_constants else _known_form(line, types)
+        if note:
+            notes[number] = note
         if found:
-            edits[number] = sorted(found)
+            edits[number] = found
     return CompactScript(edits=edits, hidden=frozenset(_frame(lines)), notes=notes)
+
+
+def _form(line: str, types: bool, constants: Mapping[str, str]) -> tuple[Edits, str]:
+    """Return the edits of a line, and the shapes of its result."""
+    found, note = list(_short_forms(line, constants)), ""
+    if not types:
+        hidden = list(_types(line))
+        replaced = hidden or list(_shapes(line))
+        found = [each for each in found if not _inside(each, replaced)] + replaced
+        if hidden:
+            note = _note(line[hidden[-1].start : hidden[-1].end])
+    return tuple(sorted(found)), note
+
+
+@lru_cache(maxsize=32_768)
+def _known_form(line: str, types: bool) -> tuple[Edits, str]:
+    """Return the form of a line without constants: passes leave most lines as they are."""
+    return _form(line, types, {})
 
 
 def edited(line: str, edits: Edits) -> str:

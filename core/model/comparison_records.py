@@ -98,7 +98,7 @@ class ErrorBudget(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The operators that make the errors, and where the table ends early; empty if neither."""
-        listed = ", ".join(f"{name} {share_text(share)}" for name, share in self.by_operator[:5])
+        listed = _(", ").join(f"{name} {share_text(share)}" for name, share in self.by_operator[:5])
         lines = []
         if listed:
             lines.append(_("Of the error that nodes make by themselves: {listed}", listed=listed))

@@ -164,7 +164,7 @@ def _scaled(value: float, units: Sequence[str]) -> str:
 
 def times_text(times: RunTimes) -> str:
     """Return the median of each side with its spread, on one line."""
-    return ", ".join(map(_side_text, times.sides))
+    return _(", ").join(map(_side_text, times.sides))
 
 
 def claims_text(times: RunTimes) -> str:
@@ -238,7 +238,7 @@ def compiled_text(times: RunTimes) -> str:
         return _(
             "torch.compile does not work: {compile_problem}", compile_problem=times.compile_problem
         )
-    return ", ".join(_side_text(each) for each in times.sides if each.side == "torch.compile")
+    return _(", ").join(_side_text(each) for each in times.sides if each.side == "torch.compile")
 
 
 def calls_text(times: RunTimes) -> str:
@@ -313,7 +313,7 @@ def _threads_text(times: RunTimes) -> str:
         (count,) = counts
         assert count is not None
         return _n("{count} thread", "{count} threads", count)
-    return ", ".join(
+    return _(", ").join(
         _n(
             "{side} with {count} thread",
             "{side} with {count} threads",

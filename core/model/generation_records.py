@@ -130,7 +130,7 @@ def fault_text(fault: TokenFault) -> str:
             entry=fault.entry,
             reason=fault.reason,
         )
-    place = ", ".join(each for each in (fault.layer, fault.where) if each)
+    place = _(", ").join(each for each in (fault.layer, fault.where) if each)
     return _(
         "First difference: token {token} ({entry}), node {node} ({place}): {reason}",
         token=fault.token + 1,

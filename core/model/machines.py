@@ -58,7 +58,7 @@ def target_line(record: TargetRecord) -> str:
         f"{record.architecture} {record.cpu}",
         _("vectors of {record}", record=vector_text(record)),
         _n("{count} thread", "{count} threads", record.threads),
-        ", ".join(record.features) or _("no more features"),
+        _(", ").join(record.features) or _("no more features"),
         record.hindrance or _("runs here"),
     ]
     return _("; ").join(parts)

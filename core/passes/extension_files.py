@@ -104,7 +104,7 @@ def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
                 where=where,
             )
         if loaded.rules:
-            names = ", ".join(rule.name for rule in loaded.rules)
+            names = _(", ").join(rule.name for rule in loaded.rules)
             yield Note(
                 text=_(
                     "the rules of the file ({names}) take effect only in a file of rules",

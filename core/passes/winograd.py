@@ -43,15 +43,18 @@ def winograd(module: tvm.IRModule) -> tvm.IRModule:
     That is done where `unfit` gives no reason against it; the variable of the result stays.
     """
     builder = relax.BlockBuilder(module)
+    functions: dict[Any, ir.GlobalVar] = {}
     for variable, function in module.functions_items():
         if isinstance(function, relax.Function) and isinstance(function.body, relax.SeqExpr):
-            changed = _with_winograd(function, builder)
+            changed = _with_winograd(function, builder, functions)
             if changed is not None:
                 builder.update_func(variable, changed)
     return builder.get()
 
 
-def _with_winograd(function: relax.Function, builder: relax.BlockBuilder) -> relax.Function | None:
+def _with_winograd(
+    function: relax.Function, builder: relax.BlockBuilder, functions: dict[Any, ir.GlobalVar]
+) -> relax.Function | None:
     found = False
     blocks = []
     for block in function.body.blocks:
@@ -60,7 +63,7 @@ def _with_winograd(function: relax.Function, builder: relax.BlockBuilder) -> rel
             value = getattr(binding, "value", None)
             if is_convolution(value) and not unfit(value):
                 found = True
-                call = builder.normalize(_call(value, builder))
+                call = builder.normalize(_call(value, builder, functions))
                 bindings.append(relax.VarBinding(binding.var, call))
             else:
                 bindings.append(binding)
@@ -108,16 +111,23 @@ def _numbers(shape: Any) -> tuple[int, ...]:
     return tuple(int(each) for each in values) if known else ()
 
 
-def _call(call: Any, builder: relax.BlockBuilder) -> Any:
-    """Return the call of a function of Winograd's algorithm in place of a convolution."""
+def _call(call: Any, builder: relax.BlockBuilder, functions: dict[Any, ir.GlobalVar]) -> relax.Call:
+    """Return the call of a function of Winograd's algorithm in place of a convolution.
+
+    `functions`: Those of the module, by the shapes and padding; one that is missing is added.
+    """
     data, weight = call.args
     array = weight.value.numpy().astype("float64")
     transformed = np.einsum("ea,oi...ab,fb->ef...io", _WEIGHTS, array, _WEIGHTS)
     weights = relax.const(np.ascontiguousarray(transformed, "float32"), "float32")
-    shape, kernel, result = (_extents(_numbers(each.ty.shape)) for each in (data, weights, call))
-    function = _function(shape, kernel, result, [int(each) for each in call.attrs.padding])
-    name = builder.add_func(function, "winograd_" + str(call.op.name).rpartition(".")[2])
-    return relax.call_tir(name, [data, weights], call.ty)
+    shapes = tuple(_numbers(each.ty.shape) for each in (data, weights, call))
+    padding = tuple(int(each) for each in call.attrs.padding)
+    if (shapes, padding) not in functions:
+        shape, kernel, result = (_extents(each) for each in shapes)
+        function = _function(shape, kernel, result, padding)
+        name = "winograd_" + str(call.op.name).rpartition(".")[2]
+        functions[shapes, padding] = builder.add_func(function, name)
+    return relax.call_tir(functions[shapes, padding], [data, weights], call.ty)
 
 
 def _extents(shape: tuple[int, ...]) -> list[Any]:
@@ -126,7 +136,7 @@ def _extents(shape: tuple[int, ...]) -> list[Any]:
 
 
 def _function(
-    shape: list[Any], kernel: list[Any], result: list[Any], padding: list[int]
+    shape: list[Any], kernel: list[Any], result: list[Any], padding: tuple[int, ...]
 ) -> tirx.PrimFunc:
     """Return the function of a convolution: its input, transformed weights, and output.
 

@@ -205,7 +205,7 @@ class Tracker:
                 break
             progress.check()
             time.sleep(_POLL)
-        names = ", ".join(each.key for each in known[:_NAMED] if each.servers)
+        names = _(", ").join(each.key for each in known[:_NAMED] if each.servers)
         raise LowerscopeError(
             _(
                 "no server has the key {key}; there are servers with the keys {names}",

@@ -163,7 +163,7 @@ def compare(
     worst = max(measured, key=_by_tolerance, default=None)
     return Checked(
         verdict=verdict,
-        reason="; ".join(each.reason for each in told if each.reason),
+        reason=_("; ").join(each.reason for each in told if each.reason),
         max_abs_error=None if worst is None else worst.max_abs_error,
         tolerance=None if worst is None else worst.tolerance,
     )

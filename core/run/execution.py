@@ -7,7 +7,7 @@ import ctypes
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from types import CellType, FunctionType
 from typing import Any
 
@@ -28,7 +28,7 @@ from lowerscope.core.model.problems import (
 from lowerscope.core.model.run_records import OutputRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.opened_model import in_eval_mode, without_gradients
+from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -189,6 +189,8 @@ class Reference:
     ) -> None:
         self.side = side
         self._model: Callable[..., Any] = in_eval_mode(copied(model))
+        self.mode = run_mode(self._model)
+        """The mode of torch for `infer`."""
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
         self._seed = seed
         self.take(inputs)
@@ -211,10 +213,6 @@ class Reference:
         """Run once and return the model's result; call `refresh` before."""
         with self.mode():
             return self.infer()
-
-    def mode(self) -> AbstractContextManager[None]:
-        """Return the mode of torch for `infer`."""
-        return without_gradients(self._model)
 
     def infer(self) -> Any:
         """Run once; the caller sets inference mode."""

@@ -315,7 +315,9 @@ class KeptRun:
             torch=None if theirs is None else statistics_of(theirs),
             verdict=None if known is None else known.verdict,
             matches=None if known is None else known.matches,
-            reason="; ".join(each for each in (known.reason if known else "", self._over) if each),
+            reason=_("; ").join(
+                each for each in (known.reason if known else "", self._over) if each
+            ),
             not_finite="" if known is None else known.not_finite,
             max_abs_error=None if known is None else known.max_abs,
             max_rel_error=None if known is None else known.max_rel,

@@ -18,7 +18,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.execution import copied
 from lowerscope.core.run.standalone import quarters, repeated
-from lowerscope.core.sources.opened_model import in_eval_mode, without_gradients
+from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
 
@@ -51,6 +51,7 @@ class TorchInterpreter:
                 module = in_eval_mode(copied(graph_module))
         # Keep the nodes of the original: a copy may rename them.
         self._interpreter = fx.Interpreter(module, graph=graph_module.graph)
+        self._mode = run_mode(module)
         self._interpreter.args_iter = iter([value.detach().clone() for value in inputs])
         self._nodes = iter(graph_module.graph.nodes)
         self._wanted = wanted
@@ -66,7 +67,7 @@ class TorchInterpreter:
             torch.manual_seed(self._seed)
             self._seed = None
         interpreter = self._interpreter
-        with without_gradients(interpreter.module):
+        with self._mode():
             while name not in self._kept:
                 node = next(self._nodes)
                 value = interpreter.env[node] = interpreter.run_node(node)
@@ -88,7 +89,7 @@ class TorchInterpreter:
         """
         interpreter, left = self._interpreter, set(names)
         found: list[Callable[[], Any]] = []
-        with without_gradients(interpreter.module):
+        with self._mode():
             while left:
                 node = next(self._nodes)
                 if node.name in left and node.op.startswith("call_"):
@@ -224,7 +225,7 @@ def torch_ms(stages: Stages, names: Sequence[str], seed: int, progress: Progress
                     call()
             return (time.perf_counter() - start) / number
 
-        with without_gradients(traced.graph_module):
+        with run_mode(traced.graph_module)():
             return quarters(repeated(measure, progress.check))[1] * 1000
 
 

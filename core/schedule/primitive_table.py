@@ -78,7 +78,7 @@ def given(entry: PrimitiveSpec, primitive: Primitive) -> dict[str, Argument]:
     """
     for name in primitive.arguments:
         if name not in entry.by_name:
-            known = ", ".join(entry.by_name)
+            known = _(", ").join(entry.by_name)
             raise StepFailed(
                 _(
                     "{name} does not take {name2!r}; it takes {known}",

@@ -753,7 +753,7 @@ def _named(module: ModuleType, name: str, candidates: Mapping[str, object], path
     )
     if usable:
         return value
-    listed = ", ".join(candidates)
+    listed = _(", ").join(candidates)
     if value is None:
         what = _("there is no {name}", name=name)
     else:
@@ -822,7 +822,7 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
     parameters = signature.parameters.values()
     unknown = [key for key in arguments if key not in signature.parameters]
     if unknown and not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
-        known = ", ".join(
+        known = _(", ").join(
             parameter.name
             for parameter in parameters
             if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)

@@ -201,9 +201,12 @@ def padding_as_in_a_run() -> Iterator[None]:
         torch.nn.TransformerEncoder.forward = own  # type: ignore[method-assign]
 
 
-def without_gradients(called: Any) -> AbstractContextManager[None]:
-    """Return the mode to call a model or a function in: inference mode, if it allows that."""
-    return torch.no_grad() if uses_gradients(called) else torch.inference_mode()
+def run_mode(called: Any) -> Callable[[], AbstractContextManager[None]]:
+    """Return the mode to call a model or a function in: inference mode, if it allows that.
+
+    It reads the code of all modules: ask once, not at each call.
+    """
+    return torch.no_grad if uses_gradients(called) else torch.inference_mode
 
 
 def uses_gradients(called: Any) -> bool:
@@ -233,10 +236,11 @@ def _functions_of(called: Any) -> Iterator[types.FunctionType]:
         yield called
     if not isinstance(called, torch.nn.Module):
         return
+    owners: dict[Any, None] = {}
     for module in called.modules():
-        parts = [*vars(module).values()]
-        parts += [each for base in type(module).__mro__ for each in vars(base).values()]
-        for each in parts:
+        owners.update(dict.fromkeys((module, *type(module).__mro__)))
+    for owner in owners:
+        for each in vars(owner).values():
             function = getattr(each, "__func__", each)
             if _is_own(function):
                 yield function

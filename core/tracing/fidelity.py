@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.snapshot import Note
 from lowerscope.core.model.texts import _, _n, enumeration
-from lowerscope.core.sources.opened_model import RandomState, without_gradients
+from lowerscope.core.sources.opened_model import RandomState, run_mode
 from lowerscope.core.sources.pytree import CallSpec, leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
 from lowerscope.core.tracing.trace_errors import forward_line, is_users_file, where_of
@@ -128,7 +128,7 @@ def observe(
     """
     start = RandomState.present()
     try:
-        with unchanged(model) as tensors, without_gradients(model):
+        with unchanged(model) as tensors, run_mode(model)():
             versions = [_version(each) for each in tensors]
             before = _attributes(model)
             begin = time.perf_counter()
@@ -152,7 +152,7 @@ def observe(
     where = where_of(forward_line(model))
     texts = []
     if changed:
-        names = ", ".join(changed[:3]) + (", …" if len(changed) > 3 else "")
+        names = _(", ").join((*changed[:3], *(["…"] if len(changed) > 3 else [])))
         texts.append(
             _(
                 "forward changes {names} at each call, and the graph has the value of one call",

@@ -20,7 +20,7 @@ from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.recipe import BIND_PARAMS
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, VECTOR_MATH
-from lowerscope.core.model.texts import _, _n, enumeration, joined
+from lowerscope.core.model.texts import _, _n, enumeration, joined, sentences
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.views.moved_lines import sources_of
 from lowerscope.core.views.unchanged import why_unchanged
@@ -131,9 +131,10 @@ def code(name: str) -> str:
 def listed(names: Iterable[str], most: int = MOST_NAMES) -> str:
     """Return names as code with commas between them, and the number of those left out."""
     every = [code(name) for name in names]
-    if len(every) > most + 1:
-        every = [*every[:most], _("{count} more", count=len(every) - most)]
-    return enumeration(every)
+    if len(every) <= most + 1:
+        return enumeration(every)
+    shown = joined(_(", "), every[:most])
+    return _("{names} and {count} more", names=shown, count=len(every) - most)
 
 
 def _functions(names: Sequence[str]) -> str:
@@ -156,20 +157,25 @@ def _calls(counts: Counter[str]) -> str:
     )
 
 
-# Rules: each returns the words behind the pass's name; empty where it does not fit.
+# Rules: each returns a sentence that begins with the step's name; empty where it does not fit.
 
-Rule = Callable[[Effect], str]
+Rule = Callable[[str, Effect], str]
 
 
-def _legalised(effect: Effect) -> str:
+def _legalised(step: str, effect: Effect) -> str:
     lost = effect.lost
     made = effect.named("added", kind="tensorir")
     if not lost:
         return ""
     if not made:
-        return _("replaced {calls} with calls of TensorIR functions", calls=_calls(lost))
+        return _(
+            "{step} replaced {calls} with calls of TensorIR functions.",
+            step=step,
+            calls=_calls(lost),
+        )
     return _(
-        "replaced {calls} with calls of TensorIR functions, {new:,} of them new",
+        "{step} replaced {calls} with calls of TensorIR functions, {new:,} of them new.",
+        step=step,
         calls=_calls(lost),
         new=len(made),
     )
@@ -187,7 +193,7 @@ _PATTERNS = {
 """Values of ``op_pattern``, TVM's ``OpPatternKind``."""
 
 
-def _annotated(effect: Effect) -> str:
+def _annotated(step: str, effect: Effect) -> str:
     found = effect.with_attribute("op_pattern")
     if not found:
         return ""
@@ -196,33 +202,40 @@ def _annotated(effect: Effect) -> str:
         _(", "), (joined(" ", (f"{count:,}", kind)) for kind, count in kinds.most_common())
     )
     return _n(
-        "gave {count:,} function a pattern kind, by which FuseOps groups: {kinds}",
-        "gave {count:,} functions a pattern kind, by which FuseOps groups: {kinds}",
+        "{step} gave {count:,} function a pattern kind, by which FuseOps groups: {kinds}.",
+        "{step} gave {count:,} functions a pattern kind, by which FuseOps groups: {kinds}.",
         len(found),
+        step=step,
         kinds=words,
     )
 
 
-def _folded(effect: Effect) -> str:
+def _folded(step: str, effect: Effect) -> str:
     names = effect.removed_bindings
     if names:
-        return _("computed {bindings} at compile time", bindings=_bindings(names))
+        return _(
+            "{step} computed {bindings} at compile time.", step=step, bindings=_bindings(names)
+        )
     values = sum(len(each.constants) for each in effect.functions)
     if not values:
         return ""
     return _n(
-        "gave {count:,} constant other values", "gave {count:,} constants other values", values
+        "{step} changed the value of {count:,} constant.",
+        "{step} changed the values of {count:,} constants.",
+        values,
+        step=step,
     )
 
 
-def _batch_norm(effect: Effect) -> str:
+def _batch_norm(step: str, effect: Effect) -> str:
     count = effect.lost["R.nn.batch_norm"]
     if not count:
         return ""
     return _n(
-        "folded {count:,} batch norm into the weights and biases before it",
-        "folded {count:,} batch norms into the weights and biases before them",
+        "{step} folded {count:,} batch norm into the weights and biases before it.",
+        "{step} folded {count:,} batch norms into the weights and biases before them.",
         count,
+        step=step,
     )
 
 
@@ -235,7 +248,7 @@ def _groups(effect: Effect) -> dict[str, list[str]]:
     }
 
 
-def _grouped(effect: Effect) -> str:
+def _grouped(step: str, effect: Effect) -> str:
     groups = _groups(effect)
     if not groups:
         return ""
@@ -245,13 +258,14 @@ def _grouped(effect: Effect) -> str:
     ]
     first, *second = parts
     if second:
-        return _("grouped {first}, and {second}", first=first, second=second[0])
+        return _("{step} grouped {first}, and {second}.", step=step, first=first, second=second[0])
     if len(groups) == 1:
-        return _("grouped {members}", members=first)
+        return _("{step} grouped {members}.", step=step, members=first)
     return _n(
-        "grouped {members}, and made {count:,} more group",
-        "grouped {members}, and made {count:,} more groups",
+        "{step} grouped {members}, and made {count:,} more group.",
+        "{step} grouped {members}, and made {count:,} more groups.",
         len(groups) - 1,
+        step=step,
         members=first,
     )
 
@@ -268,7 +282,7 @@ def _members(module: tvm.IRModule, name: str) -> list[str]:
     return found
 
 
-def _merged(effect: Effect) -> str:
+def _merged(step: str, effect: Effect) -> str:
     relax_names = {name for name, _other in relax_functions(effect.before)}
     merged = [
         name
@@ -276,84 +290,94 @@ def _merged(effect: Effect) -> str:
         if name in relax_names or len(effect.sources.get(name, ())) > 1
     ]
     if not merged:
-        return _second_names(effect.lost["variable"])
+        return _aliases(step, effect)
     if len(merged) == 1 and effect.sources.get(merged[0]):
         made = _(
-            "merged {functions} into the TensorIR function {name}",
+            "{step} merged {functions} into the TensorIR function {name}.",
+            step=step,
             functions=listed(effect.sources[merged[0]], 4),
             name=code(merged[0]),
         )
     else:
         made = _n(
-            "made one TensorIR function of {count:,} group ({names})",
-            "made one TensorIR function of each of {count:,} groups ({names})",
+            "{step} made one TensorIR function of {count:,} group ({names}).",
+            "{step} made one TensorIR function of each of {count:,} groups ({names}).",
             len(merged),
+            step=step,
             names=listed(merged),
         )
-    gone = effect.named("removed")
-    if not gone:
-        return made
-    return _n(
-        "{made}, and removed {count:,} unused function",
-        "{made}, and removed {count:,} unused functions",
-        len(gone),
-        made=made,
+    gone = len(effect.named("removed"))
+    unused = _n(
+        "It removed {count:,} unused function.", "It removed {count:,} unused functions.", gone
     )
+    return sentences(made, unused if gone else "")
 
 
-def _second_names(count: int) -> str:
+def _aliases(step: str, effect: Effect) -> str:
+    count = effect.lost["variable"]
     if not count:
         return ""
     return _n(
-        "removed {count:,} alias of a value",
-        "removed {count:,} aliases of values",
+        "{step} removed {count:,} alias of a value.",
+        "{step} removed {count:,} aliases of values.",
         count,
+        step=step,
     )
 
 
-def _eliminated(effect: Effect) -> str:
+def _eliminated(step: str, effect: Effect) -> str:
     functions, bindings = effect.named("removed"), effect.removed_bindings
     parts = []
     if functions:
         parts.append(_functions(functions))
     if bindings:
         parts.append(_bindings(bindings))
-    return _("removed the unused {parts}", parts=enumeration(parts)) if parts else ""
-
-
-def _scheduled(effect: Effect) -> str:
-    names = effect.named("changed", "added", kind="tensorir")
-    if not names:
+    if not parts:
         return ""
-    return _("scheduled {functions} by the recipe's schedules", functions=_functions(names))
+    return _("{step} removed {parts}, which nothing uses.", step=step, parts=enumeration(parts))
 
 
-def _scheduled_by_rule(effect: Effect) -> str:
+def _scheduled(step: str, effect: Effect) -> str:
     names = effect.named("changed", "added", kind="tensorir")
-    return _("scheduled {functions} by rules", functions=_functions(names)) if names else ""
-
-
-def _vector_math(effect: Effect) -> str:
-    names = effect.named("changed", kind="tensorir")
     if not names:
         return ""
     return _(
-        "expanded math functions of {functions} into arithmetic that vectorizes",
+        "{step} scheduled {functions} by the recipe's schedules.",
+        step=step,
         functions=_functions(names),
     )
 
 
-def _layout_free(effect: Effect) -> str:
+def _scheduled_by_rule(step: str, effect: Effect) -> str:
+    names = effect.named("changed", "added", kind="tensorir")
+    if not names:
+        return ""
+    return _("{step} scheduled {functions} by rules.", step=step, functions=_functions(names))
+
+
+def _vector_math(step: str, effect: Effect) -> str:
+    names = effect.named("changed", kind="tensorir")
+    if not names:
+        return ""
+    return _(
+        "{step} expanded math functions of {functions} into arithmetic that vectorizes.",
+        step=step,
+        functions=_functions(names),
+    )
+
+
+def _layout_free(step: str, effect: Effect) -> str:
     found = effect.with_attribute("layout_free_buffers")
     if not found:
         return ""
     return _(
-        "marked the constant arguments of {functions} as free in their layout",
+        "{step} marked the constant arguments of {functions} as free in their layout.",
+        step=step,
         functions=_functions(list(found)),
     )
 
 
-def _prepacked(effect: Effect) -> str:
+def _prepacked(step: str, effect: Effect) -> str:
     by_old: dict[str, list[str]] = {}
     for name, olds in effect.sources.items():
         for old in olds:
@@ -364,36 +388,40 @@ def _prepacked(effect: Effect) -> str:
     if len(pairs) == 1:
         old, news = next(iter(pairs.items()))
         return _(
-            "split {name} into {parts}: repacking of weights, and the computation",
+            "{step} split {name} into {parts}: repacking of weights, and the computation.",
+            step=step,
             name=code(old),
             parts=listed(news),
         )
     return _(
-        "split {functions} each into one that repacks weights and one that computes",
+        "{step} split {functions} each into one that repacks weights and one that computes.",
+        step=step,
         functions=_functions(list(pairs)),
     )
 
 
-def _reshaped(effect: Effect) -> str:
+def _reshaped(step: str, effect: Effect) -> str:
     count = effect.gained["R.reshape"]
     if not count:
         return ""
     return _n(
-        "replaced {count:,} function call with {reshape}, which copies nothing",
-        "replaced {count:,} function calls with {reshape}, which copies nothing",
+        "{step} replaced {count:,} function call with {reshape}, which copies nothing.",
+        "{step} replaced {count:,} function calls with {reshape}, which copies nothing.",
         count,
+        step=step,
         reshape=code("R.reshape"),
     )
 
 
-def _non_dataflow(effect: Effect) -> str:
+def _non_dataflow(step: str, effect: Effect) -> str:
     old, new = (_dataflow_blocks(each) for each in (effect.before, effect.after))
     if old <= new:
         return ""
     return _n(
-        "turned {count:,} dataflow block into an ordinary binding block",
-        "turned {count:,} dataflow blocks into ordinary binding blocks",
+        "{step} turned {count:,} dataflow block into an ordinary binding block.",
+        "{step} turned {count:,} dataflow blocks into ordinary binding blocks.",
         old - new,
+        step=step,
     )
 
 
@@ -406,24 +434,25 @@ def _dataflow_blocks(module: tvm.IRModule) -> int:
 
 
 def _attributed(attribute: str, words: str) -> Rule:
-    def rule(effect: Effect) -> str:
+    def rule(step: str, effect: Effect) -> str:
         found = effect.with_attribute(attribute)
         if not found:
             return ""
-        return words.format(functions=_functions(list(found)), attribute=code(attribute))
+        return words.format(step=step, functions=_functions(list(found)), attribute=code(attribute))
 
     return rule
 
 
-def _destination_passing(effect: Effect) -> str:
+def _destination_passing(step: str, effect: Effect) -> str:
     calls, made = effect.lost["R.call_tir"], effect.gained["R.builtin.alloc_tensor"]
     calls += effect.lost["R.call_dps_packed"]
     if not calls:
         return ""
     return _n(
-        "replaced {count:,} call of {call_tir} with {allocations} and direct calls",
-        "replaced {count:,} calls of {call_tir} with {allocations} and direct calls",
+        "{step} replaced {count:,} call of {call_tir} with {allocations} and direct calls.",
+        "{step} replaced {count:,} calls of {call_tir} with {allocations} and direct calls.",
         calls,
+        step=step,
         call_tir=code("R.call_tir"),
         allocations=_n(
             "{count:,} allocation ({operator})",
@@ -434,7 +463,7 @@ def _destination_passing(effect: Effect) -> str:
     )
 
 
-def _planned(effect: Effect) -> str:
+def _planned(step: str, effect: Effect) -> str:
     tensors = effect.lost["R.builtin.alloc_tensor"]
     storages = effect.gained["R.memory.alloc_storage"]
     if not tensors:
@@ -443,9 +472,10 @@ def _planned(effect: Effect) -> str:
     put = _n("{count:,} tensor", "{count:,} tensors", tensors)
     into = _n("{count:,} storage", "{count:,} storages", storages)
     if sizes is None:
-        return _("put {tensors} into {storages}", tensors=put, storages=into)
+        return _("{step} put {tensors} into {storages}.", step=step, tensors=put, storages=into)
     return _(
-        "put {tensors} into {storages} of {size} in all",
+        "{step} put {tensors} into {storages} of {size} in all.",
+        step=step,
         tensors=put,
         storages=into,
         size=bytes_text(sizes),
@@ -464,18 +494,19 @@ def _storage_bytes(module: tvm.IRModule) -> int | None:
     return total
 
 
-def _allocated(effect: Effect) -> str:
+def _allocated(step: str, effect: Effect) -> str:
     count = effect.lost["R.builtin.alloc_tensor"]
     if not count:
         return ""
     return _n(
-        "gave {count:,} tensor outside the plan, such as an output, a storage of its own",
-        "gave {count:,} tensors outside the plan, such as outputs, a storage of its own",
+        "{step} gave {count:,} tensor outside the plan, such as an output, a storage of its own.",
+        "{step} gave {count:,} tensors outside the plan, such as outputs, a storage of its own.",
         count,
+        step=step,
     )
 
 
-def _killed(effect: Effect) -> str:
+def _killed(step: str, effect: Effect) -> str:
     tensors = effect.gained["R.memory.kill_tensor"]
     storages = effect.gained["R.memory.kill_storage"]
     parts = []
@@ -483,24 +514,39 @@ def _killed(effect: Effect) -> str:
         parts.append(_n("{count:,} tensor", "{count:,} tensors", tensors))
     if storages:
         parts.append(_n("{count:,} storage", "{count:,} storages", storages))
-    freed = _("freed {parts} after the last use", parts=enumeration(parts)) if parts else ""
-    return enumeration([each for each in (freed, _second_names(effect.lost["variable"])) if each])
+    if not parts:
+        return _aliases(step, effect)
+    freed = _("{step} freed {parts} after the last use.", step=step, parts=enumeration(parts))
+    count = effect.lost["variable"]
+    aliases = _n(
+        "It removed {count:,} alias of a value.", "It removed {count:,} aliases of values.", count
+    )
+    return sentences(freed, aliases if count else "")
 
 
-def _replaced(effect: Effect) -> str:
+def _replaced(step: str, effect: Effect) -> str:
     lost, gained = effect.lost, effect.gained
     if not lost or not gained:
         return ""
-    return _("replaced {calls} with {others}", calls=_calls(lost), others=_calls(gained))
+    return _(
+        "{step} replaced {calls} with {others}.",
+        step=step,
+        calls=_calls(lost),
+        others=_calls(gained),
+    )
 
 
-def _runtime_calls(effect: Effect) -> str:
+def _runtime_calls(step: str, effect: Effect) -> str:
     if not effect.lost:
         return ""
-    return _("replaced {calls} with functions of the virtual machine", calls=_calls(effect.lost))
+    return _(
+        "{step} replaced {calls} with functions of the virtual machine.",
+        step=step,
+        calls=_calls(effect.lost),
+    )
 
 
-def _shapes(effect: Effect) -> str:
+def _shapes(step: str, effect: Effect) -> str:
     checks = sum(count for name, count in effect.gained.items() if "check_" in name)
     matched = effect.gained["vm.builtin.match_shape"]
     parts = []
@@ -508,44 +554,49 @@ def _shapes(effect: Effect) -> str:
         parts.append(_n("{count:,} check of types", "{count:,} checks of types", checks))
     if matched:
         parts.append(_n("{count:,} check of shapes", "{count:,} checks of shapes", matched))
-    return _("added {parts} of the arguments", parts=enumeration(parts)) if parts else ""
+    if not parts:
+        return ""
+    return _("{step} added {parts} of the arguments.", step=step, parts=enumeration(parts))
 
 
-def _computed_shapes(effect: Effect) -> str:
+def _computed_shapes(step: str, effect: Effect) -> str:
     names = effect.named("added")
     if not names:
         return ""
     return _n(
-        "made the function {names}, which computes shapes at run time",
-        "made {count:,} functions ({names}) that compute shapes at run time",
+        "{step} made the function {names}, which computes shapes at run time.",
+        "{step} made {count:,} functions ({names}) that compute shapes at run time.",
         len(names),
+        step=step,
         names=listed(names),
     )
 
 
-def _transposed(effect: Effect) -> str:
+def _transposed(step: str, effect: Effect) -> str:
     count = effect.lost["R.nn.conv2d_transpose"] + effect.lost["R.nn.conv1d_transpose"]
     if not count:
         return ""
     return _n(
-        "split {count:,} transposed convolution into convolutions of the same work",
-        "split {count:,} transposed convolutions into convolutions of the same work",
+        "{step} split {count:,} transposed convolution into convolutions of the same work.",
+        "{step} split {count:,} transposed convolutions into convolutions of the same work.",
         count,
+        step=step,
     )
 
 
-def _winograd(effect: Effect) -> str:
+def _winograd(step: str, effect: Effect) -> str:
     count = effect.lost["R.nn.conv2d"] + effect.lost["R.nn.conv3d"]
     if not count:
         return ""
     return _n(
-        "computed {count:,} convolution by Winograd's algorithm",
-        "computed {count:,} convolutions by Winograd's algorithm",
+        "{step} computed {count:,} convolution by Winograd's algorithm.",
+        "{step} computed {count:,} convolutions by Winograd's algorithm.",
         count,
+        step=step,
     )
 
 
-def _bound(effect: Effect) -> str:
+def _bound(step: str, effect: Effect) -> str:
     olds, news = dict(relax_functions(effect.before)), dict(relax_functions(effect.after))
     count = sum(
         len(olds[name].params) - len(function.params)
@@ -555,7 +606,10 @@ def _bound(effect: Effect) -> str:
     if count <= 0:
         return ""
     return _n(
-        "made a constant of {count:,} parameter", "made constants of {count:,} parameters", count
+        "{step} turned {count:,} parameter into a constant.",
+        "{step} turned {count:,} parameters into constants.",
+        count,
+        step=step,
     )
 
 
@@ -582,7 +636,10 @@ RULES: Mapping[str, Rule] = {
     "ToNonDataflow": _non_dataflow,
     "RemovePurityChecking": _attributed(
         "relax.force_pure",
-        _("gave {functions} the attribute {attribute}, so that calls may have side effects"),
+        _(
+            "{step} set the attribute {attribute} on {functions}, so that calls may have side"
+            " effects."
+        ),
     ),
     "CallTIRRewrite": _destination_passing,
     "StaticPlanBlockMemory": _planned,
@@ -594,7 +651,10 @@ RULES: Mapping[str, Rule] = {
     "VMShapeLower": _shapes,
     "AttachGlobalSymbol": _attributed(
         "global_symbol",
-        _("gave {functions} the attribute {attribute}, by which the runtime finds functions"),
+        _(
+            "{step} set the attribute {attribute} on {functions}, by which the runtime finds"
+            " functions."
+        ),
     ),
 }
 """The rules by pass; any other pass, and what a rule does not fit, is described by counts."""
@@ -621,20 +681,34 @@ def step_sentence(name: str, effect: Effect) -> str:
     """Return the effect of a pass in a sentence, which begins with its name."""
     title = name.removeprefix("relax.")
     rule = RULES.get(title)
-    words = "" if rule is None else rule(effect)
+    words = "" if rule is None else rule(title, effect)
     if not words and not effect.named("changed", "added", "removed"):
         unmet = why_unchanged(title, effect.before)
         if unmet is not None:
             return _("{title} changed nothing: {reason}.", title=title, reason=unmet.text)
-    return _("{step} {effect}.", step=title, effect=words or general_words(effect))
+    return words or general_words(title, effect)
 
 
-def general_words(effect: Effect) -> str:
+def general_words(step: str, effect: Effect) -> str:
     """Return the numbers of functions that were changed, added and removed, with some names."""
-    changed, added, removed = map(effect.named, ("changed", "added", "removed"))
-    parts = [
-        *([_("changed {functions}", functions=_functions(changed))] if changed else []),
-        *([_("added {functions}", functions=_functions(added))] if added else []),
-        *([_("removed {functions}", functions=_functions(removed))] if removed else []),
-    ]
-    return enumeration(parts) or _("changed nothing")
+    changed, added, removed = (
+        _functions(names) if (names := effect.named(status)) else ""
+        for status in ("changed", "added", "removed")
+    )
+    if changed and added and removed:
+        text = _("{step} changed {changed}, added {added} and removed {removed}.")
+    elif changed and added:
+        text = _("{step} changed {changed} and added {added}.")
+    elif changed and removed:
+        text = _("{step} changed {changed} and removed {removed}.")
+    elif added and removed:
+        text = _("{step} added {added} and removed {removed}.")
+    elif changed:
+        text = _("{step} changed {changed}.")
+    elif added:
+        text = _("{step} added {added}.")
+    elif removed:
+        text = _("{step} removed {removed}.")
+    else:
+        text = _("{step} changed nothing.")
+    return text.format(step=step, changed=changed, added=added, removed=removed)

@@ -69,7 +69,7 @@ def print_translation(translation: NodeTranslation) -> str:
 
 def _source_lines(source: RuleSource) -> Iterator[str]:
     place = f"{source.line.file}:{source.line.line}" if source.line else ""
-    remarks = "; ".join(part for part in (place, source.remark) if part)
+    remarks = _("; ").join(part for part in (place, source.remark) if part)
     yield f"── {source.name} ({remarks})" if remarks else f"── {source.name}"
     yield from (f"    {line}".rstrip() for line in source.text.rstrip("\n").split("\n"))
 

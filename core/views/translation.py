@@ -322,12 +322,12 @@ def function_source(
         file = inspect.getsourcefile(function) or inspect.getfile(function)
     except (OSError, TypeError):
         remarks = (remark, _("it is not written in Python, so there is no source to show"))
-        return RuleSource(kind=kind, name=name, remark="; ".join(filter(None, remarks)))
+        return RuleSource(kind=kind, name=name, remark=_("; ").join(filter(None, remarks)))
     remarks = (remark, _made_with(function))
     return RuleSource(
         kind=kind,
         name=name,
-        remark="; ".join(filter(None, remarks)),
+        remark=_("; ").join(filter(None, remarks)),
         line=SourceLine(file=str(Path(file).absolute()), line=first, text=lines[0].strip()),
         text=textwrap.dedent("".join(lines)).rstrip("\n"),
     )

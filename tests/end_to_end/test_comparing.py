@@ -84,7 +84,7 @@ def test_a_pinned_step_is_compared_with_another_lowering(qtbot: QtBot, window: M
     assert statuses(view)["dense"] == "removed"
     window.commands.action("unpin").trigger()
     wait_for_sides(qtbot, view, "TE · before all passes", "TE · after all passes")
-    assert view.sentence.text().startswith("All passes together ")
+    assert view.sentence.text().startswith("The pipeline ")
 
 
 def test_a_pass_of_the_build_is_compared_by_the_worker(qtbot: QtBot, window: MainWindow) -> None:

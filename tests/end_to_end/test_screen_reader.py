@@ -147,7 +147,7 @@ def test_lines_steps_graphs_and_differences_say_what_they_are(
     window.commands.action("difference").trigger()
     page = panes.difference.page
     qtbot.waitUntil(lambda: page.is_current, timeout=PATIENCE)
-    assert seen(panes.difference.sentence).text(DESCRIPTION).startswith("All passes together ")
+    assert seen(panes.difference.sentence).text(DESCRIPTION).startswith("The pipeline ")
     side = page.diff.new
     side.setFocus()
     window.commands.action("next-change").trigger()

@@ -18,6 +18,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex, Places, region_rect
 from lowerscope.core.model.graph import Box, Region
+from lowerscope.core.model.texts import _
 
 DETAIL_SCALE = 0.8
 """Below this scale boxes have header and name alone, at a readable size."""
@@ -341,5 +342,5 @@ def _title(items: Sequence[_Item], boxes: Sequence[Box], path: str) -> str:
         last = items[-1].title.removeprefix(f"{parent}.") if parent else items[-1].title
         return f"{path}{items[0].title} … {last}"
     operators = Counter(box.operator or box.title for box in boxes)
-    words = ", ".join(each for each, _ in operators.most_common(_MOST_WORDS))
+    words = _(", ").join(each for each, _ in operators.most_common(_MOST_WORDS))
     return words if len(operators) == len(boxes) else f"{words} × {len(boxes)}"

@@ -109,7 +109,7 @@ class Legend(QWidget):
     def set_entries(self, entries: Sequence[tuple[str, str]], colours: Colours) -> None:
         """Show these pairs of a key and a label."""
         self._entries, self._colours = tuple(entries), colours
-        self.setAccessibleName(", ".join(self.words()))
+        self.setAccessibleName(_(", ").join(self.words()))
         self.setToolTip("\n".join(told_label(word) for word in self.words()))
         self.setVisible(bool(entries))
         self.update()

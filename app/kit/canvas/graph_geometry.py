@@ -264,7 +264,7 @@ def described(
     here = index.nodes.get(walked)
     if here is not None:
         flag = _("flagged") if walked in flags else ""
-        text = ", ".join(each for each in (here.title, here.description, flag) if each)
+        text = _(", ").join(each for each in (here.title, here.description, flag) if each)
     else:
         text = joined(
             _(", "),

@@ -207,7 +207,7 @@ class BestCurve(Chart):
             return ""
         best, *levels = (text for _value, text in self._labels())
         text = _("{best} after {at} of {until} trials", best=best, at=self._at, until=self._until)
-        return "; ".join((text, *levels))
+        return _("; ").join((text, *levels))
 
     def _value(self, point: CurvePoint) -> Value:
         text = _(
@@ -624,7 +624,7 @@ class Roofline(Chart):
             return
         self._roofs, self._shown = roofs, shown
         values = [] if self.is_empty() else [*self._limits(), *map(self._value, shown)]
-        self._show(values, "; ".join(each.text for each in values))
+        self._show(values, _("; ").join(each.text for each in values))
 
     def is_empty(self) -> bool:
         """Return whether the text is shown instead."""

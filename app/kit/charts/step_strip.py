@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.tables.data_table import Index, wrapped
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.texts import _
 
 CELL = Qt.ItemDataRole.UserRole
 _NARROWEST, _WIDEST = 100, 150
@@ -136,7 +137,7 @@ class StepStrip(QListWidget):
             item.setData(CELL, cell)
             item.setToolTip(cell.tooltip)
             said = (cell.title, cell.text, cell.mark, cell.said)
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, ", ".join(filter(None, said)))
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, _(", ").join(filter(None, said)))
         self.blockSignals(False)
         self.select(current)
         self.scheduleDelayedItemsLayout()

@@ -16,7 +16,6 @@ from PySide6.QtCore import (
     QRect,
     QRectF,
     QSize,
-    QSizeF,
     Qt,
     QTimer,
     Signal,
@@ -76,13 +75,17 @@ def paint_matches(
             painter.drawRect(area.adjusted(0, 0, -1, -1))
 
 
+def end_of_line(block: QTextBlock, row: QRectF) -> float:
+    """Return where the text of a line ends; it begins at ``row``."""
+    layout = block.layout()
+    width = layout.lineAt(0).naturalTextWidth() if layout.lineCount() else 0.0
+    return row.left() + width
+
+
 def fold_mark(block: QTextBlock, row: QRectF, text: str) -> QRectF:
     """Return the area of the mark behind a line that a region is folded into."""
-    end = row.left()
-    if block.layout().lineCount():
-        end += block.layout().lineAt(0).naturalTextWidth()
     width = TextMetrics(ui_font(11)).horizontalAdvance(text) + 2 * _PADDING
-    return QRectF(end + _GAP, row.top() + 2, width, row.height() - 4)
+    return QRectF(end_of_line(block, row) + _GAP, row.top() + 2, width, row.height() - 4)
 
 
 def paint_fold(painter: QPainter, area: QRectF, text: str, colours: Theme) -> None:
@@ -585,17 +588,18 @@ class CodeText(PlainTextEdit):
         left, top = place.x(), place.y()
         while block.isValid():
             # Its geometry would be found by adding up the heights of all above it.
-            rect, layout = self.blockBoundingRect(block).translated(left, top), block.layout()
-            top += rect.height()
+            rect, layout = self.blockBoundingRect(block), block.layout()
+            x, y, height = 0.0, 0.0, rect.height()
             if layout.lineCount():
                 # The first block has the document's margin above its line.
                 line = layout.lineAt(0)
-                place = rect.topLeft() + QPointF(line.x(), line.y())
-                rect = QRectF(place, QSizeF(rect.right() - place.x(), line.height()))
-            if rect.top() > area.bottom():
+                x, y, height = line.x(), line.y(), line.height()
+            if top + y > area.bottom():
                 break
-            if rect.bottom() >= area.top():
-                yield self._shown.rows.line_of(block.blockNumber()), block, rect
+            if top + y + height >= area.top():
+                row = QRectF(left + x, top + y, rect.width() - x, height)
+                yield self._shown.rows.line_of(block.blockNumber()), block, row
+            top += rect.height()
             block = block.next()
 
     def line_at(self, y: float) -> int:
@@ -988,7 +992,7 @@ class CodeEditor(CodeText):
         """Paint a note at the right edge, if the line leaves room for it."""
         gutter = self._gutter
         left = self.viewport().width() - _GAP - gutter.metrics.horizontalAdvance(note)
-        if fold_mark(block, row, "").left() < left:
+        if end_of_line(block, row) + _GAP < left:
             painter.setFont(gutter.font_of_numbers)
             painter.setPen(QColor(theme.current().quiet))
             base = row.center().y() + _NUMBER_PIXELS * 0.365

@@ -770,7 +770,7 @@ def row_text(rows: DiffRows, number: int) -> str:
     row = rows.row(number)
     if row.kind == "title":
         part = rows.parts[row.part]
-        return ", ".join([part.title, *(words for words, _ in _facts(part))])
+        return _(", ").join([part.title, *(words for words, _ in _facts(part))])
     if row.kind == "fold":
         return fold_text(row)
     old, new = rows.texts(row)

@@ -17,7 +17,6 @@ from PySide6.QtCore import (
     QPersistentModelIndex,
     QPoint,
     QPointF,
-    QRect,
     QRectF,
     QSize,
     QSizeF,
@@ -442,6 +441,10 @@ NOTE = int(Qt.ItemDataRole.UserRole) + 1
 
 GAP, EDGE = 10, 8
 
+# Each union of flags is made by Python, for every row that is painted.
+_LEFT_SIDE = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
+_RIGHT_SIDE = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight)
+
 
 class NoteDelegate(WholeWords):
     """Delegate that draws each row's text at the left and its note at the right.
@@ -470,16 +473,15 @@ class NoteDelegate(WholeWords):
         room = option.rect.adjusted(4, 0, -EDGE, 0)
         painter.save()
         painter.setFont(option.font)
-        side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
         width, of_note = _shares(metrics, text, note, room.width())
-        painter.setPen(QColor(colours.accent if selected else colours.quiet))
-        shown = metrics.elidedText(note, Qt.TextElideMode.ElideRight, of_note)
-        painter.drawText(room, int(side), shown)
+        if note:
+            painter.setPen(QColor(colours.accent if selected else colours.quiet))
+            shown = metrics.elidedText(note, Qt.TextElideMode.ElideRight, of_note)
+            painter.drawText(room, _RIGHT_SIDE, shown)
         own = option.palette.color(QPalette.ColorRole.Text)
         painter.setPen(QColor(colours.accent) if selected else own)
-        side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         elided = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, width)
-        painter.drawText(QRect(room), int(side), elided)
+        painter.drawText(room, _LEFT_SIDE, elided)
         painter.restore()
 
 

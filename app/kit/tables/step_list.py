@@ -180,7 +180,7 @@ class StepList(PaintedTree):
         item.setToolTip(0, row.tooltip)
         off = _("switched off") if row.on is False else ""
         said = (row.number, row.title, row.words, row.note, off, row.time)
-        spoken = ", ".join(each for each in said if each)
+        spoken = _(", ").join(each for each in said if each)
         item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
         item.setExpanded(row.unfolded)
 

@@ -56,7 +56,7 @@ def origin_text(function: LibraryRecord) -> str:
 def parts_text(node: FxNode) -> str:
     """Return the parts a node was decomposed into: ``8 × linear, 4 × tanh``; empty for none."""
     counts = Counter(part.target.split(".")[-2] for part in node.parts if "." in part.target)
-    return ", ".join(f"{count} × {name}" for name, count in counts.most_common())
+    return _(", ").join(f"{count} × {name}" for name, count in counts.most_common())
 
 
 def find_part(snapshot: Snapshot, entity: str) -> tuple[FxNode, FxPart] | None:
@@ -112,7 +112,7 @@ def left_out_text(line: StepLine) -> str:
     return _(
         "⚠ skips {count} functions: {functions}",
         count=count,
-        functions="; ".join(line.left_out),
+        functions=_("; ").join(line.left_out),
     )
 
 
@@ -125,7 +125,7 @@ def step_text(line: StepLine) -> str:
     if line.error:
         words.append(line.error)
     elif len(line.changed) > 1 and not line.note:
-        names, more = ", ".join(line.changed[:6]), len(line.changed) - 6
+        names, more = _(", ").join(line.changed[:6]), len(line.changed) - 6
         words.append(_("{names} and {count} more", names=names, count=more) if more > 0 else names)
     if line.left_out:
         words.append(left_out_text(line))

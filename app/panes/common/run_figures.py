@@ -48,7 +48,7 @@ def hand_over_text(calls: Sequence[CallRun]) -> str:
         text_of(hand_over) if len(found) == 1 else f"{function}: {text_of(hand_over)}"
         for function, hand_over in found
     )
-    return "; ".join(texts)
+    return _("; ").join(texts)
 
 
 def text_of(hand_over: DlpackTransfer) -> str:
@@ -60,7 +60,7 @@ def text_of(hand_over: DlpackTransfer) -> str:
     parts = [_side_text(hands, one, more) for hands, one, more in sides if hands]
     if hand_over.copied_bytes:
         parts.append(_("{copied_bytes} copied", copied_bytes=bytes_text(hand_over.copied_bytes)))
-    return "; ".join(parts)
+    return _("; ").join(parts)
 
 
 def _side_text(hands: Sequence[TransferMode], one: str, more: str) -> str:
@@ -74,7 +74,7 @@ def _side_text(hands: Sequence[TransferMode], one: str, more: str) -> str:
         (hand,) = counts
         name = one if len(hands) == 1 else f"{len(hands)} {more}"
         return f"{name} {words[hand]}"
-    listed = ", ".join(f"{count} {words[hand]}" for hand, count in counts.items())
+    listed = _(", ").join(f"{count} {words[hand]}" for hand, count in counts.items())
     return f"{more}: {listed}"
 
 
@@ -396,7 +396,7 @@ def threads_text(times: RunTimes) -> str:
     if first is not None and set(others) == {first}:
         return _n("{count} thread each", "{count} threads each", first)
     known = [side for side in times.sides if side.threads is not None]
-    return ", ".join(
+    return _(", ").join(
         _n(
             "{side} with {count} thread",
             "{side} with {count} threads",

@@ -177,7 +177,7 @@ class ExportDialog(Dialog):
         if problem.code == "cancelled":
             self.status.setText(_("Stopped: no more files are written"))
         elif problem.code == EXISTS:
-            names = ", ".join(problem.choices[:3]) + (" …" if len(problem.choices) > 3 else "")
+            names = _(", ").join(problem.choices[:3]) + (" …" if len(problem.choices) > 3 else "")
             text = _("Already there: {names}", names=names)
             self._order = replace(self._order, replacing=problem.choices)
             self.banner.show_message(text, "wrong", [(_("Overwrite"), self._overwrite)])
@@ -451,7 +451,7 @@ class ExportCommands(QObject):
         document = self._document
         document.say("", of="export")
         if record.left_out:
-            document.notify("; ".join(record.left_out), "wrong")
+            document.notify(_("; ").join(record.left_out), "wrong")
         elif len(record.paths) == 1:
             document.notify(_("Exported {path}", path=record.paths[0]), "info")
         else:
@@ -467,7 +467,7 @@ class ExportCommands(QObject):
         document, order = self._document, self._order
         document.say("", of="export")
         if problem.code == EXISTS and order is not None:
-            names = ", ".join(problem.choices[:3])
+            names = _(", ").join(problem.choices[:3])
             names = f"{names} …" if len(problem.choices) > 3 else names
             text = _n(
                 "{names} already exists. Overwrite it?",

@@ -157,7 +157,7 @@ class Exporting(QObject):
         elif self._order is not None:
             self._found = msgspec.structs.replace(self._found, paths=answer)
             if handing is not None and handing.others:
-                names = ", ".join(handing.others[:3])
+                names = _(", ").join(handing.others[:3])
                 text = _(
                     "not taken from the sandbox, because it was not requested: {names}", names=names
                 )

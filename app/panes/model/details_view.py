@@ -315,7 +315,7 @@ def _tensor_facts(tensor: ParameterRecord) -> list[Fact]:
     return [
         Fact(_("shape"), shape_text(tensor.shape), tensor.dtype),
         Fact(_("size"), bytes_text(tensor.size)),
-        Fact(_("also"), ", ".join(tensor.aliases)),
+        Fact(_("also"), _(", ").join(tensor.aliases)),
     ]
 
 
@@ -398,7 +398,9 @@ class DetailsView(Pane):
         """Return the values that are shown, by label."""
         facts = (fact for section in self._shown() for fact in section.facts)
         return {
-            fact.label: ", ".join(map(name_of, fact.entities)) or f"{fact.text} {fact.note}".strip()
+            fact.label: _(", ").join(map(name_of, fact.entities))
+            or f"{fact.text} {fact.note}".strip()
+            or f"{fact.text} {fact.note}".strip()
             for fact in facts
         }
 

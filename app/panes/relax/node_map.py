@@ -171,8 +171,8 @@ def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
     value = record.value
     if record.rebound:
         value = _("{value}, also for {rebound}", value=value, rebound=names_of(record.rebound))
-    bound = ", ".join(name_of(each) for each in record.bindings)
-    functions = ", ".join(record.functions)
+    bound = _(", ").join(name_of(each) for each in record.bindings)
+    functions = _(", ").join(record.functions)
     return Row(
         record.node,
         (

@@ -383,7 +383,7 @@ def _said(problem: Problem) -> str:
 
 
 def _row(record: TargetRecord) -> Row:
-    features = ", ".join(record.features) or "–"
+    features = _(", ").join(record.features) or "–"
     there = _("no") if record.hindrance else _("yes")
     return Row(
         record.text,

@@ -141,7 +141,7 @@ def _row(
 ) -> Row:
     called = dict.fromkeys(record.calls[index].function for index in run.calls)
     strategy = STRATEGY_NAMES.get(node.strategy, "")
-    about = "\n".join(filter(None, (node.label, strategy, node.rule, ", ".join(called))))
+    about = "\n".join(filter(None, (node.label, strategy, node.rule, _(", ").join(called))))
     handed = hand_over_text([record.calls[index] for index in run.calls])
     is_first = node.id == record.first_difference
     facts = "\n".join((*_facts(run, inside, is_first), *filter(None, (handed,))))

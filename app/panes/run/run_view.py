@@ -143,7 +143,7 @@ class FirstDifference(Section):
         if made.passes:
             found.append(_("Changed by {passes}", passes=_(", ").join(made.passes)))
         if made.schedules:
-            found.append(_("Scheduled: {schedules}", schedules="; ".join(made.schedules)))
+            found.append(_("Scheduled: {schedules}", schedules=_("; ").join(made.schedules)))
         starts = [each.id for each in fx_runs(record) if starts_here(each)]
         operators = {node.operator for each in starts if (node := self._node(each)) is not None}
         if len(starts) > 1 and len(operators) == 1:

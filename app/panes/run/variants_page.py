@@ -158,7 +158,7 @@ def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) 
         counts = f"{times.old_calls} → {times.new_calls}"
     apart = times.difference
     sign = "+" if apart > 0 else "−" if apart < 0 else ""
-    nodes = ", ".join(each.removeprefix("fx:") for each in times.nodes)
+    nodes = _(", ").join(each.removeprefix("fx:") for each in times.nodes)
     return Row(
         times.name,
         (

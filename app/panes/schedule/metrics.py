@@ -139,7 +139,7 @@ def work_rows(work: Work) -> Iterator[Row]:
 def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
     """Yield the rows on speed; torch's rates if it computes exactly the same."""
     torch = measured.torch_ms
-    nodes = ", ".join(measured.torch_nodes)
+    nodes = _(", ").join(measured.torch_nodes)
     of_torch = Cell("–")
     if torch is not None and measured.torch_does_more:
         more = _("The function is only a part of {nodes}; torch computes all of it", nodes=nodes)
@@ -444,7 +444,7 @@ class VariantTable(SeenPage):
             text = _("{alike} of {functions} alike", alike=alike, functions=functions)
         self.everywhere.setText(text)
         self.everywhere.setVisible(bool(twins))
-        self.everywhere.setAccessibleDescription(", ".join(twins))
+        self.everywhere.setAccessibleDescription(_(", ").join(twins))
         self.everywhere.setChecked(shared)
 
     def _disturbed(self, here: Scheduled) -> list[Scheduled]:

@@ -618,6 +618,7 @@ class Scheduling(QObject):
         query = self._watch.shown
         assert isinstance(query, ScheduleQuery)
         self._recovering.survived("engine", "primitive")
+        is_new = (query, None) != (self.shown, self.problem) or record is not self.record
         self.shown = query
         self.record, self.problem = record, None
         self._look_at_failed(record)
@@ -628,7 +629,8 @@ class Scheduling(QObject):
             self._stepping.go(Moment(section="schedule", index=self.index, function=self.function))
         if self.trying.draft is None:
             self.trying.clear()
-        self.changed.emit()
+        if is_new:
+            self.changed.emit()
         self.editing.choose_made(record)
         self.moves.follow()
 

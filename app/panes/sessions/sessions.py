@@ -281,7 +281,7 @@ class Sessions(QObject):
     def _say_what_changed(self, looked: Future[tuple[str, ...]]) -> None:
         if not looked.result():
             return
-        names = ", ".join(Path(each).name for each in looked.result())
+        names = _(", ").join(Path(each).name for each in looked.result())
         count = len(self._document.notes)
         text = _("Changed since the session was saved: {names}.", names=names)
         if count:

@@ -93,7 +93,7 @@ class SourceWatch(QObject):
             {path for path, state in states.items() if state == _GONE != self._known[path]}
         )
         if saved:
-            names = ", ".join(Path(path).name for path in saved)
+            names = _(", ").join(Path(path).name for path in saved)
             text = _("{names} was saved: reloading it, with all choices kept.", names=names)
             self._document.notify(text, "info")
             self.saved.emit(saved)
@@ -103,7 +103,7 @@ class SourceWatch(QObject):
                 self._run()
 
     def _say_gone(self, gone: set[str]) -> None:
-        names = ", ".join(sorted(Path(path).name for path in gone - self._gone))
+        names = _(", ").join(sorted(Path(path).name for path in gone - self._gone))
         self._gone = frozenset(gone)
         if names:
             text = _(

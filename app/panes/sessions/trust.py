@@ -280,11 +280,11 @@ class RunCodeDialog(Dialog):
 
     def _far(self, path: str, lines: Sequence[int]) -> str:
         """Return a warning about text to the right of the visible part."""
-        numbers = ", ".join(map(str, lines[:MOST_LINES]))
+        numbers = _(", ").join(map(str, lines[:MOST_LINES]))
         return _(
             "Scroll right in {name}, which has long lines: {lines}.",
             name=Path(path).name,
-            lines=numbers if len(lines) <= MOST_LINES else f"{numbers}, …",
+            lines=numbers if len(lines) <= MOST_LINES else _(", ").join((numbers, "…")),
         )
 
     def _text(self, path: str) -> str:
@@ -303,4 +303,4 @@ class RunCodeDialog(Dialog):
 
 
 def _names(paths: Sequence[str]) -> str:
-    return ", ".join(Path(path).name for path in paths)
+    return _(", ").join(Path(path).name for path in paths)

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document
@@ -64,6 +64,7 @@ class PipelineView(Pane):
         self._dialog: PassDialog | None = None
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
+        self._is_outdated = False  # Whether the list changed while it was hidden.
         self._step_shown = 0  # The step that is shown as being applied.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
         self._pinned = pins.first
@@ -110,7 +111,7 @@ class PipelineView(Pane):
         document.on(("jobs",), self._show_step)
         build.changed.connect(self._show_rows)
         pins.changed.connect(self._show_pin)
-        stepping.list_changed.connect(self._show_rows)
+        stepping.list_changed.connect(self._show_rows_if_seen)
         for signal in (stepping.moment_changed, stepping.run_moved, stepping.schedule_moved):
             signal.connect(self._show_moment)
         stepping.playing_changed.connect(self._show_playing)
@@ -240,7 +241,14 @@ class PipelineView(Pane):
 
     # The list
 
+    def _show_rows_if_seen(self) -> None:
+        # A change of the mode is one of the list: it would be filled where another mode hides it.
+        self._is_outdated = self.window().isVisible() and not self.isVisible()
+        if not self._is_outdated:
+            self._show_rows()
+
     def _show_rows(self) -> None:
+        self._is_outdated = False
         document, stepping = self._document, self._stepping
         chosen = stepping.filter
         if self.filter.text() != chosen.text:
@@ -583,6 +591,11 @@ class PipelineView(Pane):
         self.select_place(to)
 
     # Qt
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._is_outdated:
+            self._show_rows()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -209,7 +209,7 @@ class SectionRows:
         unfolded = key in self.opened or has_here
         number = numbers[0] if len(outer) == 1 else "–".join(numbers)
         title = _("{count} unchanged", count=len(outer))
-        names = ", ".join(row.title for row in outer[:12]) + (" …" if len(outer) > 12 else "")
+        names = _(", ").join(row.title for row in outer[:12]) + (" …" if len(outer) > 12 else "")
         yield StepRow(key, number, title, "fold", parent=parent, unfolded=unfolded, tooltip=names)
         for row in run:
             yield replace(row, parent=key) if row.parent == parent else row

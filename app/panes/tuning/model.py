@@ -185,7 +185,7 @@ def _functions_of(recipe: Recipe) -> Recipe:
 
 def _names(names: list[str]) -> str:
     return (
-        ", ".join(names)
+        _(", ").join(names)
         if len(names) <= 3
         else _("{name} and {count} others", name=names[0], count=len(names) - 1)
     )

@@ -63,7 +63,7 @@ def tuned_row(function: TunedFunction) -> Row:
         slower = function.best > function.torch
         ratio = ratio_text(function.best / function.torch, about=bool(unsure))
     if function.disturbed:
-        note = "; ".join(each for each in (note, UNRELIABLE, MEASURE_ANEW) if each)
+        note = _("; ").join(each for each in (note, UNRELIABLE, MEASURE_ANEW) if each)
     return Row(
         function.name,
         (

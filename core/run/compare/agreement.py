@@ -116,7 +116,7 @@ class InputSet:
         counts = {name: len(array) if array.ndim else 0 for name, array in self._arrays.items()}
         count = min(counts.values())
         if not count or len(set(counts.values())) > 1:
-            said = ", ".join(f"{name}: {each}" for name, each in counts.items())
+            said = _(", ").join(f"{name}: {each}" for name, each in counts.items())
             raise LowerscopeError(
                 _("its arrays have no samples, or different numbers of them: {said}", said=said),
                 where=str(self._path),

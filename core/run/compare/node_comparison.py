@@ -513,10 +513,10 @@ def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Fo
     measured = [each for each in found if each.is_measured]
     return Found(
         STATUS_OF[verdict_over(found)],
-        "; ".join(each.reason for each in found if each.reason),
+        _("; ").join(each.reason for each in found if each.reason),
         max((each.max_abs for each in measured), default=None),
         max((each.max_rel for each in measured), default=None),
-        "; ".join(each.not_finite for each in found if each.not_finite),
+        _("; ").join(each.not_finite for each in found if each.not_finite),
         together,
         max((each.exact for each in found if each.exact), key=lambda each: each.tvm, default=None),
     )

@@ -272,7 +272,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         max_rel=farthest,
         matches=outside == 0,
         # Non-finite values come first: they are the cause of the rest.
-        reason="; ".join(each for each in (not_finite.text, said) if each),
+        reason=_("; ").join(each for each in (not_finite.text, said) if each),
         finite=finite,
         not_finite=not_finite.text,
         not_finite_count=count - finite,
@@ -547,7 +547,7 @@ def _over_all(
     ]
     return Verdict(
         verdict=verdict,
-        reason="; ".join(reasons),
+        reason=_("; ").join(reasons),
         max_abs=max((each.max_abs for each in measured), default=None),
         max_rel=max((each.max_rel for each in measured), default=None),
         tolerance=max(used, key=lambda each: each.rtol, default=tolerances.float32),

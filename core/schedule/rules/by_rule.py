@@ -117,4 +117,4 @@ def written_by_rule(
             ) from None
         except REFUSED as error:
             refused.append(f"{name}: {last_line(error)}")
-    return "", None, "; ".join(refused) or _("no rule fits functions of this kind")
+    return "", None, _("; ").join(refused) or _("no rule fits functions of this kind")

@@ -11,13 +11,17 @@ from lowerscope.core.model.recipe import (
     Recipe,
     Source,
     Step,
+    from_json,
     override_text,
     part_of,
     primitive_text,
     step_text,
+    to_json,
     without_part,
 )
 from lowerscope.core.model.schedule import Primitive, Schedule
+from lowerscope.core.model.shared_schedules import with_schedule
+from lowerscope.core.model.texts import Text
 from lowerscope.core.sandbox.running_call import CallWriter, new_file, read
 
 LONG = "layer" * 40
@@ -71,3 +75,12 @@ def test_a_part_is_known_when_its_process_is_gone(text: str, expected: str) -> N
 )
 def test_what_a_recipe_does_not_have_is_no_part_of_it(text: str) -> None:
     assert part_of(RECIPE, text) is None
+
+
+def test_a_translated_name_of_a_variant_is_written_to_a_file() -> None:
+    name = Text("自动调度")
+    name.english = "auto-schedule"
+    recipe = Recipe(source=Source(spec="sample:matmul"))
+    recipe = with_schedule(recipe, None, Schedule(function="matmul", variant=name))
+    assert from_json(to_json(recipe)) == recipe
+    assert recipe.schedules[0].variant == "自动调度"
