@@ -21,7 +21,6 @@ from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
 from lowerscope.core.files.in_memory import OPTION, SHOWN, TAKEN, Order, Parcel, pack, private_file
 from lowerscope.core.files.report import template
 from lowerscope.core.files.sources import source_label
-from lowerscope.core.model.explanation_records import FunctionAnswer, FusionAnswer, PassAnswer
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import (
     BADGE,
@@ -53,7 +52,7 @@ from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
     from lowerscope.core.model.comparison_records import NodeErrors, WeightDtype
-    from lowerscope.core.model.explanation_records import BisectRecord
+    from lowerscope.core.model.explanation_records import BisectRecord, Explanation
     from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.model.run_records import RunRecord
     from lowerscope.core.model.snapshot import FxNode, Snapshot
@@ -214,7 +213,7 @@ class Exploration:
         """Return the first step after which it differs from torch, with a reproduction."""
         return _pipeline().answer(BisectQuery(self.recipe))
 
-    def why(self, name: str, other: str = "") -> FusionAnswer | FunctionAnswer | PassAnswer:
+    def why(self, name: str, other: str = "") -> Explanation:
         """Return why two nodes are fused or not; of one name, of a function's schedule or a pass.
 
         Raises `LowerscopeError` if there is no such node, function or pass.

@@ -39,7 +39,7 @@ def keys_of(command: Command) -> str:
         each
         for each in (
             *(keys.toString(native) for keys in _shortcuts(command, command.mode)),
-            command.key_there,
+            QKeySequence(command.key_there).toString(native),
         )
         if each
     )

@@ -13,7 +13,7 @@ from lowerscope.core.cli.recipe_options import SOURCE_HELP, OneLineParser, add_r
 from lowerscope.core.files.console import ERROR, MATCH
 from lowerscope.core.files.pipelines_and_schedules import parse_step
 from lowerscope.core.model.encoding import to_json
-from lowerscope.core.model.explanation_records import Change
+from lowerscope.core.model.explanation_records import Explanation
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import ComparedModule, Moment, PassRecord
 from lowerscope.core.model.problems import LowerscopeError, listed
@@ -22,6 +22,7 @@ from lowerscope.core.model.queries import (
     CatalogueQuery,
     ChangingPassesQuery,
     DifferenceQuery,
+    Query,
     SaveValuesQuery,
     WhyFunctionQuery,
     WhyFusedQuery,
@@ -29,7 +30,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import PassType
-from lowerscope.core.model.texts import _, _n, capitalized
+from lowerscope.core.model.texts import _, _n
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline
@@ -394,36 +395,29 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     """
     if options.function and options.nodes:
         raise _not_one(_("there are two questions"))
+    query: Query[Explanation]
     if options.function:
-        scheduled = pipeline.answer(WhyFunctionQuery(recipe, options.function))
-        if options.json:
-            return MATCH, to_json(scheduled)
-        text = capitalized(scheduled.text)
-        return MATCH, _lines(text, scheduled.steps, scheduled.change)
-    if not options.nodes:
-        if not options.steps:
-            raise _not_one(_("the question is missing"))
+        query = WhyFunctionQuery(recipe, options.function)
+    elif options.nodes:
+        query = WhyFusedQuery(recipe, *options.nodes)
+    elif options.steps:
         # Other commands add the pass to the pipeline; here it is the question.
         *steps, asked = recipe.steps
         recipe = msgspec.structs.replace(recipe, steps=tuple(steps))
-        passed = pipeline.answer(WhyPassQuery(recipe, asked))
-        return MATCH, to_json(passed) if options.json else _lines(passed.text, (), passed.change)
-    answer = pipeline.answer(WhyFusedQuery(recipe, *options.nodes))
+        query = WhyPassQuery(recipe, asked)
+    else:
+        raise _not_one(_("the question is missing"))
+    answer = pipeline.answer(query)
     if options.json:
         return MATCH, to_json(answer)
-    if answer.fused:
-        return MATCH, _("{sentence}.", sentence=answer.text)
-    return MATCH, _("Not fused: {reason}.", reason=answer.text)
+    if answer.fused is False:
+        return MATCH, _("Not fused: {reason}.", reason=answer.text)
+    lines = [_("{sentence}.", sentence=answer.text)]
+    if answer.fused is None and answer.change is not None:
+        lines.append(_("To change that: {change}.", change=answer.change.text))
+    return MATCH, "\n".join(lines)
 
 
 def _not_one(what: str) -> LowerscopeError:
     todo = _("Give --nodes A B, --pass NAME or --function NAME")
     return LowerscopeError(what, where="why", todo=todo)
-
-
-def _lines(text: str, steps: Sequence[str], change: Change | None) -> str:
-    numbered = (f"  {number}. {step}" for number, step in enumerate(steps, start=1))
-    lines = [_("{sentence}.", sentence=text), *numbered]
-    if change is not None:
-        lines.append(_("To change that: {change}.", change=change.text))
-    return "\n".join(lines)

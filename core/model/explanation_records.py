@@ -40,6 +40,13 @@ Cause = Literal[
     "same-binding",
     "not-adjacent",
     "no-code",
+    # Of a pass, besides those of the pipeline:
+    "changed",
+    "unmet",
+    # Of a function:
+    "scheduled",
+    "not-scheduled",
+    "no-rule",
     "unknown",
 ]
 """Cause of an answer; all are described in the help page on fusion."""
@@ -56,36 +63,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     overrides: tuple[Override, ...] | None = None
 
 
-class FusionAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Explanation why two nodes are computed by one function, or not."""
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Explanation of a fusion, of a pass, or of a function's schedule."""
 
-    fused: bool
-    by: str  # the pass that fused them, and the function: ``"FuseOps: fused_matmul_add"``
+    fused: bool | None = None  # ``None`` for a pass or a function
+    # What did it: ``"FuseOps: fused_matmul_add"``, a pass, ``"schedule"``, ``"tuning"``, or
+    # ``"rule: contraction"``; empty if nothing did.
+    by: str = ""
     cause: Cause
     text: str
     cites: tuple[str, ...] = ()  # ids of nodes, bindings and functions, and figures
-    change: Change | None = None
-
-
-class PassAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Explanation of what a pass changed, or why it changed nothing."""
-
-    changed: bool
-    step: int  # its place in the pipeline, from 1; 0 if it is tried at the end
-    by: str  # name of the pass
-    text: str
-    cites: tuple[str, ...] = ()  # ids of bindings and functions
-    change: Change | None = None
-
-
-class FunctionAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Explanation why a function is scheduled as it is, or not at all."""
-
-    scheduled: bool
-    by: str  # ``"schedule"``, ``"tuning"`` or ``"rule: contraction"``
-    text: str
-    steps: tuple[str, ...] = ()  # each primitive, with its reason
-    cites: tuple[str, ...] = ()
     change: Change | None = None
 
 

@@ -24,12 +24,7 @@ from lowerscope.core.model.comparison_records import (
     WeightDtype,
     Window,
 )
-from lowerscope.core.model.explanation_records import (
-    BisectRecord,
-    FunctionAnswer,
-    FusionAnswer,
-    PassAnswer,
-)
+from lowerscope.core.model.explanation_records import BisectRecord, Explanation
 from lowerscope.core.model.generation_records import GenerationRecord
 from lowerscope.core.model.graph import FITS, GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.machines import Remote, RemoteState, TargetRecord
@@ -324,7 +319,7 @@ class TranslationQuery(Query[NodeTranslation], frozen=True):
     doing = _("looking up a translation")
 
 
-class WhyFusedQuery(Query[FusionAnswer], frozen=True):
+class WhyFusedQuery(Query[Explanation], frozen=True):
     """Explanation why two FX nodes, bindings or functions are fused, or not.
 
     ``one`` and ``other`` are ids, or names as the FX graph and the script have them.
@@ -336,7 +331,7 @@ class WhyFusedQuery(Query[FusionAnswer], frozen=True):
     doing = _("explaining the fusion")
 
 
-class WhyPassQuery(Query[PassAnswer], frozen=True):
+class WhyPassQuery(Query[Explanation], frozen=True):
     """Explanation what a pass changed, or why it changed nothing.
 
     Of several steps of that pass, the first is meant that changed nothing. A pass that is not in
@@ -359,7 +354,7 @@ class ChangingPassesQuery(Query[tuple[str, ...]], frozen=True):
     doing = _("trying the passes")
 
 
-class WhyFunctionQuery(Query[FunctionAnswer], frozen=True):
+class WhyFunctionQuery(Query[Explanation], frozen=True):
     """Explanation why a TensorIR function is scheduled as it is, or not at all."""
 
     recipe: Recipe

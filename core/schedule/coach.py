@@ -29,8 +29,11 @@ STACK = 1024
 _SHARE = 0.05
 """Least share of a function's cycles that a nest must have for a warning."""
 
-_CYCLES = 1 << 14
-"""Least number of cycles of such a nest: some 5 microseconds."""
+_CYCLES = 1 << 13
+"""Least number of cycles of such a nest: some 3 microseconds."""
+
+_STARTED = 1 << 15
+"""Cycles that threads must save: some 10 microseconds, twice the time to start them."""
 
 _CHAIN = 8
 """Number of sums, one after the other, from which their latency matters."""
@@ -274,8 +277,8 @@ def _threads(nest: Nest, machine: Machine, caches: Caches) -> Advice | None:
     shared = next((each for each in nest.loops if each.kind == "parallel"), None)
     if shared is None:
         outer = next((each for each in nest.moving if not each.reduces), None)
-        vectors = math.prod(each.extent for each in nest.loops if each.kind == "vectorized")
-        if nest.steps < 4 * WORTH_THREADS * vectors or outer is None:
+        saved = cycles(nest, machine) * (1 - 1 / machine.threads)
+        if saved < _STARTED or outer is None:
             return None
         text = _(
             "its {steps:,} steps run on one of {threads} threads",

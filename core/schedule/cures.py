@@ -63,7 +63,14 @@ def with_cures(
             predicted = predicted_ms(function_of(after.sch), rates)
             if best is not None and predicted is not None and predicted < _GAIN * best:
                 best, steps = predicted, tuple(after.primitives)
-                each = msgspec.structs.replace(each, steps=steps, predicted_ms=best)
+                primitive = "rfactor" if "rfactor" in {s.name for s in steps} else each.primitive
+                each = msgspec.structs.replace(
+                    each,
+                    cure=str(steps[0].comment),
+                    primitive=primitive,
+                    steps=steps,
+                    predicted_ms=best,
+                )
         found.append(each)
     return tuple(found)
 
@@ -95,17 +102,17 @@ class Writer:
     """Writes primitives on the loops around a block, which keep their numbers.
 
     A loop that is split keeps its number for the outer part; the inner one has its negative, less
-    one.
+    one. `why`: the comment of the first primitive.
     """
 
     def __init__(self, writing: ScheduleRecorder, block: At, loops: int, why: str) -> None:
-        self._writing, self._why = writing, why
+        self._writing, self.why = writing, why
         self.block = block
         self.loops = list(range(loops))
 
     def do(self, name: str, **arguments: Any) -> None:
         """Apply a primitive."""
-        self._writing.do(name, "" if self._writing.primitives else self._why, **arguments)
+        self._writing.do(name, "" if self._writing.primitives else self.why, **arguments)
 
     def at(self, loop: int) -> At:
         """Return the reference to a loop."""
@@ -227,9 +234,9 @@ def _factored(nest: Nest, width: int) -> Iterator[Act]:
 
 
 def _factor(nest: Nest, reduced: int, width: int, writer: Writer) -> None:
+    writer.why = factored_text(nest.loops[reduced])
     inner = writer.split(reduced, width)
-    rank = len([each for each in nest.loops if not each.reduces])
-    writer.do("rfactor", loop=writer.at(inner), factor_axis=rank)
+    writer.do("rfactor", loop=writer.at(inner), factor_axis=-1)
     parts = At(f"{nest.block}_rf")
     place = writer.loops.index(inner)
     writer.do("vectorize", loop=msgspec.structs.replace(parts, loop=place))

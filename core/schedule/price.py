@@ -25,8 +25,8 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.model.schedule_records import Peaks
-from lowerscope.core.schedule.nests import LINE, Access, Loop, Nest, caches_here, nests_of
-from lowerscope.core.schedule.rules.recorder import Machine, machine_of
+from lowerscope.core.schedule.nests import CALLS, LINE, Access, Loop, Nest, caches_here, nests_of
+from lowerscope.core.schedule.rules.recorder import COSTLY, Machine, machine_of
 
 _PORTS, _LOADS, _STORES = 2.5, 2.0, 1.0
 """Operations, loads and stores in a cycle."""
@@ -34,8 +34,8 @@ _PORTS, _LOADS, _STORES = 2.5, 2.0, 1.0
 _LATENCY, _FORWARD = 4.0, 10.0
 """Cycles from a sum to the next: in a register, and through memory."""
 
-_CALL, _GUARD, _JUMP = 20.0, 2.0, 1.0
-"""Cycles of a call of a mathematical function, of a condition, and of a step of a loop."""
+_GUARD, _JUMP = 2.0, 1.0
+"""Cycles of a condition, and of a step of a loop."""
 
 _SHORT = 300
 """Instructions of all steps of a loop up to which LLVM unrolls it."""
@@ -170,11 +170,10 @@ def _is_vectorized_by_llvm(nest: Nest, loop: Loop) -> bool:
 def cycles(nest: Nest, machine: Machine) -> float:
     """Return the cycles of the instructions of a nest, on one thread."""
     body = _body(nest, machine)
-    calls = len(nest.calls)
     steps = math.prod(each.extent for each in body.flat)
     scalars = steps * (body.width if body.lanes in body.rolled else 1)
-    arithmetic = body.vectors * max(1, nest.operations - 20 * calls) / _PORTS
-    arithmetic += scalars * calls * _CALL
+    arithmetic = body.vectors * max(1, nest.operations - COSTLY * len(nest.calls)) / _PORTS
+    arithmetic += scalars * sum(CALLS[each] for each in nest.calls)
     if nest.guard is not None:
         arithmetic += _GUARD * (steps if body.lanes is None else body.vectors)
     inner = body.rolled[-1] if body.rolled else None

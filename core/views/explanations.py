@@ -9,7 +9,7 @@ from functools import cache
 import msgspec
 from tvm_ffi import structural_equal
 
-from lowerscope.core.model.explanation_records import Change, FunctionAnswer, PassAnswer
+from lowerscope.core.model.explanation_records import Change, Explanation
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
@@ -21,7 +21,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_TUNED, SCHEDULING, Primitive
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, capitalized
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.stages import Pipeline, Stages
@@ -30,7 +30,7 @@ from lowerscope.core.views.unchanged import why_unchanged
 
 
 @answers(WhyPassQuery)
-def why_pass(query: WhyPassQuery, pipeline: Pipeline, job: Progress) -> PassAnswer:
+def why_pass(query: WhyPassQuery, pipeline: Pipeline, job: Progress) -> Explanation:
     """Return what a pass changed, or why it changed nothing, with a change of the pipeline.
 
     Raises `LowerscopeError` if there is no such pass, or it cannot be applied.
@@ -44,26 +44,30 @@ def why_pass(query: WhyPassQuery, pipeline: Pipeline, job: Progress) -> PassAnsw
         text = _(
             "{name} is not in the pipeline. Tried at its end: {text}", name=name, text=answer.text
         )
-        return msgspec.structs.replace(answer, step=0, text=text)
+        return msgspec.structs.replace(answer, text=text, cites=answer.cites[1:])
     on = [place for place in places if steps[place].on]
     if not on:
         (place, *_others) = places
         step = msgspec.structs.replace(steps[place], on=True)
-        return PassAnswer(
-            changed=False,
-            step=place + 1,
+        return Explanation(
             by=name,
+            cause="pass-off",
             text=_("Step {place} ({name}) is off", place=place + 1, name=name),
+            cites=(_step(place + 1),),
             change=Change(
                 text=_("Switch it on"), steps=(*steps[:place], step, *steps[place + 1 :])
             ),
         )
-    found = [_pass_answer(pipeline, recipe, place + 1, job) for place in on]
-    answer = next((each for each in found if not each.changed), found[0])
-    if answer.changed:
+    found = [(place, _pass_answer(pipeline, recipe, place + 1, job)) for place in on]
+    unchanged = ((place, answer) for place, answer in found if answer.cause != "changed")
+    place, answer = next(unchanged, found[0])
+    if answer.cause == "changed":
         return answer
-    change = _enabling(pipeline, recipe, answer.step - 1, job)
-    return msgspec.structs.replace(answer, change=change)
+    return msgspec.structs.replace(answer, change=_enabling(pipeline, recipe, place, job))
+
+
+def _step(place: int) -> str:
+    return _("step {place}", place=place)
 
 
 def _run(stages: Stages, place: int) -> tuple[int, PassRun]:
@@ -78,7 +82,7 @@ def _run(stages: Stages, place: int) -> tuple[int, PassRun]:
     )
 
 
-def _pass_answer(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) -> PassAnswer:
+def _pass_answer(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) -> Explanation:
     stages = pipeline.stages(recipe, job)
     number, run = _run(stages, place)
     moment = Moment(section="passes", index=number)
@@ -87,14 +91,18 @@ def _pass_answer(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) 
         ComparedModule(recipe=recipe, moment=moment),
     )
     difference = module_difference(stages, stages, sides)
-    touched = [each.name for each in difference.functions if each.status != "same"]
+    kinds = {"relax": "relax:", "tensorir": "tir:"}
+    touched = [
+        kinds.get(each.kind, "") + each.name
+        for each in difference.functions
+        if each.status != "same"
+    ]
     unmet = None if touched else why_unchanged(run.name, run.before)
-    return PassAnswer(
-        changed=bool(touched),
-        step=place,
+    return Explanation(
         by=run.name,
+        cause="changed" if touched else "unknown" if unmet is None else "unmet",
         text=difference.sentence.rstrip(".。"),
-        cites=tuple(touched) if unmet is None else unmet.cites,
+        cites=(_step(place), *(touched if unmet is None else unmet.cites)),
     )
 
 
@@ -117,7 +125,7 @@ def _enabling(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) -> 
         answer = _pass_answer(pipeline, changed, place + 1 + len(added), job)
     except LowerscopeError:
         return None
-    if not added or not answer.changed:
+    if not added or answer.cause != "changed":
         return None
     names = listed([each.name for each in added])
     return Change(text=_("Add {names} before it", names=names), steps=steps)
@@ -167,7 +175,7 @@ def changing_passes(
 
 
 @answers(WhyFunctionQuery)
-def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) -> FunctionAnswer:
+def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) -> Explanation:
     """Return by which schedule or rule a function is scheduled and why so, or why it is not.
 
     Raises `LowerscopeError` if there is no such function.
@@ -180,11 +188,14 @@ def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) ->
     ruled = pipeline.replays.by_rule(function, stages.target)[0]
     rule = _("the rule {name}", name=ruled.rule)
     if applied is None:
-        text, change = _("rules cannot schedule it: {reason}", reason=ruled.reason), None
-        if ruled.primitives:
-            text = _("no step of the pipeline schedules it; {rule} would", rule=rule)
-            change = Change(text=_("Add {name}", name=APPLY_RULES), steps=_with_rules(recipe.steps))
-        return FunctionAnswer(scheduled=False, by="", text=text, cites=cites, change=change)
+        if not ruled.primitives:
+            text = _("rules cannot schedule it: {reason}", reason=ruled.reason)
+            return Explanation(cause="no-rule", text=capitalized(text), cites=cites)
+        text = _("no step of the pipeline schedules it; {rule} would", rule=rule)
+        change = Change(text=_("Add {name}", name=APPLY_RULES), steps=_with_rules(recipe.steps))
+        return Explanation(
+            cause="not-scheduled", text=capitalized(text), cites=cites, change=change
+        )
     step, primitives = applied
     by = f"rule: {ruled.rule}" if primitives == ruled.primitives else "schedule"
     if by == "schedule" and step == APPLY_TUNED:
@@ -200,13 +211,15 @@ def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) ->
         who=who,
     )
     replayed = pipeline.replays.replay(name, function, stages.target, primitives, job.check)[-1]
-    steps = tuple(
+    lines = [
         _("{title}: {comment}", title=done.title, comment=done.comment)
         if done.comment
         else done.title
         for done in replayed.steps
-    )
-    return FunctionAnswer(scheduled=True, by=by, text=text, steps=steps, cites=cites)
+    ]
+    steps = "".join(f"\n  {number}. {line}" for number, line in enumerate(lines, start=1))
+    text = f"{text}:{steps}" if steps else text
+    return Explanation(by=by, cause="scheduled", text=text, cites=cites)
 
 
 def _applied(stages: Stages, function: str) -> tuple[str, tuple[Primitive, ...]] | None:

@@ -12,7 +12,7 @@ import tvm
 from tvm import ir, relax
 
 from lowerscope.core.ir.relax import Bound, binding_ids, callee_of, entity_of
-from lowerscope.core.model.explanation_records import Cause, Change, FusionAnswer
+from lowerscope.core.model.explanation_records import Cause, Change, Explanation
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WhyFusedQuery, answers
@@ -85,7 +85,7 @@ ALLOWED = {
 
 
 @answers(WhyFusedQuery)
-def why_fused(query: WhyFusedQuery, pipeline: Pipeline, job: Progress) -> FusionAnswer:
+def why_fused(query: WhyFusedQuery, pipeline: Pipeline, job: Progress) -> Explanation:
     """Return whether two nodes, bindings or functions are fused, and why.
 
     Raises `LowerscopeError` if there is no such node, or the passes before cannot be applied.
@@ -95,7 +95,7 @@ def why_fused(query: WhyFusedQuery, pipeline: Pipeline, job: Progress) -> Fusion
 
 def _answer(
     query: WhyFusedQuery, pipeline: Pipeline, job: Progress, *, may_change: bool
-) -> FusionAnswer:
+) -> Explanation:
     stages = pipeline.stages(query.recipe, job)
     one, other = _entity(stages, query.one), _entity(stages, query.other)
     pair = _Pair(stages, one, other)
@@ -212,7 +212,7 @@ class _Pair:
         self._one, self._other = one, other
         self._transformed = stages.transformed
 
-    def answer(self) -> FusionAnswer:
+    def answer(self) -> Explanation:
         """Return whether they are fused, and why."""
         one, other = self._one, self._other
         for each in (one, other):
@@ -245,7 +245,7 @@ class _Pair:
                     other=other.name,
                 )
             cites = (one.id, other.id, *((f"relax:{function}",) if function else ()))
-            return FusionAnswer(fused=True, by=by, cause="fused", text=text, cites=cites)
+            return Explanation(fused=True, by=by, cause="fused", text=text, cites=cites)
         run = self._fuse_run()
         if run is None:
             return self._not(
@@ -253,11 +253,11 @@ class _Pair:
             )
         return self._unfused(run)
 
-    def _not(self, cause: Cause, text: str, *cites: str) -> FusionAnswer:
+    def _not(self, cause: Cause, text: str, *cites: str) -> Explanation:
         cites = tuple(dict.fromkeys((self._one.id, self._other.id, *cites)))
         # Only a word is capitalized, not the name of a binding.
         text = capitalized(text) if english(text).startswith("the ") else text
-        return FusionAnswer(fused=False, by="", cause=cause, text=text, cites=cites)
+        return Explanation(fused=False, cause=cause, text=text, cites=cites)
 
     def _runs(self) -> Iterator[tuple[int, PassRun]]:
         for number, run in enumerate(self._transformed.runs, start=1):
@@ -282,7 +282,7 @@ class _Pair:
                     return run.name, str(name)
         return None
 
-    def _unfused(self, run: PassRun) -> FusionAnswer:
+    def _unfused(self, run: PassRun) -> Explanation:
         """Return why ``FuseOps`` did not fuse them."""
         module = run.before
         number = next(number for number, each in self._runs() if each is run)
@@ -326,7 +326,7 @@ class _Pair:
 
     def _apart(
         self, readers: Mapping[str, Sequence[str]], one: Sequence[str], other: Sequence[str]
-    ) -> FusionAnswer:
+    ) -> Explanation:
         """Return the answer for entities of which neither reads a value of the other."""
         graph = networkx.DiGraph((source, user) for source in readers for user in readers[source])
         names = _("{one} and {other}", one=self._one.name, other=self._other.name)
@@ -351,7 +351,7 @@ class _Pair:
             "not-adjacent", _("{names} are not adjacent: neither reads the other", names=names)
         )
 
-    def _explain(self, module: tvm.IRModule, run: PassRun, source: str, user: str) -> FusionAnswer:
+    def _explain(self, module: tvm.IRModule, run: PassRun, source: str, user: str) -> Explanation:
         """Return why ``FuseOps`` did not fuse a binding with one that reads it."""
         partition = Partition(module)
         if source not in partition.vertices or user not in partition.vertices:
@@ -390,7 +390,7 @@ class _Pair:
 
     # Changes
 
-    def changes(self, answer: FusionAnswer) -> Iterator[tuple[Change, Cause | None, str]]:
+    def changes(self, answer: Explanation) -> Iterator[tuple[Change, Cause | None, str]]:
         """Yield changes that may fuse them, with the cause that they would cure, in order."""
         steps = self._stages.recipe.steps
         names = [step.name for step in steps]

@@ -11,7 +11,7 @@ from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.core.model.explanation_records import FusionAnswer
+from lowerscope.core.model.explanation_records import Explanation
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import WhyFusedQuery
 from lowerscope.core.model.texts import _
@@ -70,7 +70,7 @@ class FusionDialog(Dialog):
         column.addStretch(1)
         column.addWidget(self.buttons)
         offer_help(self, "fusion")
-        self._answer: FusionAnswer | None = None
+        self._answer: Explanation | None = None
         self._watch = queries.watch(self, self._query, self._show, self._refuse, self._set_busy)
         document.on(("recipe",), self._follow)
         self._follow()
@@ -109,7 +109,7 @@ class FusionDialog(Dialog):
         if busy:
             self._say("", _("Explaining the fusion…"))
 
-    def _show(self, answer: FusionAnswer) -> None:
+    def _show(self, answer: Explanation) -> None:
         self._answer = answer
         head = _("Fused") if answer.fused else _("Not fused")
         self._say(head, f"{answer.text}.", _("Based on: {cites}", cites=" · ".join(answer.cites)))

@@ -39,7 +39,7 @@ would double it with each of them."""
 CHEAP = 12
 """Operations up to which a value is recomputed rather than stored and read."""
 
-_COSTLY = 20
+COSTLY = 20
 """Cost of a call, such as that of an exponential function, in operations."""
 
 
@@ -50,7 +50,7 @@ def operations(body: Any) -> int:
 
 def _cost(value: Any) -> int:
     if isinstance(value, tvm.ir.Call):
-        return 1 if operator_name(value) in _FREE else _COSTLY
+        return 1 if operator_name(value) in _FREE else COSTLY
     return 4 if isinstance(value, tirx.Div) else 1
 
 

@@ -7,16 +7,15 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.steps.fusion_dialog import FusionDialog
-from lowerscope.core.model.explanation_records import Change, FusionAnswer
+from lowerscope.core.model.explanation_records import Change, Explanation
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import WhyFusedQuery
 from lowerscope.core.model.recipe import Step
 from tests.app.plain_values import RECIPE, Bench
 
 STEPS = (Step(name="LegalizeOps"), Step(name="FuseOps"))
-MISSING = FusionAnswer(
+MISSING = Explanation(
     fused=False,
-    by="",
     cause="pass-missing",
     text="FuseOps is not in the pipeline",
     cites=("fx:dense", "fx:relu"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline
-from lowerscope.core.model.explanation_records import FunctionAnswer, PassAnswer
+from lowerscope.core.model.explanation_records import Explanation
 from lowerscope.core.model.queries import ChangingPassesQuery, WhyFunctionQuery, WhyPassQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.schedule import APPLY_RULES
@@ -69,29 +69,31 @@ def test_a_pass_that_changed_nothing_has_a_reason_and_no_other_has(
     assert len(reasons) > 8
 
 
-def why_pass(recipe: Recipe, name: str) -> PassAnswer:
+def why_pass(recipe: Recipe, name: str) -> Explanation:
     return Pipeline().answer(WhyPassQuery(recipe, Step(name=name)))
 
 
 def test_a_pass_says_why_it_changed_nothing_and_a_change_helps() -> None:
     recipe = recipe_of("sample:fashion_mlp", "optimise-cpu")
     answer = why_pass(recipe, "FoldBatchNorm")
-    assert (answer.changed, answer.step) == (False, 1)
+    assert (answer.fused, answer.cause, answer.cites) == (None, "unmet", ("step 1",))
     assert answer.text == "FoldBatchNorm changed nothing: the module has no batch norm"
-    assert why_pass(recipe, "LegalizeOps").changed
+    assert why_pass(recipe, "LegalizeOps").cause == "changed"
     alone = msgspec.structs.replace(recipe, steps=(Step(name="FuseTIR"), Step(name="FuseOps")))
     answer = why_pass(alone, "FuseOps")
-    assert not answer.changed
-    assert answer.cites[0].startswith("relax:main/")
+    assert answer.cause == "unmet"
+    assert answer.cites[1].startswith("relax:main/")
     assert answer.change is not None
     assert answer.change.steps is not None
     changed = msgspec.structs.replace(recipe, steps=answer.change.steps)
-    assert why_pass(changed, "FuseOps").changed
+    assert why_pass(changed, "FuseOps").cause == "changed"
     off = msgspec.structs.replace(recipe, steps=(Step(name="FuseOps", on=False),))
-    assert why_pass(off, "FuseOps").change is not None
+    answer = why_pass(off, "FuseOps")
+    assert answer.cause == "pass-off"
+    assert answer.change is not None
     absent = why_pass(recipe_of("sample:fashion_mlp", "none"), "LegalizeOps")
-    assert absent.changed
-    assert absent.step == 0
+    assert absent.cause == "changed"
+    assert not any(each.startswith("step ") for each in absent.cites)
 
 
 def test_passes_that_would_change_something() -> None:
@@ -103,20 +105,20 @@ def test_passes_that_would_change_something() -> None:
     assert "LegalizeOps" in pipeline.answer(ChangingPassesQuery(recipe, 0))
 
 
-def why_scheduled(recipe: Recipe, function: str) -> FunctionAnswer:
+def why_scheduled(recipe: Recipe, function: str) -> Explanation:
     return Pipeline().answer(WhyFunctionQuery(recipe, function))
 
 
 def test_a_schedule_names_its_rule_and_the_reasons_of_its_steps() -> None:
     recipe = recipe_of("sample:fashion_mlp", "fuse")
     unscheduled = why_scheduled(recipe, "fused_matmul_add_relu")
-    assert not unscheduled.scheduled
+    assert (unscheduled.fused, unscheduled.cause) == (None, "not-scheduled")
     assert unscheduled.change is not None
     assert unscheduled.change.steps is not None
     assert APPLY_RULES in [step.name for step in unscheduled.change.steps]
     ruled = msgspec.structs.replace(recipe, steps=unscheduled.change.steps)
     answer = why_scheduled(ruled, "tir:fused_matmul_add_relu")
-    assert answer.scheduled
+    assert answer.cause == "scheduled"
     assert answer.by.startswith("rule: ")
     assert answer.by.removeprefix("rule: ") in unscheduled.text
-    assert any(": " in step for step in answer.steps)
+    assert "\n  1. " in answer.text

@@ -13,7 +13,7 @@ from tvm import relax
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.ir.relax import binding_ids
-from lowerscope.core.model.explanation_records import Cause, FusionAnswer
+from lowerscope.core.model.explanation_records import Cause, Explanation
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import WhyFusedQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
@@ -119,7 +119,7 @@ def test_the_replay_agrees_with_tvm_on_random_graphs(start: int) -> None:
     assert sum(pairs - fused for pairs, fused in counts) > 20
 
 
-def why(sample: str, one: str, other: str, *names: str, **fields: Any) -> FusionAnswer:
+def why(sample: str, one: str, other: str, *names: str, **fields: Any) -> Explanation:
     steps = tuple(Step(name=each) for each in names) or find_pipeline("fuse").steps
     recipe = Recipe(source=Source(spec=f"sample:{sample}"), **{"steps": steps, **fields})
     return Pipeline().answer(WhyFusedQuery(recipe, one, other))
