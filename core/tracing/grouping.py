@@ -236,7 +236,7 @@ def _replace(
     graph.output(tuple(copies[each] for each in outputs))
     module = Group(graph_module, graph)
     line = next((lines[node.name] for node in members if node.name in lines), None)
-    modules = dict(graph_module.named_modules())
+    modules = dict(graph_module.named_modules(remove_duplicate=False))
     parts = [modules[str(each.target)] for each in members if each.op == "call_module"]
     reasons = [each.reason for each in parts if isinstance(each, TorchPart | Group)]
     own = (
@@ -317,7 +317,7 @@ def mark_varying(
 
     Nothing is stored for a graph of operators whose shapes do not depend on data.
     """
-    modules = dict(graph_module.named_modules())
+    modules = dict(graph_module.named_modules(remove_duplicate=False))
     nodes = list(graph_module.graph.nodes)
     if not any(_is_opaque(node, modules) or _is_of_data(node, values) for node in nodes):
         return

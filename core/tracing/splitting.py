@@ -767,10 +767,10 @@ class Split:
         if isinstance(error, LowerscopeError):
             # A node of the graph fails, or changes what another one reads.
             reason = error.problem.what
-            file, _colon, line = error.problem.where.rpartition(":")
-            if line.isdecimal():
-                places.append((partial(self._function_at, file, int(line)), int(line)))
-                modules = self._modules_at(file, int(line))
+            file, _colon, number = error.problem.where.rpartition(":")
+            if number.isdecimal():
+                places.append((partial(self._function_at, file, int(number)), int(number)))
+                modules = self._modules_at(file, int(number))
         if self._by_modules and self._take_whole(modules, reason):
             return True
         if self._turns <= _MOST_STATEMENTS or self._by_modules:
