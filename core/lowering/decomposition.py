@@ -360,9 +360,9 @@ def _is_composite(func: OpOverload) -> bool:
 
     A ``torch.library.custom_op`` is opaque on purpose.
     """
-    name = func.name()
-    if func.namespace in ("aten", "prims") or f"{func.namespace}::{func._opname}" in OPDEFS:
+    if func.namespace in ("aten", "prims") or func._schema.name in OPDEFS:
         return False
+    name = ".".join(filter(None, (func._schema.name, func._schema.overload_name)))
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, _COMPOSITE))
 
 
