@@ -118,7 +118,7 @@ def test_the_glossary_lists_labels_as_the_window_has_them(path: Path) -> None:
 
 def listed_labels(page: str) -> Iterator[tuple[str, str]]:
     """Yield the labels of the glossary's table with their translations."""
-    table = re.split("^## ", page, flags=re.MULTILINE)[-2]
+    table = re.split("^## ", page, flags=re.MULTILINE)[-1]
     for row in re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:]:
         cells = [re.split(", | / |，", re.sub(r" \(.+?\)|（.+?）", "", each)) for each in row]
         yield from zip(*(map(bare, each) for each in cells), strict=True)

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolTip, QWi
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.focus_ring import came_by_keyboard
 from lowerscope.app.kit.typefaces import UI_PIXELS, TextMetrics, ui_font
+from lowerscope.core.model.texts import labelled
 
 _HEIGHT = 28
 _FIELD_HEIGHT = 36
@@ -72,7 +73,7 @@ class Field(QAbstractButton):
         self._lines = wanted
         words = " ".join(part.text for line in wanted for part in line)
         self.setText(words)
-        self.setAccessibleName(f"{self._name}: {words}" if words else self._name)
+        self.setAccessibleName(labelled(self._name, words) if words else self._name)
         self.updateGeometry()
         self.update()
 
@@ -375,7 +376,7 @@ class SegmentedSwitch(QWidget):
 
     def _show_current(self) -> None:
         labels = [segment.label for segment in self._segments if segment.key == self._current]
-        self.setAccessibleName(f"{self._name}: {labels[0]}" if labels else self._name)
+        self.setAccessibleName(labelled(self._name, labels[0]) if labels else self._name)
         self.update()
 
     def _choose(self, i: int) -> None:

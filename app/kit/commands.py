@@ -11,6 +11,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Signal, SignalInstan
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
+from lowerscope.core.model.texts import labelled
+
 
 @dataclass(frozen=True)
 class Command:
@@ -39,7 +41,7 @@ def keys_of(command: Command) -> str:
         each
         for each in (
             *(keys.toString(native) for keys in _shortcuts(command, command.mode)),
-            command.key_there,
+            QKeySequence(command.key_there).toString(native),
         )
         if each
     )
@@ -203,7 +205,7 @@ class Commands(QObject):
             if keys in action.shortcuts() and command.reason is not None:
                 reason = "" if action.isEnabled() else command.reason()
                 if reason:
-                    self.refused.emit(f"{plain(action.text())}: {reason}")
+                    self.refused.emit(labelled(plain(action.text()), reason))
 
 
 # --- The window, as the commands of features know it ---

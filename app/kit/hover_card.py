@@ -12,6 +12,7 @@ from lowerscope.app.kit.glossary import link
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label, breakable
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
+from lowerscope.core.model.texts import labelled
 
 SHOW_MS = 450
 HIDE_MS = 220
@@ -37,7 +38,7 @@ class CardText:
 
     def plain(self) -> str:
         """Return the whole card as plain text."""
-        rows = [f"{label}: {value}" for label, value in self.rows]
+        rows = [labelled(label, value) for label, value in self.rows]
         return "\n".join(part for part in (self.title, *rows, self.code) if part)
 
 

@@ -143,7 +143,7 @@ class ClearCaches(QObject):
             kept = _(
                 "{in_use} remain: a tuning is adding to them", in_use=bytes_text(cleared.in_use)
             )
-            said = f"{said}; {kept}"
+            said = _("; ").join((said, kept))
         notify(said, "info")
         self.cleared.emit()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,22 @@ BEGIN = "tour"
 
 
 class Help(QObject):
-    """Opens the help of a window."""
+    """Opens the help of a window.
 
-    def __init__(self, host: Host, document: Document) -> None:
+    Args:
+        approve: Calls a function with a recipe once the user has approved its files.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        document: Document,
+        approve: Callable[[Recipe, Callable[[Recipe], object]], None],
+    ) -> None:
         super().__init__(host.widget)
         self._host = host
         self._document = document
+        self._approve = approve
         self.shown: HelpWindow | None = None
         notifier().wanted.connect(self._show_of_dialog)
 
@@ -67,8 +78,11 @@ class Help(QObject):
             self.shown = None
 
     def _open(self, recipe: Recipe) -> None:
-        self._document.open(recipe)
-        self._host.show_panes()
+        def go(approved: Recipe) -> None:
+            self._document.open(approved)
+            self._host.show_panes()
+
+        self._approve(recipe, go)
 
     def _show_of_dialog(self, dialog: QWidget, page: str) -> None:
         above: QWidget | None = dialog

@@ -809,6 +809,10 @@ class ModeBar(QStackedWidget):
         width = 0 if bar is None else bar.sizeHint().width()
         self.setFixedWidth(max(0, min(width, room)))
 
+    def forget_sizes(self) -> None:
+        """Let `fit` find out again what there is room for."""
+        self._rooms.clear()
+
     def _make(self, key: str) -> QToolBar:
         bar = QToolBar(self)
         bar.setIconSize(QSize(16, 16))
@@ -824,8 +828,6 @@ class ModeBar(QStackedWidget):
             button = bar.widgetForAction(action)
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.setAccessibleName(plain(action.text()))
-            # Its size is that of the theme, before it is shown.
-            button.ensurePolished()
             self._draw_icon(each)
         return bar
 
@@ -838,6 +840,8 @@ class ModeBar(QStackedWidget):
             for each in shown:
                 button = bar.widgetForAction(self._commands.action(each.command))
                 assert isinstance(button, QToolButton)
+                # Its size is that of the theme, before it is shown.
+                button.ensurePolished()
                 button.setToolButtonStyle(beside if each.word and each in kept else only)
             if (layout := bar.layout()) is not None:
                 # Its sizes are those from before, until it is told.
@@ -892,6 +896,12 @@ class MenuCorner(QWidget):
         self.setGeometry(width - room, _INSET, room, self._bar.height() - 2 * _INSET)
 
     # Qt
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange:
+            self._buttons.forget_sizes()
+            self._fit(self._bar.width())
 
     def sizeHint(self) -> QSize:
         return QSize(self._room, self._bar.height() - 2 * _INSET)

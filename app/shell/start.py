@@ -103,11 +103,27 @@ def _translate_qt(application: QApplication) -> None:
     """Set the language of the buttons and menus that Qt makes by itself."""
     from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
 
+    class Missing(QTranslator):
+        """Texts of Qt's file dialog that its own translation lacks."""
+
+        def isEmpty(self) -> bool:
+            return False
+
+        def translate(self, _context: str, text: str, *_args: object) -> str | None:
+            # Qt takes an empty text for a translation, and asks no other translator.
+            return texts.get(text)
+
     QLocale.setDefault(QLocale(language()))
     translator = QTranslator(application)
     folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
     if translator.load(f"qtbase_{language()}", folder):
+        texts = {
+            "&Look in:": _("&Look in:"),
+            "Files of &type:": _("Files of &type:"),
+            "Folder": _("Folder"),
+        }
         application.installTranslator(translator)
+        application.installTranslator(Missing(application))
 
 
 def _session_of(arguments: Sequence[str]) -> str:

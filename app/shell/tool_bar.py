@@ -41,7 +41,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE, STRATEGIES, Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import ModelRecord
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, labelled
 
 STRATEGY_HINTS = {
     "high-level": _("Relax operators"),
@@ -320,7 +320,7 @@ class ToolBar(QWidget):
         menu.clear()
         for override in recipe.overrides:
             name = literal(override.pattern.removeprefix("fx:"))
-            words = f"{name}: {STRATEGY_NAMES[override.strategy]}"
+            words = labelled(name, STRATEGY_NAMES[override.strategy])
             line = menu.addAction(
                 words if override.on else _("{override} (switched off)", override=words)
             )

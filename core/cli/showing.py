@@ -205,13 +205,14 @@ def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
         yield _("Prediction, by softmax: {names}", names=_(", ").join(names))
     else:
         yield _("Prediction: {names}", names=_(", ").join(names))
+    between = _(", ")
     sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
     for side, title in sides:
         best = [
             f"{each.name} {share_text(getattr(each, side))}" for each in best_of(prediction, side)
         ]
         if best:
-            yield f"  {title:<5}  {', '.join(best)}"
+            yield f"  {title:<5}  {between.join(best)}"
 
 
 def _size_row(record: SizeRecord) -> tuple[str, ...]:

@@ -204,7 +204,7 @@ def make_stub(traced: Traced, name: str, strategy: Strategy) -> Stub:
     Raises `LowerscopeError` if there is no such node, or rules do not apply to it.
     """
     node = _find(traced, name)
-    modules = dict(traced.graph_module.named_modules())
+    modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
     info = traced.values[node.name]
     called = operator_name(node, modules)
     module = modules[str(node.target)] if node.op == "call_module" else None

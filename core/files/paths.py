@@ -289,7 +289,9 @@ def check_readable(path: Path) -> None:
 def not_done(what: str, path: Path, error: OSError) -> LowerscopeError:
     """Return the error of a failed action on a file: ``"the file cannot be written"``."""
     return LowerscopeError(
-        f"{what} ({error.strerror or error})", where=str(path), todo=_("Choose another file")
+        _("{event} ({place})", event=what, place=error.strerror or error),
+        where=str(path),
+        todo=_("Choose another file"),
     )
 
 

@@ -29,9 +29,10 @@ from lowerscope.core.model.schedule import (
     SCHEDULING,
     VECTOR_MATH,
     Schedule,
+    shown_name,
 )
 from lowerscope.core.model.snapshot import Preset
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, joined
 
 
 def file_text(value: Any) -> str:
@@ -424,7 +425,10 @@ def _schedules(recipe: Recipe) -> str:
         named = [_n("{count} schedule", "{count} schedules", len(on))]
     else:
         scheduled = _("scheduled")
-        named = [f"{each.function} {each.variant or scheduled}" for each in on]
+        named = [
+            joined(" ", (each.function, shown_name(each.variant) if each.variant else scheduled))
+            for each in on
+        ]
     return _(", ").join([*named, *steps])
 
 

@@ -36,7 +36,7 @@ from lowerscope.core.lowering.values import (
 from lowerscope.core.model.problems import LowerscopeError, Problem, kind_of
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, labelled
 from lowerscope.core.sources.onnx_models import OnnxNode
 
 
@@ -527,7 +527,7 @@ class BuiltIn:
             now.cause = reason
         else:
             now.cause = (
-                f"{name}: {cause}" if cause else _("no relax operator for {name}", name=name)
+                labelled(name, cause) if cause else _("no relax operator for {name}", name=name)
             )
         return self._by_library(node, args, kwargs, now)
 

@@ -225,7 +225,7 @@ def random_outputs(
     `gives_tensors`: whether a node's value has tensors; a shape does not depend on random values.
     `mutations`: names of the nodes whose values each node changes, by its own name.
     """
-    modules = dict(graph_module.named_modules())
+    modules = dict(graph_module.named_modules(remove_duplicate=False))
     named = {node.name: node for node in graph_module.graph.nodes}
     sources: dict[fx.Node, dict[str, None]] = {}
     for node in graph_module.graph.nodes:
@@ -296,7 +296,7 @@ def _has_random_branch(node: fx.Node, modules: Mapping[str, nn.Module]) -> bool:
     branch = modules.get(str(node.target)) if node.op == "get_attr" else None
     if not isinstance(branch, fx.GraphModule):
         return False
-    inner = dict(branch.named_modules())
+    inner = dict(branch.named_modules(remove_duplicate=False))
     return any(is_random(each, inner) for each in branch.graph.nodes)
 
 

@@ -285,7 +285,7 @@ class _Translation:
         self._builder = NodeBuilder(te=strategy == "te", dimensions=self._dimensions)
         self._env: dict[fx.Node, Value] = {}
         self._named = {node.name: node for node in traced.graph_module.graph.nodes}
-        self._modules = dict(traced.graph_module.named_modules())
+        self._modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
         self._choices = Choices(strategy, overrides, traced.modules, self._modules)
         self._engine = engine_of(traced)
         self._library = LibraryNodes(self._builder, self._modules, self._engine)

@@ -150,7 +150,7 @@ class _Import:
         self._name = name
         self._dimensions = Dimensions(ranges)
         self._builder = NodeBuilder(te=recipe.lowering == "te", dimensions=self._dimensions)
-        self._modules = dict(traced.graph_module.named_modules())
+        self._modules = dict(traced.graph_module.named_modules(remove_duplicate=False))
         self._of_fx = recipe.translator == "tvm-fx"
         self._importer: Any = _FxImporter() if self._of_fx else ExportedProgramImporter()
         self._importer.block_builder = self._builder

@@ -17,7 +17,7 @@ import msgspec
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.texts import _, _n, joined
+from lowerscope.core.model.texts import _, _n, joined, labelled
 
 _LONGEST = 24
 """Maximum characters of a target that has no shorter name."""
@@ -193,7 +193,7 @@ def key_text(known: ServerKey) -> str:
     ]
     if known.waiting:
         parts.append(_("{count} waiting for one", count=known.waiting))
-    return f"{known.key}: {', '.join(parts)}"
+    return labelled(known.key, _(", ").join(parts))
 
 
 def machine_text(state: RemoteState) -> str:

@@ -52,7 +52,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(self.todo)
         parts = [" ".join(part.splitlines()) for part in parts]
         sentences = [
-            part if part.endswith(tuple(".?!。？！")) else _("{sentence}.", sentence=part)
+            part if part.endswith(tuple(".?!…。？！")) else _("{sentence}.", sentence=part)
             for part in parts
         ]
         # A full-width mark has its own room after it.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from lowerscope.core.model.reasons import Reason
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, joined
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
@@ -165,16 +165,25 @@ def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -
     return next(reversed(tuple(found)), None)
 
 
+AUTO_SCHEDULE, TUNED = "auto-schedule", "tuned"
+"""Names of variants that a rule and tuning write: the same in files of all languages."""
+
+_SHOWN = {AUTO_SCHEDULE: _("auto-schedule"), TUNED: _("tuned")}
+
+
 def shown_name(variant: str) -> str:
     """Return the displayed name of a variant; the first one has no name of its own."""
-    return variant or _("first")
+    name, _sep, number = variant.rpartition(" ")
+    if name in _SHOWN and number.isdecimal():
+        return joined(" ", (_SHOWN[name], number))
+    return _SHOWN.get(variant, variant) or _("first")
 
 
 def free_name(names: Iterable[str], wanted: str) -> str:
     """Return a name that no variant is shown with: `wanted`, or with a number behind it."""
     taken, number, name = {shown_name(each) for each in names}, 2, wanted
     while shown_name(name) in taken:
-        name, number = f"{shown_name(wanted)} {number}", number + 1
+        name, number = f"{wanted or shown_name(wanted)} {number}", number + 1
     # A translated text becomes the user's own here: files hold plain strings.
     return str(name)
 

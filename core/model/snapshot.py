@@ -17,6 +17,7 @@ from lowerscope.core.model.encoding import Row
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.module_steps import BindingEffect, PassRecord, TranslationRecord
 from lowerscope.core.model.recipe import OptionValue, Step
+from lowerscope.core.model.texts import _
 
 # Records of the opened model: its modules, its inputs, its parameters and their values.
 
@@ -147,7 +148,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     def line(self) -> str:
         """Return it as one line."""
-        text = f"{self.text}; {self.todo}" if self.todo else self.text
+        text = _("; ").join((self.text, self.todo)) if self.todo else self.text
         return f"{self.where}: {text}" if self.where else text
 
 

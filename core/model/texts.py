@@ -96,6 +96,11 @@ def sentences(*texts: str) -> str:
     return whole
 
 
+def labelled(label: str, text: str) -> str:
+    """Return a text behind its label: ``label: text``."""
+    return _("{name}: {said}", name=label, said=text)
+
+
 def joined(separator: str, parts: Iterable[str]) -> str:
     """Return texts as one, which keeps their English."""
     parts = tuple(parts)

@@ -28,7 +28,7 @@ from lowerscope.core.model.problems import (
 from lowerscope.core.model.run_records import OutputRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.opened_model import run_mode
+from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
 from lowerscope.core.sources.pytree import (
     CallSpec,
     by_position,
@@ -337,11 +337,3 @@ def _rebound(function: FunctionType, memo: Mapping[int, Any]) -> FunctionType:
             made.__kwdefaults__ = function.__kwdefaults__
             return made
     return function
-
-
-def in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
-    try:
-        return model.eval()
-    except NotImplementedError:
-        # The module of an exported program is already fixed to the mode of its export.
-        return model

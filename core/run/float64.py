@@ -17,8 +17,9 @@ from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.checking import reductions_of
 from lowerscope.core.run.compare.verdicts import Exact, PreciseRun, noise_between
-from lowerscope.core.run.execution import Reference, copied, in_eval_mode
+from lowerscope.core.run.execution import Reference, copied
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
+from lowerscope.core.sources.opened_model import in_eval_mode
 from lowerscope.core.sources.pytree import CallSpec, mapped
 from lowerscope.core.tracing.tracing import TracedModel
 

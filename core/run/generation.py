@@ -30,10 +30,11 @@ from lowerscope.core.model.queries import GenerationQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, first_difference
 from lowerscope.core.model.texts import _, _n
-from lowerscope.core.run.execution import Execution, copied, in_eval_mode, named_results
+from lowerscope.core.run.execution import Execution, copied, named_results
 from lowerscope.core.run.implementations import check_callable, judge_run
 from lowerscope.core.run.node_runs import node_runs
 from lowerscope.core.sources.decoding import Decoding, greedy
+from lowerscope.core.sources.opened_model import in_eval_mode
 from lowerscope.core.sources.pytree import is_result, leaves, mapped
 from lowerscope.core.sources.user_code import user_code
 from lowerscope.core.stages import Pipeline, Stages

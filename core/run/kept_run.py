@@ -356,7 +356,7 @@ class KeptRun:
         if self.traced is None or self.parts is None or not compared:
             raise LowerscopeError(_("the last run has no node that was compared"), where="run")
         nodes = {each.name: each for each in self.traced.graph_module.graph.nodes}
-        modules = dict(self.traced.graph_module.named_modules())
+        modules = dict(self.traced.graph_module.named_modules(remove_duplicate=False))
         names = [name for name in self.parts.of if name in compared]
         theirs = self._torch_values(names)
         referee = Referee(self.traced, self.inputs, self.seed, names, dtype)

@@ -20,9 +20,10 @@ from torch import fx
 from lowerscope.core.model.comparison_records import WeightDtype
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.texts import _
-from lowerscope.core.run.execution import copied, in_eval_mode
+from lowerscope.core.run.execution import copied
 from lowerscope.core.run.float64 import ERRORS, Widened, in_float64, widen_module, widened
 from lowerscope.core.run.torch_interpreter import TorchValues
+from lowerscope.core.sources.opened_model import in_eval_mode
 from lowerscope.core.tracing.tracing import TracedModel
 
 

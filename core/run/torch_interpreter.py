@@ -16,9 +16,9 @@ from torch import fx
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.texts import _
-from lowerscope.core.run.execution import copied, in_eval_mode
+from lowerscope.core.run.execution import copied
 from lowerscope.core.run.standalone import quarters, repeated
-from lowerscope.core.sources.opened_model import run_mode
+from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
 

@@ -437,7 +437,7 @@ def _plain(argument: Argument, names: Mapping[Reference, str] = MappingProxyType
     if isinstance(argument, Made | At):
         return names.get(argument) or unresolved(argument)
     if isinstance(argument, tuple):
-        return ", ".join(_plain(each, names) for each in argument)
+        return _(", ").join(_plain(each, names) for each in argument)
     return "…" if argument is None else str(argument)
 
 
@@ -448,7 +448,7 @@ def _words(
     if isinstance(value, LoopRV | SBlockRV):
         return name_of(sch, value)
     if field.kind == "loops":
-        return ", ".join(name_of(sch, each) for each in value)
+        return _(", ").join(name_of(sch, each) for each in value)
     if field.kind == "factors":
         loop = values.get("loop")
         whole = known(sch.get(loop).extent) if loop is not None else None
@@ -459,7 +459,7 @@ def _words(
         return names[value] if 0 <= value < len(names) else _("buffer {number}", number=value)
     if field.kind == "order":
         axes = [str(axis.var.name) for axis in sch.get(values["block"]).iter_vars]
-        return ", ".join(axes[each] if each < len(axes) else str(each) for each in value)
+        return _(", ").join(axes[each] if each < len(axes) else str(each) for each in value)
     return _plain(argument)
 
 

@@ -12,10 +12,17 @@ from tvm import tirx
 
 from lowerscope.core.ir.tensorir import prim_funcs_of, structure_of
 from lowerscope.core.model.problems import LowerscopeError, listed
-from lowerscope.core.model.schedule import Applied, Primitive, Schedule, fits, schedule_for
+from lowerscope.core.model.schedule import (
+    Applied,
+    Primitive,
+    Schedule,
+    fits,
+    schedule_for,
+    shown_name,
+)
 from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import Note
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, joined
 from lowerscope.core.schedule.replay import Replayed, Replays
 
 Begins = Callable[[Schedule, Primitive | None], None]
@@ -241,11 +248,11 @@ class WholeModel:
     def _unfitting(self) -> Iterator[Note]:
         for schedule, reason in self._reasons.items():
             if schedule not in self._fitting:
-                variant = f" ({schedule.variant})" if schedule.variant else ""
+                name = joined("", (" (", shown_name(schedule.variant), ")"))
                 yield Note(
                     text=_(
                         "the schedule{variant} of {function} no longer fits a function: {reason}",
-                        variant=variant,
+                        variant=name if schedule.variant else "",
                         function=schedule.function,
                         reason=reason,
                     ),

@@ -55,6 +55,7 @@ from lowerscope.core.sources.opened_model import (
     Offered,
     OpenedModel,
     RandomState,
+    in_eval_mode,
     seed_all,
 )
 from lowerscope.core.sources.parameters import load_into, read_arrays
@@ -245,7 +246,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         }
     else:
         with user_code(path, _("moving {name} to the CPU failed", name=name)):
-            built = _without_subclasses(built.cpu().eval())
+            built = _without_subclasses(in_eval_mode(built.cpu()))
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
     examples = _examples(entry, built, file, path)
@@ -362,7 +363,7 @@ def _open_handed(source: Source, seed: int) -> OpenedModel:
         )
     path = Path(source.spec)
     if isinstance(built, torch.nn.Module):
-        built = _without_subclasses(built.cpu().eval())
+        built = _without_subclasses(in_eval_mode(built.cpu()))
         signature = signature_of_model(built, header.title)
     else:
         built = with_main(built, header.title, header.title)

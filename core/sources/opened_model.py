@@ -113,6 +113,15 @@ class OpenedModel:
         return self.home is not None and self.home.spent
 
 
+def in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
+    """Return `model`, in eval mode if it can change its mode."""
+    try:
+        return model.eval()
+    except NotImplementedError:
+        # The module of an exported program is already fixed to the mode of its export.
+        return model
+
+
 @dataclass(frozen=True, eq=False)
 class Offered:
     """Sources of the inputs of a model."""

@@ -60,6 +60,9 @@ def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
     return NodeInfo(None, "", "none" if value is None else type(value).__name__)
 
 
+NESTED = _("it makes a nested tensor, which has no shape")
+
+
 def dtypes_of(info: NodeInfo) -> set[str]:
     """Return the dtypes of the tensors in a node's value."""
     return {info.dtype} - {""} | {each for item in info.items for each in dtypes_of(item)}
@@ -185,6 +188,13 @@ class _Recorder(fx.Interpreter):
             if changed:
                 self._refuse_overlaps(n, changed, arguments)
                 self._record_mutation(n, value, changed)
+        if any(tensor.is_nested for tensor in tensors_in(value)):
+            raise LowerscopeError(
+                _("torch.fx cannot trace the model: {fx_reason}", fx_reason=NESTED),
+                where=where_of(self._lines.get(n.name)),
+                todo=_("try another tracer: --tracer export"),
+                code="try-export",
+            )
         self.values[n.name] = describe(value)
         return value
 

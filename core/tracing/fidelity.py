@@ -205,6 +205,8 @@ def difference(actual: Any, expected: Any, *, compare_values: bool) -> str:
         )
     for (_other, one), (path, other) in zip(ours, theirs, strict=True):
         name = path_text(path, "output")
+        if isinstance(one, torch.Tensor) and isinstance(other, bool | int | float):
+            other = torch.tensor(other)  # a graph gives a number of data as a tensor
         if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
             if one.shape != other.shape or one.dtype != other.dtype:
                 return _("{name} has another shape or dtype", name=name)

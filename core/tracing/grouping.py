@@ -43,14 +43,20 @@ def group_numbers(
     `lines`: the source lines of nodes by name, to which those of groups are added.
     """
     nodes = list(graph_module.graph.nodes)
-    numbers = _numbers(nodes, values)
-    if all(_is_checked(each) for each in numbers):
+    numbers = dict.fromkeys(_numbers(nodes, values))
+    if not numbers:
         return False
+    for_checks: set[fx.Node] = set()
     for node in reversed(nodes):
         of_number = any(each in numbers for each in node.all_input_nodes)
-        if not node.users and (node in numbers or (of_number and _is_check(node))):
+        unread = node in numbers or (of_number and _is_check(node))
+        if not node.users and (unread or (node in for_checks and not node.is_impure())):
+            for_checks.update(node.all_input_nodes)
             graph_module.graph.erase_node(node)
     read = [each for each in numbers if not each._erased]
+    if not read:
+        graph_module.recompile()
+        return False
     for node in read:
         if values[node.name].text in ("int", "float", "bool"):
             _return_as_tensor(graph_module.graph, node)
@@ -230,7 +236,7 @@ def _replace(
     graph.output(tuple(copies[each] for each in outputs))
     module = Group(graph_module, graph)
     line = next((lines[node.name] for node in members if node.name in lines), None)
-    modules = dict(graph_module.named_modules())
+    modules = dict(graph_module.named_modules(remove_duplicate=False))
     parts = [modules[str(each.target)] for each in members if each.op == "call_module"]
     reasons = [each.reason for each in parts if isinstance(each, TorchPart | Group)]
     own = (
@@ -311,7 +317,7 @@ def mark_varying(
 
     Nothing is stored for a graph of operators whose shapes do not depend on data.
     """
-    modules = dict(graph_module.named_modules())
+    modules = dict(graph_module.named_modules(remove_duplicate=False))
     nodes = list(graph_module.graph.nodes)
     if not any(_is_opaque(node, modules) or _is_of_data(node, values) for node in nodes):
         return

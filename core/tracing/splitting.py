@@ -17,6 +17,7 @@ import linecache
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, cast
 
@@ -24,11 +25,14 @@ import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
-from lowerscope.core.tracing.example_run import may_fail
+from lowerscope.core.sources.pytree import plain
+from lowerscope.core.tracing.example_run import NESTED, may_fail
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
+    forward_line,
     fx_reason,
     is_users_file,
     source_line,
@@ -220,6 +224,8 @@ def names_changed(statements: Sequence[ast.stmt]) -> set[str]:
             for keyword in each.keywords:
                 target = keyword.value if keyword.arg == "out" else target
         while isinstance(target, ast.Subscript | ast.Attribute | ast.Call):
+            if isinstance(target, ast.Attribute) and target.attr.startswith(("new_", "clone")):
+                break
             target = target.func if isinstance(target, ast.Call) else target.value
         if isinstance(target, ast.Name):
             found.add(target.id)
@@ -368,6 +374,8 @@ class TorchPart(nn.Module):
                 self.constants[index] = each
             elif not isinstance(each, torch.Tensor | bool | int | float | complex):
                 raise CannotFollow(_("it gives a {name}", name=type(each).__name__))
+            elif isinstance(each, torch.Tensor) and each.is_nested:
+                raise CannotFollow(NESTED)
         return [index for index in range(len(leaves)) if index not in self.constants]
 
     def result(self, *inputs: Any) -> Any:
@@ -686,6 +694,10 @@ class _Call:
         return self._made
 
 
+_MOST_STATEMENTS = 60
+"""Most attempts to split a model at statements."""
+
+
 class Split:
     """The split of one model: its rewritten functions, and its parts."""
 
@@ -693,6 +705,9 @@ class Split:
         self._model = model
         self._functions: list[Function] = []
         self._searched: dict[CodeType, Function | None] = {}
+        self._turns = 0
+        self._by_modules = False
+        self._whole: dict[nn.Module, str] = {}
         self.parts: list[TorchPart] = []
         self.checks: dict[SourceLine, None] = {}
         self.tracer: Any = None
@@ -706,8 +721,13 @@ class Split:
         torch.distributions.Distribution.set_default_validate_args(False)
         vars(builtins)[HOOK] = self
         try:
-            for each in self._functions:
-                each.function.__code__ = each.rewrite()
+            for each in list(self._functions):
+                try:
+                    each.function.__code__ = each.rewrite()
+                except CannotFollow:
+                    # The functions that call it are split in its place.
+                    self._functions.remove(each)
+                    self._searched[each.original] = None
             yield
         finally:
             for each in self._functions:
@@ -728,25 +748,69 @@ class Split:
                     each.code = None
 
     def extend(self, error: BaseException) -> bool:
-        """Split at the statement where an error came from; return whether that was possible."""
+        """Split at the statement where an error came from; return whether that was possible.
+
+        If statements cannot be split, the innermost modules with errors run in torch instead, or
+        the model as a whole.
+        """
+        self._turns += 1
+        reason = fx_reason(error)
         frames: list[tuple[FrameType, int]] = []
         traceback = error.__traceback__
         while traceback is not None:
             frames.append((traceback.tb_frame, traceback.tb_lineno))
             traceback = traceback.tb_next
-        reason = fx_reason(error)
-        branch = error.line if isinstance(error, CannotFollow) else 0
-        for frame, line in reversed(frames):
-            function = self._function_of(frame)
-            if function is not None and function.mark(branch or line, reason):
+        places = [(partial(self._function_of, frame), line) for frame, line in frames]
+        modules = self._forwards(frames)[-1:]
+        if isinstance(error, CannotFollow) and error.line:
+            places = [(function, error.line) for function, _line in places]
+        if isinstance(error, LowerscopeError):
+            # A node of the graph fails, or changes what another one reads.
+            reason = error.problem.what
+            file, _colon, number = error.problem.where.rpartition(":")
+            if number.isdecimal():
+                places.append((partial(self._function_at, file, int(number)), int(number)))
+                modules = self._modules_at(file, int(number))
+        if self._by_modules and self._take_whole(modules, reason):
+            return True
+        if self._turns <= _MOST_STATEMENTS or self._by_modules:
+            for find, line in reversed(places):
+                function = find()
+                if function is not None and function.mark(line, reason):
+                    return True
+            # It may come from the side of an earlier branch that is not chosen.
+            if any(
+                each.mark(line, reason)
+                for each in self._functions
+                for (line, _column), mark in list(each.marks.items())
+                if mark == "select"
+            ):
                 return True
-        # It may come from the side of an earlier branch that is not chosen.
-        return any(
-            each.mark(line, reason)
-            for each in self._functions
-            for (line, _column), mark in list(each.marks.items())
-            if mark == "select"
-        )
+        return self.coarsen(reason)
+
+    def coarsen(self, reason: str) -> bool:
+        """Split at modules in place of statements, or else let the whole model run in torch."""
+        self._functions = []
+        if self._by_modules:
+            return self._take_whole([self._model], reason)
+        self._by_modules = True
+        return True
+
+    def _take_whole(self, modules: Sequence[nn.Module], reason: str) -> bool:
+        """Let modules run in torch as a whole; return whether there is a new one among them."""
+        new = [each for each in modules if each not in self._whole]
+        self._whole |= dict.fromkeys(new, reason)
+        return bool(new)
+
+    def _forwards(self, frames: Sequence[tuple[FrameType, int]]) -> list[nn.Module]:
+        """Return the modules inside the model whose calls are under way, outermost first."""
+        own = set(self._model.modules()) - {self._model}
+        called = [
+            frame.f_locals.get("self")
+            for frame, _line in frames
+            if frame.f_code.co_name == "forward"
+        ]
+        return [each for each in called if isinstance(each, nn.Module) and each in own]
 
     def _function_of(self, frame: FrameType) -> Function | None:
         code = frame.f_code
@@ -760,20 +824,46 @@ class Split:
             self._searched[code] = self._found(frame)
         return self._searched[code]
 
+    def _function_at(self, file: str, line: int) -> Function | None:
+        """Return the function of the model's modules that has a line, if it can be split."""
+        for function in self._candidates({}, {}):
+            if _has_line(function, file, line):
+                known = next((each for each in self._functions if each.function is function), None)
+                return known or self._split(function)
+        return None
+
+    def _modules_at(self, file: str, line: int) -> list[nn.Module]:
+        """Return the modules inside the model of a class with a function that has a line."""
+        return [
+            each
+            for each in self._model.modules()
+            if each is not self._model
+            and any(
+                isinstance(value, FunctionType) and _has_line(value, file, line)
+                for base in type(each).__mro__
+                for value in vars(base).values()
+            )
+        ]
+
     def _found(self, frame: FrameType) -> Function | None:
-        code = frame.f_code
-        function = next((each for each in self._candidates(frame) if each.__code__ is code), None)
-        tree = tree_of(code) if function is not None else None
-        if function is None or tree is None:
+        found = self._candidates(frame.f_locals, frame.f_globals)
+        function = next((each for each in found if each.__code__ is frame.f_code), None)
+        return None if function is None else self._split(function)
+
+    def _split(self, function: FunctionType) -> Function | None:
+        tree = tree_of(function.__code__)
+        if tree is None:
             return None
         made = Function(function, tree)
         self._functions.append(made)
         return made
 
-    def _candidates(self, frame: FrameType) -> Iterator[FunctionType]:
+    def _candidates(
+        self, local: Mapping[str, Any], known: Mapping[str, Any]
+    ) -> Iterator[FunctionType]:
         kinds = {type(each): None for each in self._model.modules()}
-        owners = [type(each) for each in frame.f_locals.values()]
-        names = [*frame.f_globals.values()]
+        owners = [type(each) for each in local.values()]
+        names = [*known.values()]
         owners += [each for each in names if isinstance(each, type)]
         values: list[Any] = [*names, *vars(self._model).values()]
         for kind in (*kinds, *owners):
@@ -816,6 +906,18 @@ class Split:
         self.parts.append(part)
         result = self.tracer.call_part(part, call.title, tuple(inputs.values()))
         return _results(call, result, values)
+
+    def whole(self, module: nn.Module) -> str | None:
+        """Return why a module runs in torch as a whole; ``None`` if it is traced."""
+        return self._whole.get(module)
+
+    def part_of(self, module: nn.Module, reason: str) -> TorchPart:
+        """Return the call of a module as a part."""
+        line = forward_line(module) or SourceLine(file="", line=0)
+        names = ("args", "kwargs")
+        held = {"module": module, "is_model": module is self._model}
+        self.parts.append(TorchPart(_called, names, held, names, reason, line))
+        return self.parts[-1]
 
     def flag(self, condition: Any) -> Any:
         """Return a condition as a tensor without dimensions, or a plain value."""
@@ -863,8 +965,8 @@ class Split:
                     raise CannotFollow(_("a side of a branch may fail unless it is chosen"))
 
     def _is_part(self, node: fx.Node) -> bool:
-        modules = self.tracer.root._modules
-        return node.op == "call_module" and isinstance(modules.get(node.target), TorchPart)
+        known = vars(self.tracer.root)
+        return node.op == "call_module" and isinstance(known.get(str(node.target)), TorchPart)
 
     def _chosen(self, flag: Any, then: Any, other: Any) -> Any:
         if then is other:
@@ -898,6 +1000,23 @@ class Split:
         elif not any(isinstance(each, fx.Proxy) for each in (then, other)) and then == other:
             return then
         raise CannotFollow(_("the sides of a branch give values of different types"))
+
+
+def _has_line(function: FunctionType, file: str, line: int) -> bool:
+    code = function.__code__
+    last = max((each for *_span, each in code.co_lines() if each), default=0)
+    return code.co_filename == file and code.co_firstlineno <= line <= last
+
+
+def _called(args: Any, kwargs: Any, module: nn.Module, is_model: bool) -> Any:
+    given = [each for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+    before = [0 if each.is_inference() else each._version for each in given]
+    result = module(*args, **kwargs)
+    if is_model:
+        return plain(result)
+    if before != [0 if each.is_inference() else each._version for each in given]:
+        raise CannotFollow(_("it changes a tensor in place before it returns"))
+    return result
 
 
 def _results(call: _Call, result: Any, values: Mapping[str, Any]) -> Any:

@@ -20,7 +20,7 @@ from torch import fx
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.problems import is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
@@ -28,6 +28,7 @@ from lowerscope.core.tracing.example_run import run_eagerly
 from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
+    StateChange,
     cannot_trace,
     is_users_file,
     line_of_code,
@@ -215,7 +216,7 @@ def _refuse_changes(
     for tensor, version in state:
         memory = tensor.untyped_storage().data_ptr()
         if tensor._version != version or (memory and memory in changed):
-            raise LowerscopeError(
+            raise StateChange(
                 _(
                     "torch.fx cannot trace the model: it changes its {get} in place",
                     get=names.get(id(tensor), _("own tensor")),
@@ -235,7 +236,7 @@ def _refuse_new_state(
         for part in name.split("."):
             value = getattr(value, part)
         if isinstance(value, fx.Proxy):
-            raise LowerscopeError(
+            raise StateChange(
                 _("torch.fx cannot trace the model: it assigns to its buffer {name}", name=name),
                 where=where_of(lines.get(value.node)),
                 todo=_("try another tracer: --tracer export"),
@@ -356,13 +357,17 @@ class _Tracer(fx.Tracer):
             proxies.append(proxy)
         args, kwargs = self._calling.arguments(proxies)
 
-        # The tracer replaces Module.__call__, which calls hooks.
-        called = torch.nn.Module._call_impl if _has_hooks(self.root) else root_fn
+        called = self.root_call(root_fn)
 
         def forward(root: torch.nn.Module, *_unused: fx.Proxy) -> Any:
             return plain(called(root, *args, **kwargs))
 
         return forward, [self.root, *proxies]
+
+    def root_call(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function that calls the model."""
+        # The tracer replaces Module.__call__, which calls hooks.
+        return torch.nn.Module._call_impl if _has_hooks(self.root) else forward
 
 
 _GRADIENTS = (torch.autograd.grad, torch.autograd.backward, "backward", "requires_grad_")
@@ -377,6 +382,7 @@ class _SplitTracer(_Tracer):
     def __init__(self, calling: CallSpec, inputs: Sequence[torch.Tensor], split: Split) -> None:
         super().__init__(calling, inputs)
         split.tracer = self
+        self._split = split
         self._others = [self._interpreter_for(each) for each in varied(inputs)]
 
     def _interpreter_for(self, inputs: Sequence[torch.Tensor]) -> Callable[[], fx.Interpreter]:
@@ -402,12 +408,25 @@ class _SplitTracer(_Tracer):
             isinstance(each, torch.Tensor) and each.shape == first.shape for each in others
         )
 
+    def call_module(self, m: Any, forward: Any, args: Any, kwargs: Any) -> Any:
+        reason = None if self._evaluates else self._split.whole(m)
+        if reason is None:
+            return super().call_module(m, forward, args, kwargs)
+        part = self._split.part_of(m, reason)
+        return self.call_part(part, type(m).__name__.lower(), (args, kwargs))
+
+    def root_call(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        if self._split.whole(self.root) is None:
+            return super().root_call(forward)
+        return lambda root, *args, **kwargs: self.call_module(root, forward, args, kwargs)
+
     def call_part(self, part: TorchPart, title: str, inputs: tuple[Any, ...]) -> Any:
         """Add a call of a part to the graph; return its result, with traced values in it."""
         name, count = title, 1
-        while name in self.root._modules:
+        while hasattr(self.root, name):
             name, count = f"{title}_{count}", count + 1
-        self.root._modules[name] = part
+        # No submodule: a container may be running those that it has.
+        vars(self.root)[name] = part
         nodes = self.create_arg(inputs)
         results = []
         for values in self._values_of_all(nodes):
@@ -421,6 +440,8 @@ class _SplitTracer(_Tracer):
         if any(other != spec for _each, other in others):
             raise CannotFollow(_("the number of its results depends on the data"))
         outputs = part.settle(leaves, spec)
+        if not outputs and all(each == leaves for each, _other in others):
+            return pytree.tree_unflatten(leaves, spec)
         proxy: Any = self.create_proxy("call_module", name, inputs, {})
         made = dict(part.constants)
         made |= {index: proxy[number] for number, index in enumerate(outputs)}

@@ -111,6 +111,10 @@ class CannotFollow(Exception):
         self.line = line
 
 
+class StateChange(LowerscopeError):
+    """Error for a ``forward`` that changes the model's own tensors, which has no node."""
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an exception's message, shortened; its type if it has none."""
     if isinstance(error, SystemExit):

@@ -45,6 +45,7 @@ from lowerscope.core.tracing.splitting import Split
 from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
     NamedInputs,
+    StateChange,
     cannot_name_sizes,
     forward_line,
     made_functional,
@@ -367,12 +368,15 @@ def _trace_split(
             with unchanged(model), split.applied():
                 traced, outputs = _trace_fx(model, inputs, calling, None, own, split)
         except LowerscopeError as error:
-            if error.__cause__ is None or not split.extend(error.__cause__):
+            changes = behaviour.in_place or isinstance(error, StateChange)
+            if changes or not split.extend(error.__cause__ or error):
                 raise reason from error
             continue
         wrong = differs_from_model(outputs, behaviour, "fx", model)
         if split.selects and (wrong or not _agrees(traced, model, inputs, calling)):
             split.run_branches()
+            continue
+        if wrong and split.coarsen(_("Python takes another branch while tracing")):
             continue
         for part in split.parts:
             part.attach()

@@ -21,7 +21,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_TUNED, SCHEDULING, Primitive
-from lowerscope.core.model.texts import _, _n, capitalized
+from lowerscope.core.model.texts import _, _n, capitalized, joined
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.stages import Pipeline, Stages
@@ -217,8 +217,11 @@ def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) ->
         else done.title
         for done in replayed.steps
     ]
-    steps = "".join(f"\n  {number}. {line}" for number, line in enumerate(lines, start=1))
-    text = f"{text}:{steps}" if steps else text
+    if lines:
+        steps = (
+            joined("", (f"\n  {number}. ", line)) for number, line in enumerate(lines, start=1)
+        )
+        text = joined("", (_("{text}:", text=text), *steps))
     return Explanation(by=by, cause="scheduled", text=text, cites=cites)
 
 

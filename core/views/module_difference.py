@@ -37,7 +37,7 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.recipe import Recipe, overrides_on
-from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.schedule import Schedule, shown_name
 from lowerscope.core.model.snapshot import Span, TextRecord
 from lowerscope.core.model.texts import _, _n, capitalized, english, joined
 from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
@@ -627,10 +627,10 @@ def _written(recipe: Recipe, name: str) -> str:
 
 def _schedule(schedule: Schedule) -> str:
     count = sum(primitive.on for primitive in schedule.primitives)
-    variant = f" {schedule.variant}" if schedule.variant else ""
+    names = (schedule.function, *([shown_name(schedule.variant)] if schedule.variant else []))
     return _n(
         "{schedule} in {count} step",
         "{schedule} in {count} steps",
         count,
-        schedule=f"{schedule.function}{variant}",
+        schedule=joined(" ", names),
     )

@@ -18,8 +18,12 @@ from tests.catalogue import catalogues, read
 
 ROOT = Path(__file__).parents[2]
 HELP = ROOT / "resources" / "help"
-PAGES = (ROOT / "README.md", *sorted(HELP.glob("*.md")), *sorted(HELP.glob("*_*/*.md")))
+PAGES = (ROOT / "README.md", *sorted(HELP.glob("**/*.md")))
 TEXT = {f"{page.parent.name}/{page.name}": page.read_text("utf-8") for page in PAGES}
+TEXT |= {
+    f"{page.suffixes[0][1:]}/{page.name}": page.read_text("utf-8")
+    for page in ROOT.glob("README.*.md")
+}
 
 _PATH = re.compile(r"\*([^\W\da-z_]\w*) [→▸] ([^*]+?)\*")
 _KEY = re.compile(

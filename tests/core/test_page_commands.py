@@ -6,6 +6,7 @@ Those of the course, and of the pages that say how to add something, have tests 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -23,9 +24,9 @@ pytestmark = pytest.mark.usefixtures("shared_results")
 
 ROOT = Path(__file__).parents[2]
 HELP = ROOT / "resources" / "help"
-TRANSLATED = sorted(HELP.glob("*_*/*.md"))
+TRANSLATED = [*sorted(HELP.glob("*_*/*.md")), *ROOT.glob("README.*.md")]
 TEXT = {
-    str(page.relative_to(HELP)): page.read_text("utf-8")
+    os.path.relpath(page, HELP): page.read_text("utf-8")
     for page in (*sorted(HELP.glob("*.md")), *TRANSLATED)
 }
 TEXT["../README.md"] = (ROOT / "README.md").read_text("utf-8")
@@ -165,7 +166,7 @@ def test_every_link_leads_somewhere() -> None:
     assert seen > 200
 
 
-# Translations: each names its English pages with their hashes, and has the same sections
+# Translations: each names its English page with its hash, and has the same sections
 
 
 SOURCE = re.compile(r"^<!-- Translation of (\S+) ([0-9a-f]{12}) -->$", re.MULTILINE)
@@ -174,10 +175,9 @@ SOURCE = re.compile(r"^<!-- Translation of (\S+) ([0-9a-f]{12}) -->$", re.MULTIL
 def test_translations_are_as_new_as_their_english_pages() -> None:
     assert TRANSLATED
     for page in TRANSLATED:
-        sources = SOURCE.findall(page.read_text("utf-8"))
-        assert sources, f"{page} does not say what it translates"
-        for path, told in sources:
-            now = sha256((page.parent / path).read_bytes()).hexdigest()[:12]
-            assert told == now, f"{page}: {path} has changed; update the page, then write {now}"
-        if len(sources) == 1:
-            assert len(headings(page)) == len(headings(page.parent / sources[0][0])), page
+        source = SOURCE.search(page.read_text("utf-8"))
+        assert source, f"{page} does not say what it translates"
+        path, told = source.groups()
+        now = sha256((page.parent / path).read_bytes()).hexdigest()[:12]
+        assert told == now, f"{page}: {path} has changed; update the page, then write {now}"
+        assert len(headings(page)) == len(headings(page.parent / path)), page

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, labelled
 
 _HEAD, _ROW, _PAD, _GAP = 20.0, 22.0, 10.0, 8.0
 _BAR, _NARROW_BAR = 8.0, 6.0
@@ -65,7 +65,7 @@ class Bars(QWidget):
         shown = (tuple(bars), tuple(legend))
         if shown != (self._bars, self._legend) or self._faded:
             (self._bars, self._legend), self._faded = shown, False
-            words = (f"{each.name}: {each.text}" for each in self._bars)
+            words = (labelled(each.name, each.text) for each in self._bars)
             self.setAccessibleDescription(_("; ").join(words))
             self.updateGeometry()
             self.update()

@@ -36,7 +36,7 @@ from lowerscope.core.model.run_records import (
     is_reliable,
     times_as_fast,
 )
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, labelled
 
 # --- Texts on how tensors were passed to library functions ---
 
@@ -45,7 +45,7 @@ def hand_over_text(calls: Sequence[CallRun]) -> str:
     """Return how a node's tensors were passed; empty if its calls are no library's."""
     found = [(each.function, each.hand_over) for each in calls if each.hand_over is not None]
     texts = dict.fromkeys(
-        text_of(hand_over) if len(found) == 1 else f"{function}: {text_of(hand_over)}"
+        text_of(hand_over) if len(found) == 1 else labelled(function, text_of(hand_over))
         for function, hand_over in found
     )
     return _("; ").join(texts)
@@ -75,7 +75,7 @@ def _side_text(hands: Sequence[TransferMode], one: str, more: str) -> str:
         name = one if len(hands) == 1 else f"{len(hands)} {more}"
         return f"{name} {words[hand]}"
     listed = _(", ").join(f"{count} {words[hand]}" for hand, count in counts.items())
-    return f"{more}: {listed}"
+    return labelled(more, listed)
 
 
 _STEPS = 15
@@ -235,7 +235,7 @@ def _error_text(runs: Sequence[NodeRun]) -> str:
         max_rel_error=error_text(worst.max_rel_error),
     )
     if worst.matches:
-        return f"{text}; {worst.reason}" if worst.reason else text
+        return _("; ").join((text, worst.reason)) if worst.reason else text
     return _("✕ differs: {text}; {reason}", text=text, reason=worst.reason)
 
 
@@ -269,7 +269,7 @@ def show_prediction(bars: Bars, record: RunRecord | None, *, legend: bool = True
 
 def _line(row: Bar, sides: Sequence[str]) -> str:
     scores = (f"{side} {score:.1%}" for side, score in zip(sides, row.values, strict=True))
-    return f"{row.name}: {', '.join(scores)}"
+    return labelled(row.name, _(", ").join(scores))
 
 
 def _figures(scores: Sequence[float]) -> str:

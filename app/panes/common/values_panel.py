@@ -21,7 +21,7 @@ from lowerscope.app.panes.common.descriptions import Facts
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery
 from lowerscope.core.model.snapshot import ValuesRecord
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, labelled
 
 
 class ValuesPanel(QWidget):
@@ -118,7 +118,7 @@ def value_facts(record: ValuesRecord) -> Facts:
         infinities=record.infinities,
         zeros=record.zeros,
     )
-    facts.append((_("values"), f"{record.count:,}: {rare}"))
+    facts.append((_("values"), labelled(f"{record.count:,}", rare)))
     if record.first:
         more = ["…"] if len(record.first) < record.count else []
         facts.append((_("first values"), ", ".join([*record.first, *more])))

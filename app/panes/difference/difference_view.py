@@ -47,7 +47,7 @@ from lowerscope.app.panes.difference.difference_page import (
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.module_steps import APART, FunctionDifference
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, labelled
 
 # --- The functions of a difference in a row: a chip for each, and a menu for those without room ---
 
@@ -643,7 +643,7 @@ class DifferenceView(QWidget):
         self.same.setVisible(record is not None and unchanged > 0 and is_text)
         more = _("hide") if page.shows_all else _("show")
         words = _n("1 unchanged", "{count} unchanged", unchanged)
-        self.same.setText(f"{words}: {more}")
+        self.same.setText(labelled(words, more))
         self.footer.set_script(is_text)
         self._show_legend(any(each.moved_in or each.moved_out for each in functions))
         self._show_labels()

@@ -19,7 +19,7 @@ from lowerscope.core.model.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ExportQuery, GraphQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, labelled
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -227,7 +227,7 @@ class Exporting(QObject):
             self._end_with(problem)
             return
         name = self._graphs.pop(0)
-        self._add((), (f"{name}: {problem.line()}",))
+        self._add((), (labelled(name, problem.line()),))
         self._next_graph()
 
     def _add(self, paths: tuple[str, ...], left_out: tuple[str, ...] = ()) -> None:

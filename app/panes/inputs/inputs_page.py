@@ -38,7 +38,7 @@ from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
 from lowerscope.core.model.formatting import error_text, shape_text, share_of_text, verdict_words
 from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import InputRecord
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, labelled
 
 # --- An input: its picture or its statistics, and the source of its value ---
 
@@ -292,7 +292,7 @@ class SetPanel(QWidget):
         self.error.setVisible(sets.problem is not None)
         self.error.setText("" if sets.problem is None else sets.problem.line())
         if running:
-            self.summary.setText(f"{Path(sets.path).name}: {text}")
+            self.summary.setText(labelled(Path(sets.path).name, text))
         else:
             self.summary.setText("" if record is None else summary_text(record))
         rows = () if record is None else record.worst
@@ -367,7 +367,7 @@ def _share(count: int, whole: int) -> str:
 
 def _row(key: str, run: SampleRun) -> Row:
     text, role = verdict_words(run.verdict)
-    shown = f"{text}: {run.reason}" if run.reason else text
+    shown = labelled(text, run.reason) if run.reason else text
     another = run.torch != run.tvm and bool(run.torch)
     classes = f"TVM {run.tvm} ≠ {run.torch}" if another else run.tvm
     return Row(

@@ -30,7 +30,7 @@ from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TranslationQuery
 from lowerscope.core.model.snapshot import NodeTranslation, RuleSource, TeRecord
-from lowerscope.core.model.texts import _, capitalized, sentences
+from lowerscope.core.model.texts import _, capitalized, labelled, sentences
 
 # --- The four steps of ``emit_te`` for a binding ---
 
@@ -196,7 +196,7 @@ class RulePanel(QWidget):
         self.choice.blockSignals(True)
         self.choice.clear()
         for each in sources:
-            self.choice.addItem(f"{KINDS[each.kind]}: {each.name}")
+            self.choice.addItem(labelled(KINDS[each.kind], each.name))
         self.choice.blockSignals(False)
         self.choice.setVisible(bool(sources))
         self._show_source(0)

@@ -24,7 +24,9 @@ def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
     for number, storage in enumerate(storages, start=1):
         for tensor in storage.tensors:
             maker = record.calls[tensor.written].function
-            kept = _("{written} to {last}", written=tensor.written + 1, last=tensor.last + 1)
+            written, last = tensor.written + 1, tensor.last + 1
+            kept = _("{written} to {last}", written=written, last=last)
+            kept = str(written) if written == last else kept
             yield Row(
                 f"{number}:{tensor.name}:{tensor.written}",
                 (
@@ -54,7 +56,7 @@ class MemoryPage(SeenPage):
                 Column(_("shape"), width=140),
                 Column(_("size"), numeric=True, width=80, falling=True),
                 Column(_("storage"), numeric=True, width=70, tooltip=_("Largest first")),
-                Column(_("its size"), numeric=True, width=80, falling=True),
+                Column(_("storage size"), numeric=True, width=80, falling=True),
                 Column(
                     _("calls"),
                     numeric=True,

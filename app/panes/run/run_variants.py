@@ -23,7 +23,7 @@ from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
 from lowerscope.core.model.recipe import Recipe, Strategy
 from lowerscope.core.model.run_records import KEEP, RunRecord, RunTimes, with_times
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, labelled
 
 MOST = 100
 """Maximum number of variants; the oldest are dropped."""
@@ -210,7 +210,7 @@ class RunVariants(QObject):
             name=name,
         )
         share = (self._done + (fraction or 0.0)) / len(self._row)
-        self._document.say(f"{words}: {text}" if text else words, share, of="run")
+        self._document.say(labelled(words, text) if text else words, share, of="run")
 
     def _accept(self, record: RunRecord) -> None:
         recipe, record = self._row[self._done], self._quiet.end(record)
@@ -252,7 +252,7 @@ class RunVariants(QObject):
     def _tell_measuring(self, text: str, _fraction: float | None = None) -> None:
         self._quiet.follow(text)
         words = _("All variants in turn")
-        self._document.say(f"{words}: {text}" if text else words, of="run")
+        self._document.say(labelled(words, text) if text else words, of="run")
 
     def _take_times(self, times: tuple[tuple[RunTimes, ...], ...]) -> None:
         for (recipe, record), found in zip(self._measured, times, strict=True):

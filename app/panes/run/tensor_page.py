@@ -229,7 +229,7 @@ def statistics_text(values: TensorStatistics) -> str:
             _("mean {mean:.4g}, std {deviation:.4g}", mean=values.mean, deviation=values.deviation)
         )
     if values.zeros:
-        parts.append(_("{zeros:,} zero", zeros=values.zeros))
+        parts.append(_n("{count:,} zero", "{count:,} zeros", values.zeros))
     return " · ".join(parts)
 
 

@@ -19,7 +19,7 @@ from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ByRuleQuery, RulesQuery, ScheduleProgramQuery
 from lowerscope.core.model.recipe import Recipe, applied_to_model, applies_schedules, ruled_in_model
-from lowerscope.core.model.schedule import APPLY_RULES, Schedule, fits, shown_name
+from lowerscope.core.model.schedule import APPLY_RULES, AUTO_SCHEDULE, Schedule, fits, shown_name
 from lowerscope.core.model.schedule_records import ByRule, RuledFunction
 from lowerscope.core.model.snapshot import Snapshot
 from lowerscope.core.model.texts import _, _n, sentences
@@ -162,7 +162,7 @@ class SchedulingByRule(QObject):
             )
             document.notify(text, "wrong")
             return
-        self._add_variant(_("auto-schedule"), ruled.primitives)
+        self._add_variant(AUTO_SCHEDULE, ruled.primitives)
         count = len(ruled.primitives)
         steps = _n("1 step", "{count} steps", count)
         text = _(

@@ -416,7 +416,7 @@ class Tuning(QObject):
         stopped = problem.code == "cancelled"
         if problem.code == "crashed":
             kept = _("the measurements are kept, and Resume continues from there.")
-            self._collect(f"{problem.what}; {kept}", wrong=True)
+            self._collect(_("; ").join((problem.what, kept)), wrong=True)
             self._document.notify(self.said.text, "wrong")
         elif stopped and self.phase == "stopping":
             self._collect(_("Stopped."))

@@ -18,7 +18,7 @@ from lowerscope.core.model.machines import remote_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery, answers
-from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.schedule import TUNED, Schedule
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tuning_records import (
     Tuned,
@@ -49,9 +49,6 @@ from lowerscope.core.run.tuning.measurers import (
 )
 from lowerscope.core.schedule.step_errors import StepFailed
 from lowerscope.core.stages import Pipeline, Stages
-
-VARIANT = _("tuned")
-"""Name of the variant of a tuned schedule."""
 
 _AS_FAST = 1.02
 """Ratio up to which rules are as fast as the best candidate: noise is not less."""
@@ -121,7 +118,7 @@ class Task:
         return Schedule(
             function=self.record.name,
             structure=self.record.structure,
-            variant=VARIANT,
+            variant=TUNED,
             primitives=self._kept.primitives,
         )
 

@@ -426,7 +426,7 @@ def test_the_tensors_of_the_largest_storage_come_first() -> None:
     rows = list(memory_rows(memory, RECORD))
     assert [row.cell(0).text for row in rows] == ["y", "x"]
     texts = [rows[0].cell(place).text for place in range(8)]
-    assert texts[1:] == ["1×784 float32", "3.14 kB", "1", "3.14 kB", "2 to 2", "relu", "returned"]
+    assert texts[1:] == ["1×784 float32", "3.14 kB", "1", "3.14 kB", "2", "relu", "returned"]
 
 
 # Figures of nodes

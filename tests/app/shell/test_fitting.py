@@ -27,6 +27,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Field, Pill, SearchField
 from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.shell.menus import ModeBar
 from lowerscope.app.shell.modes import MODES
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment, PassRecord
@@ -158,6 +159,14 @@ def test_everything_fits(window: MainWindow, size: tuple[int, int]) -> None:
             assert (window.width(), window.height()) == size
             found += [f"{mode.key}: {each}" for each in faults(window)]
     assert not found, "\n".join(dict.fromkeys(found))
+
+
+def test_all_buttons_of_the_mode_have_room_at_once(open_plain_window: OpenPlainWindow) -> None:
+    window = open_plain_window(RECIPE, STEPPED)
+    (buttons,) = window.findChildren(ModeBar)
+    shown = buttons.currentWidget()
+    QApplication.processEvents()
+    assert shown.width() >= shown.sizeHint().width() > 0
 
 
 def test_the_frame_fits_a_small_screen(qtbot: QtBot, window: MainWindow) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QMenu, QPushButton, QToolTip
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Change
 from lowerscope.app.kit.dialogs import Question
+from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
@@ -62,6 +63,24 @@ def test_a_dropped_file_is_opened(open_plain_window: OpenPlainWindow, tmp_path: 
     left, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     window.dropEvent(QDropEvent(QPointF(9, 9), Qt.DropAction.CopyAction, data, left, none))
     assert wanted(window) == str(path)
+
+
+def test_a_command_of_a_page_runs_no_file_that_was_not_approved(
+    open_plain_window: OpenPlainWindow, tmp_path: Path
+) -> None:
+    window = open_plain_window(RECIPE)
+    window.settings.asks_first = True
+    window.help.show("course")
+    assert window.help.shown is not None
+    course = window.help.shown.course
+    course.write_files(tmp_path / "course")
+    for answer, opened in (("reject", RECIPE.source.spec), ("accept", "mlp.py")):
+        course.open_command("lowerscope show course/mlp.py --stage relax")
+        assert wanted(window) == RECIPE.source.spec
+        (dialog,) = window.findChildren(RunCodeDialog)
+        getattr(dialog, answer)()
+        assert wanted(window).endswith(opened)
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 def test_a_refused_source_brings_its_problem_to_the_front(

@@ -18,6 +18,7 @@ from lowerscope.app.shell import start
 from lowerscope.app.shell import start as system_libraries
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.cli import main
+from lowerscope.core.model.texts import VARIABLE
 
 LOWERSCOPE = [sys.executable, "-m", "lowerscope.app"]
 
@@ -117,6 +118,28 @@ def test_a_signal_closes_the_window_and_its_children(tmp_path: Path, number: int
     finally:
         window.kill()
         window.wait()
+
+
+KEYS = """
+from lowerscope.app.shell.start import make_window
+
+application, window = make_window()
+window.begin(None)
+print(window.commands.action("run").shortcut().toString(), end=" ")
+print(window.commands.action("drawer").shortcut().toString(NATIVE), end=" ")
+print(application.translate("QFileDialog", "&Look in:"))
+window.close()
+"""
+
+
+def test_qt_speaks_the_language_of_the_window(tmp_path: Path) -> None:
+    environment = {**os.environ, VARIABLE: "zh_CN", "XDG_CONFIG_HOME": str(tmp_path)}
+    script = f"from PySide6.QtGui import QKeySequence\nNATIVE = QKeySequence.NativeText\n{KEYS}"
+    printed = subprocess.run(
+        [sys.executable, "-c", script], env=environment, text=True, capture_output=True, check=True
+    )
+    # Keys that Qt does not translate keep their names.
+    assert printed.stdout.split() == ["F5", "Ctrl+J", "位置(&L)："]
 
 
 def test_the_commands_are_those_of_the_command_line() -> None:

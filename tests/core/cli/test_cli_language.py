@@ -27,6 +27,7 @@ JSON = (
     f"schedule {MODEL} --rules --check --json",
     f"tune {MODEL} --trials 0 --js",
     f"why {MODEL} --nodes linear0 linear1 --pipeline fuse --json",
+    f"why {MODEL} --function fused_matmul_add_relu1 --pipeline optimise-cpu --json",
     f"bisect {MODEL} --json",
 )
 

@@ -183,6 +183,51 @@ def checked(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+def verified(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] > 1:
+        torch._check_tensor_all((x * 2).isfinite())
+    return x + 1
+
+
+def nested(x: torch.Tensor) -> torch.Tensor:
+    rows = torch.nested.nested_tensor([x[:2], x[2:]])
+    return torch.nested.to_padded_tensor(rows * 2, 0.0) + 1
+
+
+def pasted(x: torch.Tensor) -> torch.Tensor:
+    out = x.new_zeros(2, *x.shape)
+    for index in range(out.shape[0]):
+        out[index, : x.shape[0]].copy_(x)
+    if x.sum() > 0 and x[0, 0] > -10:
+        out = out.exp()
+    return out * 2
+
+
+class Forces(nn.Module):
+    """The gradient of a network by its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_(True)
+        with torch.enable_grad():
+            energy = self.energy(x).sum()
+            (gradient,) = torch.autograd.grad(energy, x)
+        return energy, -gradient
+
+
+def halving(most: int) -> type[nn.Module]:
+    class Halving(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            while x.norm() > most:
+                x = x / 2
+            return x
+
+    return Halving
+
+
 @pytest.mark.parametrize(
     ("model", "lowered", "in_torch"),
     [
@@ -204,6 +249,11 @@ def checked(x: torch.Tensor) -> torch.Tensor:
         pytest.param(Calls(chosen), 10, 0, id="torch.cond"),
         pytest.param(Calls(sensitive), 0, 1, id="jacobian"),
         pytest.param(Calls(checked), 1, 0, id="check"),
+        pytest.param(Calls(verified), 1, 0, id="check of a tensor"),
+        pytest.param(Calls(nested), 0, 1, id="nested tensor"),
+        pytest.param(Calls(pasted), 2, 3, id="write through a view"),
+        pytest.param(Forces(), 0, 1, id="gradient of a network"),
+        pytest.param(nn.Sequential(nn.ReLU(), halving(1)(), nn.Tanh()), 2, 1, id="module"),
     ],
 )
 def test_what_depends_on_data_is_decided_when_the_model_runs(

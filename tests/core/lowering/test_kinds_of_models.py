@@ -57,6 +57,12 @@ TRACED = """
         return torch.jit.trace(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.randn(2, 4))
 """
 
+EXPORTED = """
+    def make() -> nn.Module:
+        model = nn.Sequential(nn.Linear(4, 3), nn.ReLU()).eval()
+        return torch.export.export(model, (torch.randn(5, 4),)).module()
+"""
+
 LAZY = """
     def make() -> nn.Module:
         return nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d(), nn.ReLU())
@@ -128,6 +134,7 @@ OPERATOR = """
         pytest.param(QUANTISED, 1, id="quantised"),
         pytest.param(SCRIPTED, 0, id="scripted"),
         pytest.param(TRACED, 2, id="traced"),
+        pytest.param(EXPORTED, 2, id="exported"),
         pytest.param(LAZY, 3, id="lazy"),
         pytest.param(COMPLEX, 0, id="complex"),
         pytest.param(SPARSE.format(layout="to_sparse"), 2, id="COO"),
