@@ -204,12 +204,11 @@ class StepList(PaintedTree):
         """Select a row, if it exists, and unfold those that it is in."""
         if key not in self._items:
             return
-        item: QTreeWidgetItem | None = self._items[key]
-        self.setCurrentItem(item)
-        while (item := item.parent()) is not None:
-            row: StepRow = item.data(0, ROW)
-            if not row.unfolded:
-                self._rows[self._rows.index(row)] = unfolded = replace(row, unfolded=True)
+        self.setCurrentItem(self._items[key])
+        around = self.row(key)
+        while around is not None and (around := self.row(around.parent)) is not None:
+            if not around.unfolded:
+                self._rows[self._rows.index(around)] = unfolded = replace(around, unfolded=True)
                 self._show_row(unfolded)
 
     def set_marked(self, key: str, *, select: bool = True) -> None:
