@@ -240,10 +240,26 @@ class _Answer:
             )
         self._job.report(_("Running the reproduction"))
         try:
-            tries = itertools.product((False, True), forms)
-            for number, (filled, each) in enumerate(tries):
-                files = files_of(each, self._item, self._node, optimised=optimised, filled=filled)
-                if shows_difference(files, folder / str(number), self._job.check):
+            # The plainest program first.
+            written = [(each, False) for each in forms]
+            written += [(each, True) for each in forms[-1:] if each.before is not None]
+            tried: set[tuple[WrittenFile, ...]] = set()
+            for embeds, (each, stored), filled in itertools.product(
+                (False, True), written, (False, True)
+            ):
+                files = files_of(
+                    each,
+                    self._item,
+                    self._node,
+                    optimised=optimised,
+                    filled=filled,
+                    stored=stored,
+                    embeds=embeds,
+                )
+                if files in tried:
+                    continue
+                tried.add(files)
+                if shows_difference(files, folder / str(len(tried)), self._job.check):
                     nodes = len(each.model.calls)
                     count = _count_nodes(self._stages)
                     return files, _n(

@@ -42,7 +42,10 @@ from lowerscope.core.views.programs.program_lines import Identifiers
 from lowerscope.core.views.source_text import builder_of
 from lowerscope.resources import PROGRAMS
 
-ARRAYS, MODULE = "reproduce.npz", "reproduce.json"
+ARRAYS, MODULE, COMPILING = "reproduce.npz", "reproduce.json", "compiling.py"
+
+_COMPILING = "from typing import Any\n\nimport tvm\nfrom tvm import relax, tirx"
+"""Imports of the functions through which modules are compiled."""
 
 _DEFINED = (
     "HERE LIBRARY LibraryCall Model check example_inputs expected from_dlpack function given "
@@ -61,7 +64,14 @@ SECONDS = 120
 
 
 def files_of(
-    small: Small, item: Item, node: str, *, optimised: bool, filled: bool = False
+    small: Small,
+    item: Item,
+    node: str,
+    *,
+    optimised: bool,
+    filled: bool = False,
+    stored: bool = False,
+    embeds: bool = False,
 ) -> tuple[WrittenFile, ...]:
     """Return the program, a text for a bug report, and the files that the program needs.
 
@@ -73,23 +83,26 @@ def files_of(
         node: The node whose translation is wrong; empty for none.
         optimised: Whether LLVM's optimisation is the cause.
         filled: Whether the program fills memory, so that elements never written are wrong.
+        stored: Whether the module before the step is read from a file, as TVM's own passes and
+            forms of operators may hide the fault.
+        embeds: Whether modules are compiled as Lowerscope compiles them.
     """
     cause = "LLVM's optimisation" if optimised else item.name or f"the translation of {node}"
     title = f"{cause[0].upper()}{cause[1:]} makes the outputs of a model differ from torch's."
     stages, arrays = small.stages, dict[str, Array]()
     facts = list(_facts(small))
-    definitions, built, froms, module = _lowering(small, arrays)
+    definitions, built, froms, module = _lowering(small, arrays, small.before if stored else None)
     names = re.findall(r"^(?:def )?(\w+)", definitions, re.MULTILINE)
     steps = steps_values(stages, small.recipe, Identifiers((*_DEFINED.split(), *names)))
-    compiled, embedded = text_to_compile("module", small.after)
-    if small.before is not None:
+    compiled, embedded = text_to_compile("module", small.after) if embeds else ("module", {})
+    if small.before is not None and embeds:
         other, more = text_to_compile("module", small.before)
         compiled, embedded = max(compiled, other, key=len), embedded | more
     library = {} if stages.lowered is None else stages.lowered.library
     values: dict[str, Any] = {
         **{each.__name__: each for each in (docstring, repr)},
         **steps,
-        **_checks(item, steps["by_step"], optimised=optimised),
+        **_checks(item, steps["by_step"][-1 if stored else 0 :], optimised=optimised),
         "model": small.model.text(),
         "definitions": definitions,
         "built": built,
@@ -140,6 +153,9 @@ def files_of(
         written.append(WrittenFile(name=ARRAYS, content=stream.getvalue()))
     if module:
         written.append(WrittenFile(name=MODULE, content=module.encode()))
+    if embedded:
+        text = "\n\n\n".join((_COMPILING, *embedded.values()))
+        written.append(WrittenFile(name=COMPILING, content=text.encode()))
     own = dict.fromkeys((*steps["own_files"], *registering))
     return (*written, *_copies(own))
 
@@ -158,9 +174,14 @@ def _copies(paths: Mapping[Path, None]) -> Iterator[WrittenFile]:
         yield WrittenFile(name=name, content=path.read_bytes())
 
 
-def _lowering(small: Small, arrays: dict[str, Array]) -> tuple[str, str, tuple[str, ...], str]:
+def _lowering(
+    small: Small, arrays: dict[str, Array], stored: tvm.IRModule | None
+) -> tuple[str, str, tuple[str, ...], str]:
     """Return the definitions, the expression that makes the module, imports, and its JSON."""
     stages = small.stages
+    loading = f'tvm.ir.load_json((HERE / "{MODULE}").read_text())'
+    if stored is not None:
+        return "", loading, (), str(tvm.ir.save_json(stored))
     if small.recipe.translator == "tvm-export":
         built = "from_exported_program(torch.export.export(model, inputs))"
         return "", built, ("from tvm.relax.frontend.torch import from_exported_program",), ""
@@ -168,7 +189,7 @@ def _lowering(small: Small, arrays: dict[str, Array]) -> tuple[str, str, tuple[s
         text = builder_of(stages, stages.module, _DEFINED.split())
     except LowerscopeError:
         module = str(tvm.ir.save_json(stages.module))
-        return "", f'tvm.ir.load_json((HERE / "{MODULE}").read_text())', (), module
+        return "", loading, (), module
     known = tensors_by_content(stages)
     own = {name: known.get(content_of_array(array)) for name, array in text.constants.items()}
     if len(own) > 1 and all(key and name == key.replace(".", "_") for name, key in own.items()):

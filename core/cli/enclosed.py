@@ -153,7 +153,7 @@ def _output(options: argparse.Namespace, folder: SandboxFolder) -> SandboxOutput
         )
     if options.command == "bisect":
         own = [user_path(each.path).name for each in options.extensions]
-        names = (PROGRAM, REPORT, "reproduce.npz", "reproduce.json", *own)
+        names = (PROGRAM, REPORT, "reproduce.npz", "reproduce.json", "compiling.py", *own)
         return SandboxOutput(folder, user_path(options.output).absolute(), only(names))
     files = [user_path(found) for name in _FILES if (found := getattr(options, name, ""))]
     for file in files:

@@ -490,3 +490,13 @@ def te_dense(A: te.Tensor, W: te.Tensor) -> te.Tensor:
         return te.sum(A(*i[:-1], k) * W[i[-1], k], axis=k)
 
     return te.compute((*A.shape[:-1], W.shape[0]), product, name="dense")
+
+
+def te_grouped_matmul(A: te.Tensor, B: te.Tensor, group: te.Tensor) -> te.Tensor:
+    """Return the product of each row with the matrix of its group."""
+    k = te.reduce_axis((0, A.shape[1]), name="k")
+
+    def product(i: Any, j: Any) -> Any:
+        return te.sum(A[i, k] * B[group[i], k, j], axis=k)
+
+    return te.compute((A.shape[0], B.shape[2]), product, name="grouped_matmul")

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import fx, nn
+from torch._library.custom_ops import OPDEFS
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
@@ -253,6 +254,9 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     value = func.decompose(*args, **kwargs)
                 if value is not NotImplemented:
                     return value
+            elif _is_composite(func):
+                with self:
+                    return func._op_dk(_COMPOSITE, *args, **kwargs)
         value = func(*args, **kwargs)
         if func not in _WITHOUT_VALUE and any(
             isinstance(each, torch.Tensor) for each in pytree.tree_leaves(value)
@@ -345,6 +349,21 @@ def _places(tensor: torch.Tensor) -> Any:
 def _decompositions() -> Mapping[OpOverload, Callable[..., Any]]:
     table = torch.export.default_decompositions()
     return dict(table.items())  # type: ignore[no-untyped-call]
+
+
+_COMPOSITE = torch._C.DispatchKey.CompositeExplicitAutograd
+
+
+@cache
+def _is_composite(func: OpOverload) -> bool:
+    """Return whether an operator of a library is written with other operators of torch.
+
+    A ``torch.library.custom_op`` is opaque on purpose.
+    """
+    if func.namespace in ("aten", "prims") or func._schema.name in OPDEFS:
+        return False
+    name = ".".join(filter(None, (func._schema.name, func._schema.overload_name)))
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, _COMPOSITE))
 
 
 @cache

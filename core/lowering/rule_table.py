@@ -182,7 +182,8 @@ def find_in(table: Mapping[Any, Found], target: Any) -> Found | None:
     if found is None and isinstance(target, str) and not target.endswith("__"):
         return table.get(target.removesuffix("_"))
     if found is None and isinstance(target, torch._ops.OpOverload):
-        return table.get(functional_form(target))
+        # Operators of other libraries exist when these are imported: they are named.
+        return table.get(functional_form(target)) or table.get(target._schema.name)
     return found
 
 

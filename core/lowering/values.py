@@ -127,6 +127,8 @@ def size_of(extent: Any) -> Any:
     """Return an extent as an int, or as an expression if it is dynamic."""
     if isinstance(extent, tirx.IntImm):
         return int(extent)
+    if is_scalar_constant(extent):
+        return int(extent.value.numpy())
     return extent if isinstance(extent, ir.Expr) else int(extent)
 
 

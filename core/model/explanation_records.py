@@ -16,11 +16,13 @@ Cause = Literal[
     "library-call",
     "call",
     "not-legalised",
+    "no-tensorir",
     "not-annotated",
     "opaque",
     "in-place",
     "match-cast",
     "tuple",
+    "field",
     "branch",
     "not-a-call",
     # The rules of `FuseOps`:

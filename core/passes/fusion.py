@@ -55,7 +55,10 @@ class Vertex:
     `users`: the bindings that read its value, each with the kind of its operator.
     `dominator`: the binding where all of its uses meet; ``None`` if there is none.
     `path_kind`: the largest kind on the paths to it.
-    `blocked`: why it was not fused with its dominator, and the binding that forbids it.
+    `blocked`: why it was not fused with its dominator, the binding that forbids it, and the kind
+    that this had by then: its own, or that of its group.
+    `hoisted`: whether it reads a field of a tuple from outside its group, which is done in front of
+    the fused function.
     """
 
     bound: Bound
@@ -66,7 +69,8 @@ class Vertex:
     dominator: Vertex | None = None
     depth: int = 1
     path_kind: Kind = Kind.ELEMENTWISE
-    blocked: tuple[Cause, Vertex] | None = None
+    blocked: tuple[Cause, Vertex, Kind] | None = None
+    hoisted: bool = False
     group: Group = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,10 +110,22 @@ class Partition:
         for phase in range(3):
             for vertex in self.vertices.values():
                 self._fuse(vertex, phase)
+        for vertex in self.vertices.values():
+            self._hoist(vertex)
 
     def are_fused(self, one: str, other: str) -> bool:
-        """Return whether two bindings are in one group."""
-        return self.vertices[one].group.root is self.vertices[other].group.root
+        """Return whether one function computes two bindings."""
+        both = self.vertices[one], self.vertices[other]
+        roots = {each.group.root for each in both}
+        return len(roots) == 1 and not any(each.hoisted for each in both)
+
+    def _hoist(self, vertex: Vertex) -> None:
+        value = getattr(vertex.bound.binding, "value", None)
+        if isinstance(value, relax.TupleGetItem):
+            source = self._by_variable.get(hash(value.tuple_value))
+            if source is None or source.group.root is not vertex.group.root:
+                vertex.hoisted = True
+                vertex.blocked = vertex.blocked or ("field", vertex, vertex.kind)
 
     # The graph
 
@@ -142,7 +158,10 @@ class Partition:
         if isinstance(callee, relax.ExternFunc):
             return Kind.OPAQUE, "library-call"
         if operator not in ("relax.call_tir", "relax.call_tir_inplace"):
-            return Kind.OPAQUE, "not-legalised" if operator else "call"
+            if not operator:
+                return Kind.OPAQUE, "call"
+            legal = value.op.get_attr("FLegalize") is not None
+            return Kind.OPAQUE, "not-legalised" if legal else "no-tensorir"
         function = self._module.functions.get(callee)
         if not isinstance(function, tirx.PrimFunc):
             return Kind.OPAQUE, "library-call"
@@ -177,7 +196,7 @@ class Partition:
         if group.kind is Kind.OPAQUE or dominator is None:
             return
         if self._size_with(vertex, dominator) > MOST_FUSED:
-            vertex.blocked = "depth-limit", dominator
+            vertex.blocked = "depth-limit", dominator, dominator.kind
             return
         if phase == 2:
             whole = dominator.group.root
@@ -188,7 +207,7 @@ class Partition:
         if group.root is dominator.group.root:
             return
         if dominator.group.kind is Kind.TUPLE:
-            vertex.blocked = "tuple", dominator
+            vertex.blocked = "tuple", dominator, dominator.kind
         elif group.kind is Kind.ANCHOR:
             if phase == 0:
                 self._fuse_anchor(vertex, dominator)
@@ -201,7 +220,7 @@ class Partition:
             if phase == 1:
                 self._try(vertex, dominator, lambda kind, _: kind <= Kind.INJECTIVE)
         else:
-            vertex.blocked = "reduction", vertex
+            vertex.blocked = "reduction", vertex, vertex.kind
 
     def _fuse_anchor(self, vertex: Vertex, dominator: Vertex) -> None:
         if vertex.path_kind is Kind.ELEMENTWISE:
@@ -231,7 +250,7 @@ def _takes_elementwise(kind: Kind, is_last: bool) -> bool:
     return kind <= Kind.INJECTIVE or (is_last and kind in (Kind.REDUCTION, Kind.ANCHOR))
 
 
-def _cause_of(vertex: Vertex, most: Kind) -> tuple[Cause, Vertex]:
+def _cause_of(vertex: Vertex, most: Kind) -> tuple[Cause, Vertex, Kind]:
     """Return why the operators on the paths to a dominator forbid fusion."""
     dominator = vertex.dominator
     assert dominator is not None
@@ -239,11 +258,11 @@ def _cause_of(vertex: Vertex, most: Kind) -> tuple[Cause, Vertex]:
     return _forbidden(vertex, each, each.kind)
 
 
-def _forbidden(vertex: Vertex, other: Vertex, kind: Kind) -> tuple[Cause, Vertex]:
+def _forbidden(vertex: Vertex, other: Vertex, kind: Kind) -> tuple[Cause, Vertex, Kind]:
     if other.barrier is not None:
-        return other.barrier, other
+        return other.barrier, other, kind
     both_complex = vertex.group.kind is Kind.ANCHOR and kind in (Kind.ANCHOR, Kind.REDUCTION)
-    return "reduces-twice" if both_complex else "pattern", other
+    return "reduces-twice" if both_complex else "pattern", other, kind
 
 
 def _between(vertex: Vertex, dominator: Vertex) -> list[Vertex]:

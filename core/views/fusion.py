@@ -18,6 +18,7 @@ from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WhyFusedQuery, answers
 from lowerscope.core.model.recipe import Override, Recipe, Step
 from lowerscope.core.model.texts import _, _n, capitalized, english, enumeration
+from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.fusion import (
     KIND_TEXTS,
@@ -38,6 +39,9 @@ BARRIERS: Mapping[Cause, str] = {
     "not-legalised": _(
         "{other} is still the operator {operator}: FuseOps fuses only calls of TensorIR "
         "functions, which LegalizeOps makes"
+    ),
+    "no-tensorir": _(
+        "{other} is the operator {operator}, for which LegalizeOps has no TensorIR function to fuse"
     ),
     "not-annotated": _(
         "the function of {other} has no pattern kind, which AnnotateTIROpPattern adds"
@@ -66,6 +70,10 @@ RULES: Mapping[Cause, str] = {
         "fused function has one at most"
     ),
     "pattern": _("{source} is {kind} and {other} is {other_kind}: FuseOps fuses {allowed}"),
+    "field": _(
+        "{source} reads a field of a tuple that is made outside of the group: FuseOps reads it "
+        "before the call of the fused function"
+    ),
     "depth-limit": _("the group would have more than {most} bindings"),
 }
 """Words for the rules of ``FuseOps``, by cause."""
@@ -119,7 +127,7 @@ def _answer(
             return msgspec.structs.replace(
                 answer, cause=cause or answer.cause, text=text, change=change
             )
-        if cause is not None:
+        if cause is not None and other_answer.text != words:
             # The pass is missing, and would not fuse them either.
             text = _(
                 "{reason}; with it, they would not be fused either: {other}",
@@ -423,6 +431,20 @@ class _Pair:
             yield changed, None, ""
         elif answer.cause == "library-call":
             yield self._lowered_otherwise(), None, ""
+        elif answer.cause == "pattern" and FOLD_BATCH_NORM not in names and self._has_batch_norm():
+            text = _("Put {name} before all other steps", name=FOLD_BATCH_NORM)
+            yield Change(text=text, steps=(Step(name=FOLD_BATCH_NORM), *steps)), None, ""
+
+    def _has_batch_norm(self) -> bool:
+        """Return whether one of the two is a batch norm, which may be folded into a product."""
+        ours = self._one.bindings | self._other.bindings
+        values = (
+            getattr(bound.binding, "value", None)
+            for bound in binding_ids(self._stages.module)
+            if bound.id in ours
+        )
+        operators = (value.op for value in values if isinstance(value, relax.Call))
+        return any(getattr(each, "name", "") == "relax.nn.batch_norm" for each in operators)
 
     def _lowered_otherwise(self) -> Change:
         recipe, lowered = self._stages.recipe, self._stages.lowered
@@ -484,15 +506,15 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
         return "used-elsewhere", one, text
     if one.blocked is None:
         return "unknown", one, _("The cause is not known")
-    cause, where = one.blocked
+    cause, where, kind = one.blocked
     if where.barrier is not None:
         text = _barrier_text(where, module)
     else:
         text = RULES[cause].format(
             source=_title(one, module),
             other=_title(where, module),
-            kind=_kind_text(one),
-            other_kind=_kind_text(where),
+            kind=_kind_text(one, one.group.kind),
+            other_kind=_kind_text(where, kind),
             allowed=ALLOWED.get(one.group.kind, _("nothing into it")),
             most=MOST_FUSED,
         )
@@ -514,9 +536,9 @@ def _barrier_text(vertex: Vertex, module: tvm.IRModule) -> str:
     return BARRIERS[vertex.barrier].format(other=_title(vertex, module), operator=name)
 
 
-def _kind_text(vertex: Vertex) -> str:
+def _kind_text(vertex: Vertex, kind: Kind) -> str:
     """Return the pattern kind of a binding, or of the group that it belongs to by then."""
-    own, grouped = KIND_TEXTS[vertex.kind], KIND_TEXTS[vertex.group.kind]
+    own, grouped = KIND_TEXTS[vertex.kind], KIND_TEXTS[kind]
     return (
         own
         if own == grouped

@@ -7,10 +7,10 @@ import json
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from tests.benchmarks import coach, stages, views, window
+from tests.benchmarks import coach, rivals, stages, views, window
 from tests.benchmarks.figures import BENCHMARKS, measured
 
-__all__ = ["coach", "stages", "views", "window"]
+__all__ = ["coach", "rivals", "stages", "views", "window"]
 
 
 def main() -> None:

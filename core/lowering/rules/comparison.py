@@ -15,6 +15,7 @@ from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.rules.elementwise import truth
 from lowerscope.core.lowering.rules.reduction import sum
+from lowerscope.core.lowering.rules.shape import reshape_to
 from lowerscope.core.lowering.values import (
     Value,
     axis_of,
@@ -25,6 +26,7 @@ from lowerscope.core.lowering.values import (
     rank_of,
     scalar,
     shape_of,
+    torch_dtype,
 )
 from lowerscope.core.model.texts import _
 
@@ -254,6 +256,23 @@ def quantile(
     missing = b.emit(op.max(cast(b, is_nan(b, value), "int32"), axis, keepdims=True))
     found = b.emit(op.where(truth(b, missing), scalar(math.nan, dtype_of(value)), found))
     return found if keepdim else b.emit(op.squeeze(found, [axis]))
+
+
+@rule(torch.histc, "histc", aten.histc.default)
+def histc(b: NodeBuilder, input: Value, bins: int = 100, min: float = 0, max: float = 0) -> Value:
+    if not min < max:
+        raise Refused(_("its range depends on the data"))
+    values = reshape_to(b, input, [-1])
+    dtype = dtype_of(values)
+    from_start = b.emit(
+        op.multiply(b.emit(op.subtract(values, scalar(min, dtype))), scalar(bins, dtype))
+    )
+    place = b.emit(op.floor(b.emit(op.divide(from_start, scalar(max - min, dtype)))))
+    last = b.emit(op.equal(values, scalar(max, dtype)))
+    place = b.emit(op.where(last, scalar(bins - 1, dtype), place))
+    own = b.emit(op.expand_dims(b.constant(torch.arange(bins, dtype=torch_dtype(dtype))), 1))
+    found = b.emit(op.equal(own, b.emit(op.expand_dims(place, 0))))
+    return b.emit(op.sum(b.emit(op.astype(found, dtype)), 1))
 
 
 @rule(torch.searchsorted, aten.searchsorted.Tensor)

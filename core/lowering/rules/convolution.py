@@ -14,7 +14,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add
-from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of
+from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of, size_of
 from lowerscope.core.model.texts import _
 
 aten = torch.ops.aten
@@ -39,7 +39,8 @@ def pad_by(
     rank = rank_of(input)
     widths = [(0, 0)] * rank
     for index in range(len(pad) // 2):
-        widths[rank - 1 - index] = (int(pad[2 * index]), int(pad[2 * index + 1]))
+        before, after = map(size_of, pad[2 * index : 2 * index + 2])
+        widths[rank - 1 - index] = (int(before), int(after))
     value_of_pads = 0.0 if value is None or mode != "constant" else float(value)
     cropped = _crop(b, input, widths)
     grown = [max(width, 0) for pair in widths for width in pair]

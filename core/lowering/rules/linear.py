@@ -12,7 +12,13 @@ from torch import nn
 from tvm import topi
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder, te_dense, te_matmul, to_common_dtype
+from lowerscope.core.lowering.builder import (
+    NodeBuilder,
+    te_dense,
+    te_grouped_matmul,
+    te_matmul,
+    to_common_dtype,
+)
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.activation import softmax
 from lowerscope.core.lowering.rules.arithmetic import add, mul
@@ -125,6 +131,32 @@ def outer(b: NodeBuilder, input: Value, vec2: Value) -> Value:
 def einsum(b: NodeBuilder, equation: str, *operands: Any, path: Any = None) -> Value:
     tensors = list(operands[0]) if isinstance(operands[0], (tuple, list)) else list(operands)
     return b.emit(op.einsum(tensors, equation))
+
+
+@rule(
+    F.grouped_mm, aten._grouped_mm.default, "transformers::grouped_mm_fallback", name="grouped_mm"
+)
+def grouped_mm(
+    b: NodeBuilder,
+    input: Value,
+    mat2: Value,
+    offs: Value = None,
+    bias: Value = None,
+    out_dtype: Any = None,
+) -> Value:
+    """Lower a product of each group of rows with a matrix of its own; groups end at `offs`."""
+    if rank_of(input) != 2 or rank_of(mat2) != 3 or offs is None:
+        raise Refused(_("its groups are not of rows"))
+    if bias is not None or out_dtype is not None:
+        raise Refused(_("it has a bias or a dtype"))
+    rows, groups = shape_of(input)[0], shape_of(mat2)[0]
+    row = b.emit(op.arange(0, rows, 1, dtype_of(offs)))
+    after = op.greater_equal(b.emit(op.expand_dims(row, 1)), b.emit(op.expand_dims(offs, 0)))
+    group = b.emit(op.sum(b.emit(op.astype(b.emit(after), dtype_of(offs))), 1))
+    last = b.emit(op.minimum(group, scalar(groups - 1, dtype_of(offs))))
+    product = b.emit_te(te_grouped_matmul, input, mat2, last, primfunc_name_hint="grouped_matmul")
+    inside = b.emit(op.less(b.emit(op.expand_dims(group, 1)), scalar(groups, dtype_of(offs))))
+    return b.emit(op.where(inside, product, scalar(0, dtype_of(product))))
 
 
 def scaled(b: NodeBuilder, value: Value, factor: Any) -> Value:

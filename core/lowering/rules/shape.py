@@ -180,7 +180,7 @@ def expand(b: NodeBuilder, input: Value, *sizes: Any, implicit: bool = False) ->
     return broadcast_to(b, input, extents)
 
 
-@exact("expand_as")
+@exact("expand_as", aten.expand_as.default)
 def expand_as(b: NodeBuilder, input: Value, other: Value) -> Value:
     return broadcast_to(b, input, shape_of(other))
 

@@ -189,6 +189,11 @@ def verified(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+def padded(x: torch.Tensor) -> torch.Tensor:
+    rows, width = torch.tensor(2), torch.tensor(1)
+    return F.pad(x.view(rows, 10), (width, 2))
+
+
 def nested(x: torch.Tensor) -> torch.Tensor:
     rows = torch.nested.nested_tensor([x[:2], x[2:]])
     return torch.nested.to_padded_tensor(rows * 2, 0.0) + 1
@@ -250,6 +255,7 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Calls(sensitive), 0, 1, id="jacobian"),
         pytest.param(Calls(checked), 1, 0, id="check"),
         pytest.param(Calls(verified), 1, 0, id="check of a tensor"),
+        pytest.param(Calls(padded), 2, 0, id="sizes in tensors"),
         pytest.param(Calls(nested), 0, 1, id="nested tensor"),
         pytest.param(Calls(pasted), 2, 3, id="write through a view"),
         pytest.param(Forces(), 0, 1, id="gradient of a network"),

@@ -40,6 +40,22 @@ QUANTISED = """
         return torch.ao.quantization.convert(model)
 """
 
+DECOMPOSED = """
+    from torch.ao.quantization.fx._decomposed import quantized_decomposed_lib
+
+    class Own(nn.Module):
+        def forward(self, x):
+            own = torch.ops.quantized_decomposed
+            y = own.quantize_per_tensor(x, 0.05, 3, -128, 127, torch.int8)
+            y = own.dequantize_per_tensor(y, 0.05, 3, -128, 127, torch.int8)
+            scales, zeros = torch.tensor([0.1, 0.2, 0.1, 0.5]), torch.zeros(4, dtype=torch.int64)
+            z = own.quantize_per_channel(y, scales, zeros, 1, -128, 127, torch.int8)
+            return own.dequantize_per_channel(z, scales, zeros, 1, -128, 127, torch.int8) * 2
+
+    def make() -> nn.Module:
+        return Own()
+"""
+
 SCRIPTED = """
     class Own(nn.Module):
         def forward(self, x, count: int = 3):
@@ -132,6 +148,7 @@ OPERATOR = """
     ("text", "lowered"),
     [
         pytest.param(QUANTISED, 1, id="quantised"),
+        pytest.param(DECOMPOSED, 5, id="quantised by torch's own operators"),
         pytest.param(SCRIPTED, 0, id="scripted"),
         pytest.param(TRACED, 2, id="traced"),
         pytest.param(EXPORTED, 2, id="exported"),

@@ -72,7 +72,7 @@ def random_module(seed: int) -> tvm.IRModule:
             values: list[Any] = [x, y]
             for _ in range(draw.randint(3, 14)):
                 one, other = (draw.choice(values[-4:]) for _ in range(2))
-                values += _emitted(builder, draw.randrange(11), one, other)
+                values += _emitted(builder, draw.randrange(12), one, other)
             outputs = [builder.emit_output(each) for each in draw.sample(values[2:], 2)]
         builder.emit_func_output(relax.Tuple(outputs))
     module = builder.get()
@@ -88,6 +88,9 @@ def _emitted(builder: relax.BlockBuilder, kind: int, one: Any, other: Any) -> li
         both = builder.emit(op.split(one, 2, 0))
         halves = [builder.emit(relax.TupleGetItem(both, number)) for number in range(2)]
         return [builder.emit(op.concat(halves, 0))]
+    if kind == 11:
+        both = builder.emit(relax.Tuple([one, other]))
+        return [builder.emit(relax.TupleGetItem(both, 0))]
     if kind == 10:
         square = relax.TensorType((4, 4), "float32")
         return [builder.emit(op.call_dps_packed("of.a.library", (one,), out_ty=square))]
@@ -184,6 +187,14 @@ def test_the_change_of_an_answer_fuses_the_nodes(cause: Cause) -> None:
     changed = {name: value for name, value in changed.items() if value is not None}
     recipe = msgspec.structs.replace(recipe, **changed)
     assert pipeline.answer(WhyFusedQuery(recipe, "linear0", "relu")).fused
+
+
+def test_a_batch_norm_is_fused_once_it_is_folded() -> None:
+    answer = why("resnet18", "conv1", "bn1")
+    assert answer.cause == "pattern"
+    assert answer.change is not None
+    assert answer.change.steps is not None
+    assert answer.change.steps[0].name == "FoldBatchNorm"
 
 
 def test_an_unknown_node_is_named_with_those_that_there_are() -> None:

@@ -69,6 +69,14 @@ ENTRIES = (
         "torch.addbmm(x[0], y, z)",
     ),
     Entry(
+        "grouped_mm",
+        {
+            "x": Tensors(("float32", "bfloat16"), (5, 8), layouts=("contiguous",)),
+            "y": Tensors("x", (3, 8, 16), layouts=("contiguous",)),
+        },
+        "F.grouped_mm(x, y, offs=torch.tensor([2, 2, 5], dtype=torch.int32))",
+    ),
+    Entry(
         "outer",
         {"x": Tensors((*FLOATS, "int64"), (3,)), "y": Tensors("x", (4,))},
         "torch.outer(x, y); x.outer(y); torch.ger(x, y)",
