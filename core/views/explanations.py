@@ -44,7 +44,12 @@ def why_pass(query: WhyPassQuery, pipeline: Pipeline, job: Progress) -> Explanat
         text = _(
             "{name} is not in the pipeline. Tried at its end: {text}", name=name, text=answer.text
         )
-        return msgspec.structs.replace(answer, text=text, cites=answer.cites[1:])
+        answer = msgspec.structs.replace(answer, text=text, cites=answer.cites[1:])
+        if answer.cause != "changed":
+            change = _enabling(pipeline, tried, len(steps), job)
+            return msgspec.structs.replace(answer, change=change)
+        change = Change(text=_("Add {name}", name=name), steps=tried.steps)
+        return msgspec.structs.replace(answer, cause="pass-missing", change=change)
     on = [place for place in places if steps[place].on]
     if not on:
         (place, *_others) = places
@@ -98,12 +103,13 @@ def _pass_answer(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) 
         if each.status != "same"
     ]
     unmet = None if touched else why_unchanged(run.name, run.before)
-    return Explanation(
-        by=run.name,
-        cause="changed" if touched else "unknown" if unmet is None else "unmet",
-        text=difference.sentence.rstrip(".。"),
-        cites=(_step(place), *(touched if unmet is None else unmet.cites)),
-    )
+    text, cites = difference.sentence.rstrip(".。"), (_step(place),)
+    if touched:
+        return Explanation(by=run.name, cause="changed", text=text, cites=(*cites, *touched))
+    if unmet is None:
+        text = _("{sentence}, and the reason is not known", sentence=text)
+        return Explanation(by=run.name, cause="unknown", text=text, cites=cites)
+    return Explanation(by=run.name, cause="unmet", text=text, cites=(*cites, *unmet.cites))
 
 
 def _enabling(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) -> Change | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QEvent, QModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -140,11 +140,12 @@ class StepList(PaintedTree):
         self.scrollTo(self.indexFromItem(self._items[key]), ScrollHint.PositionAtTop)
 
     def set_rows(self, rows: Sequence[StepRow]) -> None:
-        """Set the rows; the selected one stays selected, if it still exists."""
+        """Set the rows; the selected one stays selected, if it still exists with its title."""
         before, self._rows = self._rows, list(rows)
         if before == self._rows:
             return
         self.blockSignals(True)
+        chosen = self.row(self.current_key())
         if [(row.key, row.parent) for row in before] == [(row.key, row.parent) for row in rows]:
             for old, row in zip(before, rows, strict=True):
                 if row != old:
@@ -158,20 +159,26 @@ class StepList(PaintedTree):
             if _places(before) != _places(rows):
                 # The dragged row may be gone, or elsewhere.
                 self._cancel_drag()
-            chosen, top = self.current_key(), self.verticalScrollBar().value()
+            top = self.verticalScrollBar().value()
             self._clear_items()
             self._parents = {row.parent for row in rows}
             for row in rows:
                 self._add_item(row, ())
             for row in rows:
                 self._show_row(row)
-            self.select(chosen)
-            if not self.current_key():
-                # Qt would select the first row on focus, which is no step.
-                self.setCurrentIndex(QModelIndex())
+            if chosen is not None and self._titled(chosen):
+                self.select(chosen.key)
             self.verticalScrollBar().setValue(top)
+        if chosen is None or not self._titled(chosen):
+            # Qt would select the first row on focus, which is no step.
+            self.setCurrentIndex(QModelIndex())
         self.blockSignals(False)
         self.empty.setVisible(not rows)
+
+    def _titled(self, before: StepRow) -> bool:
+        """Return whether a row is still there with its title."""
+        row = self.row(before.key)
+        return row is not None and row.title == before.title
 
     def _show_row(self, row: StepRow) -> None:
         item = self._items[row.key]
@@ -194,9 +201,15 @@ class StepList(PaintedTree):
         return None if item is None else item.data(0, ROW)
 
     def select(self, key: str) -> None:
-        """Select a row, if it exists."""
-        if key in self._items:
-            self.setCurrentItem(self._items[key])
+        """Select a row, if it exists, and unfold those that it is in."""
+        if key not in self._items:
+            return
+        self.setCurrentItem(self._items[key])
+        around = self.row(key)
+        while around is not None and (around := self.row(around.parent)) is not None:
+            if not around.unfolded:
+                self._rows[self._rows.index(around)] = unfolded = replace(around, unfolded=True)
+                self._show_row(unfolded)
 
     def set_marked(self, key: str, *, select: bool = True) -> None:
         """Mark the row of the current step; none for ``""``.

@@ -119,6 +119,28 @@ def test_rows_that_go_while_one_is_dragged(qtbot: QtBot) -> None:
     assert moved == [(3, 0)]
 
 
+def test_the_selection_follows_a_step_into_a_fold_and_not_its_place(qtbot: QtBot) -> None:
+    steps = StepList("Steps")
+    qtbot.addWidget(steps)
+    steps.set_rows([StepRow("s0", "1", "fuse"), StepRow("s1", "2", "legalise")])
+    steps.select("s0")
+    fold = StepRow("fold", "1", "1 unchanged", "fold")
+    steps.set_rows([fold, StepRow("s0", "1", "fuse", parent="fold")])
+    assert steps.current_key() == "s0"
+    shown = steps.row("fold")
+    assert shown is not None
+    # What the fold shows, it says, and a click folds it.
+    assert shown.unfolded
+    with qtbot.waitSignal(steps.folded) as heard:
+        steps.toggle_fold("fold")
+    assert heard.args == ["fold", False]
+    steps.set_rows([fold, StepRow("s0", "1", "simplify", parent="fold")])
+    assert steps.current_key() == ""
+    shown = steps.row("fold")
+    assert shown is not None
+    assert not shown.unfolded
+
+
 def test_a_header_at_the_bottom_shows_its_newest_words(qtbot: QtBot) -> None:
     steps = StepList("Steps")
     qtbot.addWidget(steps)

@@ -92,8 +92,12 @@ def test_a_pass_says_why_it_changed_nothing_and_a_change_helps() -> None:
     assert answer.cause == "pass-off"
     assert answer.change is not None
     absent = why_pass(recipe_of("sample:fashion_mlp", "none"), "LegalizeOps")
-    assert absent.cause == "changed"
+    assert absent.cause == "pass-missing"
+    assert absent.change is not None
     assert not any(each.startswith("step ") for each in absent.cites)
+    fusing = why_pass(recipe_of("sample:fashion_mlp", "none"), "FuseOps")
+    assert fusing.cause == "unmet"
+    assert fusing.change is not None
 
 
 def test_passes_that_would_change_something() -> None:
