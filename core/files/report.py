@@ -58,7 +58,7 @@ from lowerscope.core.model.run_records import (
     SideTimes,
     SizeRecord,
 )
-from lowerscope.core.model.texts import _, capitalized
+from lowerscope.core.model.texts import _, capitalized, english
 from lowerscope.resources import REPORT
 
 
@@ -83,6 +83,7 @@ def template(path: Path) -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,
+        finalize=english,
     )
     return environment.get_template(path.name)
 
@@ -260,7 +261,7 @@ def _variant(variant: Variant, longest: float) -> list[Cell]:
     record, problem = variant.record, variant.problem
     text, role = _FAILED if record is None else _verdict(record)
     if problem is not None:
-        text, role = f"{_FAILED[0]}: {problem.what}", _FAILED[1]
+        text, role = f"{_FAILED[0]}: {english(problem.what)}", _FAILED[1]
     status = Cell(text, kind=role)
     if record is None:
         return [Cell(variant.name), *_empty(2), Cell(""), status, *_empty(5)]
@@ -312,18 +313,19 @@ def _tables(record: RunRecord) -> Iterator[Table]:
 
 def _output(output: OutputRecord, reference: str) -> list[Cell]:
     words, role = verdict_words(output.verdict, reference)
+    said = map(english, filter(None, (words, output.reason)))
     return [
         Cell(output.name),
         Cell(shape_text(output.shape)),
         Cell(output.dtype),
         _error(output.max_abs_error),
         _error(output.max_rel_error),
-        Cell(f"{words}: {output.reason}" if output.reason else words, kind=role),
+        Cell(": ".join(said), kind=role),
     ]
 
 
 def _size(size: SizeRecord) -> list[Cell]:
-    status = f"{size.verdict}: {size.reason}" if size.reason else size.verdict
+    status = f"{size.verdict}: {english(size.reason)}" if size.reason else size.verdict
     return [
         Cell(sizes_text(size.sizes)),
         _error(size.max_abs_error),
@@ -339,8 +341,8 @@ def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
     first = "first difference" if node.id == record.first_difference else ""
     alone = ""
     if node.own_matches is not None and node.own_matches != node.matches:
-        alone = f"alone it {_status(node.own_status)[0].partition(' ')[2]}"
-    said = ": ".join(filter(None, (status, node.not_finite or node.reason)))
+        alone = f"alone it {english(_status(node.own_status)[0]).partition(' ')[2]}"
+    said = ": ".join(map(english, filter(None, (status, node.not_finite or node.reason))))
     return [
         Cell(node.id.removeprefix("fx:")),
         Cell(STRATEGY_NAMES.get(node.strategy, ""), kind=node.strategy),
@@ -392,7 +394,8 @@ def _functions(record: RunRecord) -> Iterator[list[Cell]]:
 
 def _verdict(record: RunRecord) -> tuple[str, str]:
     words, role = verdict_words(record.verdict, record.reference)
-    return " · ".join(filter(None, (words, not_finite_text(record.not_finite_count)))), role
+    said = filter(None, (words, not_finite_text(record.not_finite_count)))
+    return " · ".join(map(english, said)), role
 
 
 def _status(status: NodeStatus) -> tuple[str, str]:

@@ -92,11 +92,15 @@ def check_reduced(arguments: Any, value: Value, dimensions: Dimensions) -> None:
     """
     read = [each for each in leaves(arguments) if is_tensor(each)]
     if any(map(dimensions.depend_on_data, read)) and any(map(is_tensor, leaves(value))):
-        made = {each for one in leaves(value) if is_tensor(one) for each in dimensions.data_in(one)}
-        if not {each for one in read for each in dimensions.data_in(one)} <= made:
-            raise Refused(
-                _("it reduces an axis that may be empty, as its size depends on the data")
-            )
+        results = [each for each in leaves(value) if is_tensor(each)]
+        made = {each for one in results for each in dimensions.data_in(one)}
+        lost = {each for one in read for each in dimensions.data_in(one)} - made
+        if not lost:
+            return
+        if not all(map(dimensions.are_known, results)):
+            # Of another size, an axis of 1 would be broadcast.
+            raise Refused(_("it is not known whether sizes that depend on the data are equal"))
+        raise Refused(_("it reduces an axis that may be empty, as its size depends on the data"))
 
 
 def is_python(node: fx.Node) -> bool:

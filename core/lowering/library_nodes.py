@@ -295,9 +295,11 @@ class LibraryNodes:
             return Size(len(sizes) - 1)
         if isinstance(value, ir.Expr):
             raise Refused(_("an argument is a {name}", name=type(value).__name__))
-        if type(value) in (tuple, list):
-            return type(value)(self._bind(each, tensors, sizes) for each in value)
-        if type(value) is dict:
+        if isinstance(value, list) or type(value) is tuple:
+            # torch.fx has a class of lists, and one of dicts, of its own.
+            kind = list if isinstance(value, list) else tuple
+            return kind(self._bind(each, tensors, sizes) for each in value)
+        if isinstance(value, dict):
             return {key: self._bind(each, tensors, sizes) for key, each in value.items()}
         if isinstance(value, slice):
             parts = (value.start, value.stop, value.step)

@@ -15,7 +15,7 @@ MODEL = "sample:fashion_mlp"
 EXPORT = (
     f"export {MODEL} --output files --pipeline fuse --schedule rules --level none --picture "
     "dot,graphml,json --what module,script,builder,fx,step,patch,function,schedule,reproduce,"
-    "fx-graph,relax-graph"
+    "fx-graph,relax-graph,report"
 )
 
 JSON = (

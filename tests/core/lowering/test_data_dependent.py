@@ -335,6 +335,13 @@ def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:
     assert "a condition depends on a tensor" in note.text
 
 
+def test_two_sizes_of_data_are_not_said_to_be_reduced() -> None:
+    x = torch.randn(5, 4)
+    model = Calls(lambda x: x[x[:, 0] > 0] * x[x[:, 0] > 0])
+    result = lower(trace(model, (x,), "auto"), [("x", (5, 4), "float32")], "high-level")
+    assert any("mul: it is not known whether sizes" in each.text for each in result.notes)
+
+
 def test_functions_of_the_model_are_as_before() -> None:
     code = by_sign.__code__
     trace(Calls(by_sign).eval(), (torch.randn(5, 4),), "auto")
