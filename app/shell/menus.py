@@ -92,7 +92,14 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             window, document, window.sessions, window.source_watch, window.open_session
         ),
         window.sandbox.command(),
-        reporting(window, document, features.runs.variants, features.bisecting, features.rounding),
+        reporting(
+            window,
+            document,
+            features.queries,
+            features.runs.variants,
+            features.bisecting,
+            features.rounding,
+        ),
         Command("save-log", _("Save the whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),

@@ -62,6 +62,7 @@ from lowerscope.core.model.queries import (
     AgreementQuery,
     BisectQuery,
     GenerationQuery,
+    ReasonsQuery,
     RunEstimateQuery,
     RunQuery,
 )
@@ -162,7 +163,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
     (name,) = variant_names((recipe,))
     variant = Variant(name=name, recipe=recipe, record=record)
-    written = write_wanted_report(options, (variant,))
+    written = write_wanted_report(options, pipeline, (variant,))
     nodes = _per_node(pipeline.stages(recipe), record) if options.per_node else ()
     if options.json:
         fields = {"nodes": nodes} if options.per_node else {}
@@ -443,14 +444,22 @@ def check_report_option(options: argparse.Namespace) -> None:
         check_report(options.html)
 
 
-def write_wanted_report(options: argparse.Namespace, variants: Sequence[Variant]) -> list[str]:
+def write_wanted_report(
+    options: argparse.Namespace, pipeline: Pipeline, variants: Sequence[Variant]
+) -> list[str]:
     """Write the report if one is requested; return a line on it.
 
     Raises a `LowerscopeError` if it cannot be written.
     """
     if not options.html:
         return []
-    return [_("Report: {file}", file=write_report(options.html, variants))]
+    told = [
+        msgspec.structs.replace(each, reasons=pipeline.answer(ReasonsQuery(each.recipe)))
+        if each.record is not None
+        else each
+        for each in variants
+    ]
+    return [_("Report: {file}", file=write_report(options.html, told))]
 
 
 def failing_verdicts(options: argparse.Namespace) -> tuple[str, ...]:
@@ -512,7 +521,7 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     check_report_option(options)
     with on_terminal_line() as progress:
         variants = run_variants(pipeline, recipes_of(options), progress)
-    written = write_wanted_report(options, variants)
+    written = write_wanted_report(options, pipeline, variants)
     ran = [each for each in variants if each.record is not None]
     notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}
     for note in notes:

@@ -52,7 +52,7 @@ from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.graph import DEFAULT, WHOLE, GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress, Silent
-from lowerscope.core.model.queries import ExportQuery, RunQuery, answers
+from lowerscope.core.model.queries import ExportQuery, ReasonsQuery, RunQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.texts import _
@@ -209,7 +209,8 @@ def _graph(given: _Exporting, which: str, name: str) -> Iterator[File]:
 def _report(given: _Exporting, which: str) -> Iterator[File]:
     record = given.record or given.pipeline.answer(RunQuery(given.recipe), given.progress)
     (name,) = variant_names((given.recipe,))
-    variant = Variant(name=name, recipe=given.recipe, record=record)
+    reasons = given.pipeline.answer(ReasonsQuery(given.recipe), given.progress)
+    variant = Variant(name=name, recipe=given.recipe, record=record, reasons=reasons)
     yield text_file("report.html", report_html((variant,), datetime.now().astimezone()))
 
 

@@ -227,6 +227,9 @@ def _run(variant: Variant) -> dict[str, Any]:
         values["first"] = record.first_difference.removeprefix("fx:")
         tables = [each for each in _tables(record) if each.rows]
         rounding = variant.rounding
+        if variant.reasons:
+            rows = [(Cell(about), Cell(text)) for about, text in variant.reasons]
+            tables.append(Table("Why", ("step or function", "explanation"), rows))
         values["tables"] = tables if rounding is None else [*tables, _rounding(rounding)]
         values["budget"] = "" if rounding is None else rounding.text
     return values

@@ -314,6 +314,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     problem: Problem | None = None
     wrong_step: BisectRecord | None = None  # the step that makes it differ, if it was looked for
     rounding: ErrorBudget | None = None  # errors against float64, if they were computed
+    reasons: tuple[tuple[str, str], ...] = ()  # see `ReasonsQuery`
 
 
 class FunctionTimes(msgspec.Struct, frozen=True, kw_only=True):

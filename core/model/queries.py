@@ -362,6 +362,17 @@ class WhyFunctionQuery(Query[Explanation], frozen=True):
     doing = _("explaining the schedule")
 
 
+class ReasonsQuery(Query[tuple[tuple[str, str], ...]], frozen=True):
+    """Explanations for a report, in English: pairs of a pass or function and a text on it.
+
+    The text is on what the pass changed, or why it changed nothing; of the functions with most
+    work, on the rule that they are scheduled by and on what makes them slow.
+    """
+
+    recipe: Recipe
+    doing = _("explaining the steps")
+
+
 class WriteRuleQuery(Query[SourceLine], frozen=True):
     """Write a working rule for ``node`` into ``file``; the answer is its location."""
 

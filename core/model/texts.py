@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from gettext import NullTranslations, translation
 from pathlib import Path
 
@@ -112,14 +112,14 @@ def joined(separator: str, parts: Iterable[str]) -> str:
 def enumeration(parts: Sequence[str]) -> str:
     """Return parts with a conjunction before the last: ``a, b and c``."""
     if len(parts) < 2:
-        return "".join(parts)
+        return parts[0] if parts else ""
     return _("{others} and {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
 
 
 def alternatives(parts: Sequence[str]) -> str:
     """Return parts of which one is to be chosen: ``a, b or c``."""
     if len(parts) < 2:
-        return "".join(parts)
+        return parts[0] if parts else ""
     return _("{others} or {last}", others=joined(_(", "), parts[:-1]), last=parts[-1])
 
 
@@ -128,8 +128,18 @@ _NAME = re.compile(r"\w*(?:[_\d(]|\.\w)")
 
 def capitalized(text: str) -> str:
     """Return a text with a capital letter at its beginning; ``torch.fx`` and ``lv1`` stay."""
-    made = Text(_capitalized(text))
-    made.english = _capitalized(english(text))
+    return _in_both(text, _capitalized)
+
+
+def without_stop(text: str) -> str:
+    """Return a sentence without its full stop, to go on with it."""
+    return _in_both(text, lambda each: each.rstrip(".。"))
+
+
+def _in_both(text: str, change: Callable[[str], str]) -> str:
+    """Return a text that is changed in the language of the process and in English."""
+    made = Text(change(str(text)))
+    made.english = change(english(text))
     return made if made.english != made else str(made)
 
 

@@ -15,18 +15,21 @@ from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ChangingPassesQuery,
+    ReasonsQuery,
     WhyFunctionQuery,
     WhyPassQuery,
     answers,
 )
 from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_TUNED, SCHEDULING, Primitive
-from lowerscope.core.model.texts import _, _n, capitalized, joined
+from lowerscope.core.model.texts import _, _n, capitalized, english, joined, without_stop
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.passes.transforming import transform
+from lowerscope.core.run.function_metrics import calls_from_main, flops_of
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.module_difference import module_difference
 from lowerscope.core.views.unchanged import why_unchanged
+from lowerscope.core.views.workbench import warnings_on
 
 
 @answers(WhyPassQuery)
@@ -103,7 +106,7 @@ def _pass_answer(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) 
         if each.status != "same"
     ]
     unmet = None if touched else why_unchanged(run.name, run.before)
-    text, cites = difference.sentence.rstrip(".。"), (_step(place),)
+    text, cites = without_stop(difference.sentence), (_step(place),)
     if touched:
         return Explanation(by=run.name, cause="changed", text=text, cites=(*cites, *touched))
     if unmet is None:
@@ -229,6 +232,39 @@ def why_scheduled(query: WhyFunctionQuery, pipeline: Pipeline, job: Progress) ->
         )
         text = joined("", (_("{text}:", text=text), *steps))
     return Explanation(by=by, cause="scheduled", text=text, cites=cites)
+
+
+MOST_FUNCTIONS = 8
+"""Functions, those with most work first, that a report explains."""
+
+
+@answers(ReasonsQuery)
+def reasons(query: ReasonsQuery, pipeline: Pipeline, job: Progress) -> tuple[tuple[str, str], ...]:
+    """Return what a report says of the passes and of the functions with most work, in English.
+
+    Raises `LowerscopeError` if a step of the recipe fails.
+    """
+    recipe = query.recipe
+    stages = pipeline.stages(recipe, job)
+    found = []
+    for place, step in enumerate(recipe.steps, start=1):
+        if step.on:
+            answer = _pass_answer(pipeline, recipe, place, job)
+            found.append((f"{place} {step.name}", english(capitalized(answer.text))))
+    calls, functions = calls_from_main(stages.unscheduled.module), stages.functions.by_name
+    work = {name: (flops_of(each) or 0.0) * calls.get(name, 0) for name, each in functions.items()}
+    for name in sorted(work, key=lambda each: -work[each])[:MOST_FUNCTIONS]:
+        why = why_scheduled(WhyFunctionQuery(recipe, name), pipeline, job)
+        texts = [english(why.text).partition("\n")[0].rstrip(":")]
+        applied, function = _applied(stages, name), functions[name]
+        if applied is not None:
+            steps, check = applied[1], job.check
+            function = pipeline.replays.replay(name, function, stages.target, steps, check)[
+                -1
+            ].function
+        texts += [f"{each.block}: {english(each.text)}" for each in warnings_on(function, stages)]
+        found.append((name, ". ".join(texts)))
+    return tuple(found)
 
 
 def _applied(stages: Stages, function: str) -> tuple[str, tuple[Primitive, ...]] | None:

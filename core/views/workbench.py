@@ -315,11 +315,16 @@ def coach(query: CoachQuery, pipeline: Pipeline, job: Progress) -> Coaching:
     stages = pipeline.stages(query.recipe, job)
     function = state_at(stages.states(query.function), query.index).function
     rates = _rates(stages, query.recipe)
-    warnings = advice(function, rates.machine, caches_here())
+    warnings = warnings_on(function, stages)
     return Coaching(
         predicted_ms=predicted_ms(function, rates),
         advice=with_cures(warnings, function, stages.target, rates, job.check),
     )
+
+
+def warnings_on(function: tirx.PrimFunc, stages: Stages) -> tuple[Advice, ...]:
+    """Return what makes a function slow on this machine, without cures."""
+    return tuple(advice(function, _rates(stages, stages.recipe).machine, caches_here()))
 
 
 @answers(CompiledCoachQuery)

@@ -75,6 +75,7 @@ def test_open_switch_run_and_read_the_verdict(
     monkeypatch.setattr(saving, lambda *_: (str(tmp_path / "run"), ""))
     window.show_page("variants")
     action("export-report").trigger()
+    qtbot.waitUntil((tmp_path / "run.html").exists, timeout=PATIENCE)
     assert "– Lowerscope</title>" in (tmp_path / "run.html").read_text(encoding="utf-8")
     assert [row.key for row in panes.summary.outputs.rows()] == ["output"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
@@ -27,9 +27,10 @@ from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.run.outcomes import differing, runs_alone, select_next, starting
 from lowerscope.app.panes.run.runs import Runs
-from lowerscope.core.model.comparison_records import ReferenceDtype
-from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.comparison_records import ReferenceDtype, Variant
+from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.queries import ReasonsQuery
 from lowerscope.core.model.run_records import LEAST, MOST, REPEATS, Measuring
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import DTYPES, EPSILONS, Tolerance, Tolerances, parse_number
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from lowerscope.app.document.document import Document
+    from lowerscope.app.document.queries import Queries
     from lowerscope.app.document.stepping import Stepping
     from lowerscope.app.document.timelines import RunSteps
     from lowerscope.app.panes.run.bisecting import Bisecting
@@ -512,23 +514,33 @@ def finding_differences(
 
 
 def reporting(
-    host: Host, document: Document, runs: RunVariants, bisecting: Bisecting, rounding: Rounding
+    host: Host,
+    document: Document,
+    queries: Queries,
+    runs: RunVariants,
+    bisecting: Bisecting,
+    rounding: Rounding,
 ) -> Command:
     return Command(
         "export-report",
         _("&Export report…"),
-        partial(export_report, host, document, runs, bisecting, rounding),
+        partial(export_report, host, document, queries, runs, bisecting, rounding),
         enabled=lambda: bool(runs.kept),
     )
 
 
 def export_report(
-    host: Host, document: Document, runs: RunVariants, bisecting: Bisecting, rounding: Rounding
+    host: Host,
+    document: Document,
+    queries: Queries,
+    runs: RunVariants,
+    bisecting: Bisecting,
+    rounding: Rounding,
 ) -> None:
     """Select a file in a dialog, and write a report on the selected variants, or on all."""
     # Imported here to keep the window's start fast.
     from lowerscope.app.panes.run.variants_page import VariantsPage
-    from lowerscope.core.files.report import source_name, write_report
+    from lowerscope.core.files.report import source_name
 
     chosen = host.view(VariantsPage).selected()
     variants = [
@@ -549,8 +561,37 @@ def export_report(
     if not path:
         return
     path = path if path.endswith((".html", ".htm")) else f"{path}.html"
+    _write_report(document, queries, path, variants, ())
+
+
+def _write_report(
+    document: Document,
+    queries: Queries,
+    path: str,
+    variants: Sequence[Variant],
+    explained: tuple[Variant, ...],
+) -> None:
+    """Write a report once each variant has its reasons; those in `explained` have."""
+    from lowerscope.core.files.report import write_report
+
+    if len(explained) < len(variants):
+        variant = variants[len(explained)]
+
+        def take(reasons: tuple[tuple[str, str], ...]) -> None:
+            known = msgspec.structs.replace(variant, reasons=reasons)
+            _write_report(document, queries, path, variants, (*explained, known))
+
+        def refuse(problem: Problem) -> None:
+            if problem.code != "cancelled":
+                take(())
+
+        if variant.record is None:
+            take(())
+        else:
+            queries.ask(ReasonsQuery(variant.recipe), take, refuse)
+        return
     try:
-        written = write_report(path, variants)
+        written = write_report(path, explained)
     except LowerscopeError as error:
         document.report(error.problem)
     else:

@@ -183,10 +183,18 @@ def test_the_wrong_step_is_in_it_with_its_program(tmp_path: Path) -> None:
     recipe = Recipe(source=Source(spec="sample:matmul"))
     errors = NodeErrors(id="fx:relu", item=0, operator="relu", tvm=4e-6, torch=1e-6, made=1e-7)
     budget = ErrorBudget(nodes=(errors,))
-    variant = Variant(name="one", recipe=recipe, record=run, wrong_step=record, rounding=budget)
+    variant = Variant(
+        name="one",
+        recipe=recipe,
+        record=run,
+        wrong_step=record,
+        rounding=budget,
+        reasons=(("10 FuseOps", "Nothing was grouped"),),
+    )
     text = write_report(str(tmp_path / "report.html"), (variant,)).read_text()
     page = Page(text)
     assert "assert 1 < 2\n" in page.texts.values()
     row = rows(page, "Errors against float64")["relu"]
     assert (row["nearer"][0], row["torch"][1]) == ("torch", "1e-06")
     assert budget.text in text
+    assert rows(page, "Why")["10 FuseOps"]["explanation"][0] == "Nothing was grouped"

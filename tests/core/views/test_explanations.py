@@ -9,7 +9,12 @@ import pytest
 
 from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline
 from lowerscope.core.model.explanation_records import Explanation
-from lowerscope.core.model.queries import ChangingPassesQuery, WhyFunctionQuery, WhyPassQuery
+from lowerscope.core.model.queries import (
+    ChangingPassesQuery,
+    ReasonsQuery,
+    WhyFunctionQuery,
+    WhyPassQuery,
+)
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.schedule import APPLY_RULES
 from lowerscope.core.stages import Pipeline
@@ -126,3 +131,14 @@ def test_a_schedule_names_its_rule_and_the_reasons_of_its_steps() -> None:
     assert answer.by.startswith("rule: ")
     assert answer.by.removeprefix("rule: ") in unscheduled.text
     assert "\n  1. " in answer.text
+
+
+def test_a_report_tells_of_each_pass_and_of_the_functions_with_most_work() -> None:
+    recipe = recipe_of("sample:fashion_mlp", "optimise-cpu")
+    told = dict(Pipeline().answer(ReasonsQuery(recipe)))
+    places = range(1, len(recipe.steps) + 1)
+    names = [f"{place} {step.name}" for place, step in zip(places, recipe.steps, strict=True)]
+    assert list(told)[: len(names)] == names
+    assert "no batch norm" in told["1 FoldBatchNorm"]
+    functions = [text for about, text in told.items() if about not in names]
+    assert functions[0].startswith("ApplyRules scheduled it by the rule contraction")
