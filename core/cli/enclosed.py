@@ -18,6 +18,7 @@ from pathlib import Path
 from lowerscope.core.files import console
 from lowerscope.core.files.atomic_write import WRITES
 from lowerscope.core.files.paths import cannot_write, is_same_file, user_path
+from lowerscope.core.files.sources import neighbours
 from lowerscope.core.model.artifacts import announced, parse_wanted
 from lowerscope.core.model.explanation_records import PROGRAM, REPORT
 from lowerscope.core.model.machines import usual_limit
@@ -152,7 +153,13 @@ def _output(options: argparse.Namespace, folder: SandboxFolder) -> SandboxOutput
             folder, target, lambda name: takes(name) and not is_same_file(target / name, source)
         )
     if options.command == "bisect":
-        own = [user_path(each.path).name for each in options.extensions]
+        paths = [user_path(each.path).absolute() for each in options.extensions]
+        own = [
+            str(each.relative_to(path.parent))
+            for path in paths
+            for each in (path, *neighbours(path))
+            if each.is_relative_to(path.parent)
+        ]
         names = (PROGRAM, REPORT, "reproduce.npz", "reproduce.json", "compiling.py", *own)
         return SandboxOutput(folder, user_path(options.output).absolute(), only(names))
     files = [user_path(found) for name in _FILES if (found := getattr(options, name, ""))]
