@@ -355,7 +355,7 @@ class _Tracer(fx.Tracer):
         places = memory.as_strided(result.shape, result.stride(), result.storage_offset()).clone()
         if (places < 0).any():
             return node
-        index = self.create_arg(places)
+        index = cast(fx.Node, self.create_arg(places))
         node.op, node.target = "call_function", torch.take
         node.args, node.kwargs = (node.all_input_nodes[0], index), {}
         node.prepend(index)
