@@ -331,7 +331,7 @@ class _Tracer(fx.Tracer):
             raise CannotFollow(
                 _("it leaves out torch.autocast, which casts the computation inside")
             )
-        node = super().create_node(*args, **kwargs)
+        node = self._elements_of(super().create_node(*args, **kwargs))
         if node.target in _GRADIENTS:
             raise CannotFollow(_("it computes gradients"))
         if "functorch" in str(getattr(node.target, "__module__", "")):
@@ -342,6 +342,23 @@ class _Tracer(fx.Tracer):
             line = self.lines.get(node.all_input_nodes[0])
         if line is not None:
             self.lines[node] = line
+        return node
+
+    def _elements_of(self, node: fx.Node) -> fx.Node:
+        """Return `node`, or for ``as_strided`` one that takes the elements: it reads memory."""
+        if node.target not in ("as_strided", torch.as_strided) or len(node.all_input_nodes) != 1:
+            return node
+        value, result = self.value_of(node.all_input_nodes[0]), self.value_of(node)
+        elements = torch.arange(value.numel()).view(value.shape)
+        memory = torch.full((value.untyped_storage().nbytes() // value.element_size(),), -1)
+        memory.as_strided(value.shape, value.stride(), value.storage_offset()).copy_(elements)
+        places = memory.as_strided(result.shape, result.stride(), result.storage_offset()).clone()
+        if (places < 0).any():
+            return node
+        index = cast(fx.Node, self.create_arg(places))
+        node.op, node.target = "call_function", torch.take
+        node.args, node.kwargs = (node.all_input_nodes[0], index), {}
+        node.prepend(index)
         return node
 
     def create_args_for_root(

@@ -194,6 +194,14 @@ def padded(x: torch.Tensor) -> torch.Tensor:
     return F.pad(x.view(rows, 10), (width, 2))
 
 
+def windows(x: torch.Tensor) -> torch.Tensor:
+    rows = x.transpose(0, 1)[1:]
+    found = rows.as_strided([2, 2, 3], [1, 4, 4])
+    if x.sum() > 0 and x[0, 0] > -10:
+        found = found.exp()
+    return found * 2
+
+
 def nested(x: torch.Tensor) -> torch.Tensor:
     rows = torch.nested.nested_tensor([x[:2], x[2:]])
     return torch.nested.to_padded_tensor(rows * 2, 0.0) + 1
@@ -256,6 +264,7 @@ def halving(most: int) -> type[nn.Module]:
         pytest.param(Calls(checked), 1, 0, id="check"),
         pytest.param(Calls(verified), 1, 0, id="check of a tensor"),
         pytest.param(Calls(padded), 2, 0, id="sizes in tensors"),
+        pytest.param(Calls(windows), 4, 1, id="elements of memory"),
         pytest.param(Calls(nested), 0, 1, id="nested tensor"),
         pytest.param(Calls(pasted), 2, 3, id="write through a view"),
         pytest.param(Forces(), 0, 1, id="gradient of a network"),
