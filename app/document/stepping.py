@@ -197,7 +197,8 @@ class Stepping(QObject):
     moment_changed = Signal()  # `moment`, or the current step, changed.
     schedule_moved = Signal()
     run_moved = Signal()
-    list_changed = Signal()  # The visible steps changed: another list, timeline, filter or folding.
+    list_changed = Signal()  # The visible steps changed: another list, filter or folding.
+    section_changed = Signal()  # Another section became current.
     playing_changed = Signal()  # `playing` changed.
 
     def __init__(self, document: Document) -> None:
@@ -597,7 +598,7 @@ class Stepping(QObject):
             # First: what follows the section is not to show another moment in between.
             self._set(moment, failed)
         if is_other:
-            self.list_changed.emit()
+            self.section_changed.emit()
 
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
         self._left = None

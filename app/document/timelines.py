@@ -41,7 +41,7 @@ class BuildSteps(QObject):
         self._is_built = False
         self._slot = Slot(queries)
         self._problem: Problem | None = None
-        stepping.list_changed.connect(self._note_section)
+        stepping.section_changed.connect(self._note_section)
         document.on(("snapshot",), self._take)
         document.on(("run",), self._note_run)
 

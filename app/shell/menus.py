@@ -23,10 +23,10 @@ from lowerscope.app.panes.inputs.commands import changing_inputs, loading_parame
 from lowerscope.app.panes.relax.commands import NodeCommands, importing
 from lowerscope.app.panes.run.bisecting import bisect_commands
 from lowerscope.app.panes.run.commands import (
+    Reporting,
     fault_commands,
     finding_differences,
     generating,
-    reporting,
     run_step_commands,
     running_variants,
     timing_commands,
@@ -92,14 +92,14 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             window, document, window.sessions, window.source_watch, window.open_session
         ),
         window.sandbox.command(),
-        reporting(
+        Reporting(
             window,
             document,
             features.queries,
             features.runs.variants,
             features.bisecting,
             features.rounding,
-        ),
+        ).command(),
         Command("save-log", _("Save the whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window.preferences, window),
@@ -291,6 +291,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         features.stepping.schedule_moved,
         features.stepping.run_moved,
         features.stepping.list_changed,
+        features.stepping.section_changed,
         features.scheduling.changed,
         features.variants.left_over.changed,
         features.tuning.changed,

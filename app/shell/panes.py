@@ -158,7 +158,7 @@ class Panes(QWidget):
         self._before_schedule = "explore"
         self._step_before: Moment | None = None  # The step before the mode of schedules.
         self.set_mode("explore")
-        features.stepping.list_changed.connect(self._follow_section)
+        features.stepping.section_changed.connect(self._follow_section)
         features.document.on(("selection", "snapshot"), self._show_details)
         self._show_details()
         self.details.close_wanted.connect(self._close_details)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import msgspec
 from tvm_ffi import structural_equal
@@ -242,29 +242,48 @@ MOST_FUNCTIONS = 8
 def reasons(query: ReasonsQuery, pipeline: Pipeline, job: Progress) -> tuple[tuple[str, str], ...]:
     """Return what a report says of the passes and of the functions with most work, in English.
 
-    Raises `LowerscopeError` if a step of the recipe fails.
+    One that cannot be explained has its problem in place of the reason.
     """
     recipe = query.recipe
     stages = pipeline.stages(recipe, job)
-    found = []
-    for place, step in enumerate(recipe.steps, start=1):
-        if step.on:
-            answer = _pass_answer(pipeline, recipe, place, job)
-            found.append((f"{place} {step.name}", english(capitalized(answer.text))))
     calls, functions = calls_from_main(stages.unscheduled.module), stages.functions.by_name
     work = {name: (flops_of(each) or 0.0) * calls.get(name, 0) for name, each in functions.items()}
-    for name in sorted(work, key=lambda each: -work[each])[:MOST_FUNCTIONS]:
-        why = why_scheduled(WhyFunctionQuery(recipe, name), pipeline, job)
-        texts = [english(why.text).partition("\n")[0].rstrip(":")]
-        applied, function = _applied(stages, name), functions[name]
-        if applied is not None:
-            steps, check = applied[1], job.check
-            function = pipeline.replays.replay(name, function, stages.target, steps, check)[
-                -1
-            ].function
-        texts += [f"{each.block}: {english(each.text)}" for each in warnings_on(function, stages)]
-        found.append((name, ". ".join(texts)))
+    asked: list[tuple[str, Callable[[], str]]] = [
+        (f"{place} {step.name}", partial(_of_pass, pipeline, recipe, place, job))
+        for place, step in enumerate(recipe.steps, start=1)
+        if step.on
+    ]
+    asked += [
+        (name, partial(_of_function, pipeline, recipe, name, job))
+        for name in sorted(work, key=lambda each: -work[each])[:MOST_FUNCTIONS]
+    ]
+    found = []
+    for number, (about, answer) in enumerate(asked):
+        job.report(_("Explaining {name}", name=about), number / len(asked))
+        try:
+            found.append((about, answer()))
+        except LowerscopeError as error:
+            found.append((about, english(error.problem.what)))
     return tuple(found)
+
+
+def _of_pass(pipeline: Pipeline, recipe: Recipe, place: int, job: Progress) -> str:
+    return english(capitalized(_pass_answer(pipeline, recipe, place, job).text))
+
+
+def _of_function(pipeline: Pipeline, recipe: Recipe, name: str, job: Progress) -> str:
+    """Return how a function is scheduled and what makes it slow on this machine."""
+    stages = pipeline.stages(recipe, job)
+    answer = why_scheduled(WhyFunctionQuery(recipe, name), pipeline, job)
+    texts = [english(answer.text).partition("\n")[0].rstrip(":")]
+    if recipe.remote is None:
+        applied, function = _applied(stages, name), stages.functions.by_name[name]
+        if applied is not None:
+            _step, steps = applied
+            states = pipeline.replays.replay(name, function, stages.target, steps, job.check)
+            function = states[-1].function
+        texts += [f"{each.block}: {english(each.text)}" for each in warnings_on(function, stages)]
+    return ". ".join(texts)
 
 
 def _applied(stages: Stages, function: str) -> tuple[str, tuple[Primitive, ...]] | None:

@@ -65,7 +65,6 @@ def test_the_call_that_crashes_is_named(qtbot: QtBot, worked: MainWindow, tmp_pa
         qtbot, worked
     )
     # The list ends at the call that did it.
-    worked.set_mode("step")
     worked.features.stepping.set_section("run")
     failed = [dot.tooltip for dot in worked.panes.pipeline.slider.dots() if dot.state == "wrong"]
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]

@@ -478,7 +478,7 @@ class DifferenceView(QWidget):
         back.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         pins.changed.connect(self._show_sides)
         document.on(("snapshot",), self._show_sides)
-        for signal in (stepping.moment_changed, stepping.list_changed):
+        for signal in (stepping.moment_changed, stepping.list_changed, stepping.section_changed):
             signal.connect(self._show_step)
         self._show_sides()
 

@@ -513,73 +513,63 @@ def finding_differences(
 # --- The command that exports a report on the variants ---
 
 
-def reporting(
-    host: Host,
-    document: Document,
-    queries: Queries,
-    runs: RunVariants,
-    bisecting: Bisecting,
-    rounding: Rounding,
-) -> Command:
-    return Command(
-        "export-report",
-        _("&Export report…"),
-        partial(export_report, host, document, queries, runs, bisecting, rounding),
-        enabled=lambda: bool(runs.kept),
-    )
+@dataclass(frozen=True)
+class Reporting:
+    """The export of a report on the variants that ran."""
 
+    host: Host
+    document: Document
+    queries: Queries
+    runs: RunVariants
+    bisecting: Bisecting
+    rounding: Rounding
 
-def export_report(
-    host: Host,
-    document: Document,
-    queries: Queries,
-    runs: RunVariants,
-    bisecting: Bisecting,
-    rounding: Rounding,
-) -> None:
-    """Select a file in a dialog, and write a report on the selected variants, or on all."""
-    # Imported here to keep the window's start fast.
-    from lowerscope.app.panes.run.variants_page import VariantsPage
-    from lowerscope.core.files.report import source_name
-
-    chosen = host.view(VariantsPage).selected()
-    variants = [
-        msgspec.structs.replace(
-            variant,
-            wrong_step=bisecting.record_of(variant.recipe),
-            rounding=rounding.record_of(variant.recipe),
+    def command(self) -> Command:
+        return Command(
+            "export-report",
+            _("&Export report…"),
+            self.export,
+            enabled=lambda: bool(self.runs.kept),
         )
-        for kept, variant in zip(runs.kept, runs.all, strict=True)
-        if not chosen or kept.id in chosen
-    ]
-    if not variants:
-        return
-    name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
-    path, _filter = QFileDialog.getSaveFileName(
-        host.widget, _("Export a report"), f"{name}.html", _("Reports (*.html)")
-    )
-    if not path:
-        return
-    path = path if path.endswith((".html", ".htm")) else f"{path}.html"
-    _write_report(document, queries, path, variants, ())
 
+    def export(self) -> None:
+        """Select a file in a dialog, and write a report on the selected variants, or on all."""
+        # Imported here to keep the window's start fast.
+        from lowerscope.app.panes.run.variants_page import VariantsPage
+        from lowerscope.core.files.report import source_name
 
-def _write_report(
-    document: Document,
-    queries: Queries,
-    path: str,
-    variants: Sequence[Variant],
-    explained: tuple[Variant, ...],
-) -> None:
-    """Write a report once each variant has its reasons; those in `explained` have."""
-    from lowerscope.core.files.report import write_report
+        chosen = self.host.view(VariantsPage).selected()
+        variants = [
+            msgspec.structs.replace(
+                variant,
+                wrong_step=self.bisecting.record_of(variant.recipe),
+                rounding=self.rounding.record_of(variant.recipe),
+            )
+            for kept, variant in zip(self.runs.kept, self.runs.all, strict=True)
+            if not chosen or kept.id in chosen
+        ]
+        if not variants:
+            return
+        name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
+        path, _filter = QFileDialog.getSaveFileName(
+            self.host.widget, _("Export a report"), f"{name}.html", _("Reports (*.html)")
+        )
+        if path:
+            path = path if path.endswith((".html", ".htm")) else f"{path}.html"
+            self._explain(path, variants, ())
 
-    if len(explained) < len(variants):
+    def _explain(
+        self, path: str, variants: Sequence[Variant], explained: tuple[Variant, ...]
+    ) -> None:
+        """Ask for the reasons of the next variant; write the report once each has its own."""
+        if len(explained) == len(variants):
+            self._write(path, explained)
+            return
         variant = variants[len(explained)]
 
         def take(reasons: tuple[tuple[str, str], ...]) -> None:
             known = msgspec.structs.replace(variant, reasons=reasons)
-            _write_report(document, queries, path, variants, (*explained, known))
+            self._explain(path, variants, (*explained, known))
 
         def refuse(problem: Problem) -> None:
             if problem.code != "cancelled":
@@ -588,11 +578,14 @@ def _write_report(
         if variant.record is None:
             take(())
         else:
-            queries.ask(ReasonsQuery(variant.recipe), take, refuse)
-        return
-    try:
-        written = write_report(path, explained)
-    except LowerscopeError as error:
-        document.report(error.problem)
-    else:
-        document.notify(_("Report written: {written}", written=written), "info")
+            self.queries.ask(ReasonsQuery(variant.recipe), take, refuse)
+
+    def _write(self, path: str, variants: Sequence[Variant]) -> None:
+        from lowerscope.core.files.report import write_report
+
+        try:
+            written = write_report(path, variants)
+        except LowerscopeError as error:
+            self.document.report(error.problem)
+        else:
+            self.document.notify(_("Report written: {written}", written=written), "info")

@@ -407,6 +407,7 @@ class Scheduling(QObject):
         document.on(("selection", "snapshot"), self._follow_selection)
         document.on(("recipe", "pending"), self._follow)
         self._stepping.list_changed.connect(self._follow)
+        self._stepping.section_changed.connect(self._follow)
         self._stepping.schedule_moved.connect(self._follow_step)
 
     # State

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document
@@ -64,7 +64,6 @@ class PipelineView(Pane):
         self._dialog: PassDialog | None = None
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
-        self._is_outdated = False  # Whether the list changed while it was hidden.
         self._step_shown = 0  # The step that is shown as being applied.
         self._opened: set[str] = set()  # Folds of unchanged steps that are.
         self._pinned = pins.first
@@ -111,7 +110,8 @@ class PipelineView(Pane):
         document.on(("jobs",), self._show_step)
         build.changed.connect(self._show_rows)
         pins.changed.connect(self._show_pin)
-        stepping.list_changed.connect(self._show_rows_if_seen)
+        stepping.list_changed.connect(self._show_rows)
+        stepping.section_changed.connect(self._show_section)
         for signal in (stepping.moment_changed, stepping.run_moved, stepping.schedule_moved):
             signal.connect(self._show_moment)
         stepping.playing_changed.connect(self._show_playing)
@@ -241,14 +241,11 @@ class PipelineView(Pane):
 
     # The list
 
-    def _show_rows_if_seen(self) -> None:
-        # A change of the mode is one of the list: it would be filled where another mode hides it.
-        self._is_outdated = self.window().isVisible() and not self.isVisible()
-        if not self._is_outdated:
-            self._show_rows()
+    def _show_section(self) -> None:
+        self._show_dots()
+        self._show_moment()
 
     def _show_rows(self) -> None:
-        self._is_outdated = False
         document, stepping = self._document, self._stepping
         chosen = stepping.filter
         if self.filter.text() != chosen.text:
@@ -267,8 +264,7 @@ class PipelineView(Pane):
             self.list.set_rows(rows)
             self._show_context()
             self._reveal()
-        self._show_dots()
-        self._show_moment()
+        self._show_section()
         self._note_selected()
 
     def _applied(self) -> int:
@@ -591,11 +587,6 @@ class PipelineView(Pane):
         self.select_place(to)
 
     # Qt
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if self._is_outdated:
-            self._show_rows()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

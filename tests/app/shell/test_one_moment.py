@@ -64,7 +64,6 @@ def open_with_all_steps(window: MainWindow) -> None:
     sent(window).answer(RECORDS)
     window.features.stepping.take_build((PASSES[0], msgspec.structs.replace(PASSES[1], number=2)))
     window.features.stepping.take_run(call_lines(CALLS))
-    window.set_mode("step")
     QApplication.processEvents()
 
 
