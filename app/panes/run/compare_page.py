@@ -68,25 +68,37 @@ def compared_nodes(snapshot: Snapshot, record: RunRecord) -> Iterator[tuple[FxNo
             yield node, runs[node.id]
 
 
-def is_slower(run: NodeRun) -> bool:
-    """Return whether the calls of a node took longer than the node in torch."""
-    ours, torch = run.milliseconds, run.torch_ms
+def torch_in_calls(run: NodeRun, runs: Mapping[str, NodeRun]) -> float | None:
+    """Return torch's time, in milliseconds, for all nodes that the calls of a node compute.
+
+    ``None`` if the node was not timed in torch.
+    """
+    if run.torch_ms is None:
+        return None
+    others = (runs[each].torch_ms for each in run.shared_with if each in runs)
+    return run.torch_ms + sum(filter(None, others))
+
+
+def is_slower(run: NodeRun, runs: Mapping[str, NodeRun]) -> bool:
+    """Return whether the calls of a node took longer than the nodes that they compute in torch."""
+    ours, torch = run.milliseconds, torch_in_calls(run, runs)
     return ours is not None and torch is not None and ours > (1 + SAME) * torch
 
 
-KINDS: Mapping[str, Callable[[NodeRun], bool]] = {
-    "all": lambda run: True,
-    "starts": starts_here,
-    "differs": lambda run: run.matches is False,
+KINDS: Mapping[str, Callable[[NodeRun, Mapping[str, NodeRun]], bool]] = {
+    "all": lambda run, runs: True,
+    "starts": lambda run, runs: starts_here(run),
+    "differs": lambda run, runs: run.matches is False,
     "slower": is_slower,
-    "not-compared": lambda run: run.matches is None,
+    "not-compared": lambda run, runs: run.matches is None,
 }
-"""Predicates of the filters."""
+"""Predicates of the filters, given a node and all of them by their ids."""
 
 
 def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
     """Return the rows of the nodes that compute something, keyed by node id."""
     inside, scale = _compared_at(record), _Scale(record)
+    runs = {each.id: each for each in record.nodes}
     colours = {family: family_colour(theme.current(), family) for family in FAMILY_NAMES}
     return tuple(
         _row(
@@ -97,6 +109,7 @@ def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
             scale,
             inside.get(node.id, ()),
             colours[node.family],
+            torch_in_calls(run, runs),
         )
         for number, (node, run) in enumerate(compared_nodes(snapshot, record), start=1)
     )
@@ -138,6 +151,7 @@ def _row(
     scale: _Scale,
     inside: Sequence[str],
     colour: str,
+    torch_ms: float | None,
 ) -> Row:
     called = dict.fromkeys(record.calls[index].function for index in run.calls)
     strategy = STRATEGY_NAMES.get(node.strategy, "")
@@ -155,7 +169,7 @@ def _row(
             _alone_cell(run),
             _time_cell(run.milliseconds),
             _time_cell(run.torch_ms),
-            ratio_cell(run.milliseconds, run.torch_ms, record.times),
+            ratio_cell(run.milliseconds, torch_ms, record.times),
             _status_cell(run, facts),
         ),
         wrong=is_first,
@@ -348,7 +362,7 @@ class NodesTable(QWidget):
     def _show_sorts(self) -> None:
         segments = []
         for key, label, tooltip in self._kinds():
-            count = sum(map(KINDS[key], self._runs.values()))
+            count = sum(KINDS[key](each, self._runs) for each in self._runs.values())
             if count or key == "all":
                 segments.append(Segment(key, f"{label} {count}", tooltip))
         self.sorts.set_segments(segments)
@@ -364,7 +378,11 @@ class NodesTable(QWidget):
                 _("Nodes that are out of tolerance on torch's inputs as well"),
             ),
             ("differs", _("Differs"), _("Nodes whose value is out of tolerance in the run")),
-            ("slower", _("Slower"), _("Nodes whose calls take longer than the node in torch")),
+            (
+                "slower",
+                _("Slower"),
+                _("Nodes whose calls take longer than torch for all that they compute"),
+            ),
             (
                 "not-compared",
                 _("Not compared"),
@@ -377,7 +395,7 @@ class NodesTable(QWidget):
 
     def _show_rows(self) -> None:
         belongs = KINDS.get(self.sorts.current(), KINDS["all"])
-        rows = [row for row in self._rows if belongs(self._runs[row.key])]
+        rows = [row for row in self._rows if belongs(self._runs[row.key], self._runs)]
         self.table.set_rows(matching(rows, self.filter.text()))
         self._show_selection()
 

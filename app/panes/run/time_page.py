@@ -128,6 +128,9 @@ def _row(
     taken = sum(record.calls[index].milliseconds for index in share.calls)
     of_torch = [torch[each] for each in share.nodes if each in torch]
     there = sum(of_torch) if of_torch else None
+    # Calls may compute nodes of other rows as well.
+    computed = {each for index in share.calls for each in record.calls[index].nodes}
+    whole_there = sum(torch.get(each, 0.0) for each in computed) if of_torch else None
     part = taken / whole if whole else 0.0
     strategy = strategy_of(snapshot, share.nodes)
     # A node without a call of its own is computed at build time.
@@ -141,7 +144,7 @@ def _row(
             Cell(duration_text(taken) if known else NONE, value=taken),
             Cell(share_text(part) if known else NONE, value=part),
             Cell(duration_text(there), value=there or 0.0),
-            ratio_cell(taken if known else None, there, record.times),
+            ratio_cell(taken if known else None, whole_there, record.times),
             Cell(share.note, role="quiet", tooltip=share.note),
         ),
     )

@@ -174,6 +174,19 @@ def test_a_failed_run_is_said_beside_the_figures_of_the_one_before(
     assert "It is wrong" not in view.summary.verdict.text()
 
 
+def test_a_call_of_several_nodes_is_held_against_all_of_them(bench: Bench, view: RunView) -> None:
+    ours, torch = {"milliseconds": 3.0}, {"torch_ms": 2.0}
+    nodes = (
+        NodeRun(id="fx:dense", shared_with=("fx:relu",), **ours, **torch),
+        NodeRun(id="fx:relu", shared_with=("fx:dense",), **ours, **torch),
+    )
+    bench.run(msgspec.structs.replace(FAST, nodes=nodes))
+    page = view.page("compare")
+    assert isinstance(page, ComparePage)
+    assert [row.cell(7).value for row in page.nodes.table.rows()] == [3 / 4, 3 / 4]
+    assert [each.label for each in page.nodes.sorts.segments()] == ["All 2", "Not compared 2"]
+
+
 def test_a_narrow_pane_has_the_verdict_in_its_header(bench: Bench, view: RunView) -> None:
     bench.run(DIFFERS_AT_DENSE)
     assert not view.verdict.isVisible()
@@ -392,6 +405,13 @@ def test_every_way_to_share_out_the_time_adds_up(bench: Bench, qtbot: QtBot) -> 
         "call:2": (1, 3, 3 / 8),
     }
     assert values("function") == {"norm": (2, 4.0, 0.5), "query": (1, 4.0, 0.5)}
+    choose("node")
+    # Torch takes 2 ms for each: a call of two nodes is held against both.
+    assert {row.key: row.cell(6).value for row in page.table.rows()} == {
+        "fx:norm": 1 / 2,
+        "fx:query": 4 / 4,
+        "fx:key": 7 / 4,
+    }
     assert values("node") == {
         "fx:norm": (1, 1.0, 1 / 8),
         "fx:query": (1, 4.0, 4 / 8),
