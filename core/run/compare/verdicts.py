@@ -389,11 +389,12 @@ def _judge_output(
 
 def depends_on_random(*operators: str) -> str:
     """Return the reason why a value that random operators go into cannot be compared."""
+    names = joined(_(", "), operators)
     return _n(
         "depends on {operators}, which draws random numbers",
         "depends on {operators}, which draw random numbers",
         len(operators),
-        operators=joined(_(", "), operators),
+        operators=names,
     )
 
 
