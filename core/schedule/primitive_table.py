@@ -226,7 +226,7 @@ def _flag(field: Field, argument: Argument, resolve: Resolve) -> bool:
 
 def _text(field: Field, argument: Argument, resolve: Resolve) -> str:
     if not isinstance(argument, str):
-        raise StepFailed(_("{label} takes a text", label=field.label))
+        raise StepFailed(_("{label} takes a string", label=field.label))
     return argument
 
 
@@ -264,13 +264,13 @@ def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
         if isinstance(each, Made | At):
             output = resolve(each)
             if isinstance(output, LoopRV | SBlockRV):
-                raise StepFailed(_("{label} takes numbers and texts", label=field.label))
+                raise StepFailed(_("{label} takes numbers and strings", label=field.label))
         elif isinstance(each, int) and abs(each) > _WIDEST:
             raise StepFailed(
                 _("{label} takes numbers up to {widest}", label=field.label, widest=_WIDEST)
             )
         elif each is None or (isinstance(each, float) and not math.isfinite(each)):
-            raise StepFailed(_("{label} takes numbers and texts", label=field.label))
+            raise StepFailed(_("{label} takes numbers and strings", label=field.label))
     values = [_annotated(each, resolve) for each in members]
     return values if isinstance(argument, tuple) else values[0]
 
