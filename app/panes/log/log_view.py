@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QTextCursor
-from PySide6.QtWidgets import QFileDialog, QFrame, QScrollArea, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
@@ -20,7 +20,7 @@ from lowerscope.app.engine.messages import printable
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.app.kit.buttons import push_button
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import code_font
@@ -243,12 +243,7 @@ class ProblemsView(QWidget):
             parts.append(_text(more, "quiet"))
         inside = QWidget()
         column_of(inside, *parts, STRETCH, margins=12, spacing=8)
-        area = QScrollArea()
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setWidgetResizable(True)
-        area.setWidget(inside)
-        return area
+        return scrolled(inside)
 
     def _note(self, note: Note) -> QWidget:
         if note.code:

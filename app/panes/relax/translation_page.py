@@ -7,14 +7,14 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.layouts import column_of, row_of, stack_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.split import Split
@@ -62,9 +62,7 @@ class TePanel(QWidget):
         )
         self.table.set_empty(_("No placeholders"), _("It reads no tensor."))
         self.code = CodeView(_("Results of emit_te"))
-        self.pages = QStackedWidget()
-        self.pages.addWidget(self.code)
-        self.pages.addWidget(self.table)
+        self.pages = stack_of(self.code, self.table)
         row = row_of(None, self.steps, (self.choice, 1), margins=(10, 4, 10, 4), spacing=8)
         column_of(self, row, (self.pages, 1))
         self.choice.currentIndexChanged.connect(self._show_step)
