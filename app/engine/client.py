@@ -40,7 +40,7 @@ from lowerscope.core.files.approved import CODE
 from lowerscope.core.model.machines import Remote, usual_limit
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
-from lowerscope.core.model.texts import _, english
+from lowerscope.core.model.texts import _, english, keep_english
 from lowerscope.core.sandbox import running_call
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
 from lowerscope.core.sandbox.running_call import RunningCall
@@ -483,10 +483,12 @@ class EngineClient(QObject):
             case Progress():
                 self._outstanding.tell(message)
             case Reply():
+                keep_english(message.english)
                 self._outstanding.take(message)
             case Failure(id=0):
                 self._fatal = message.problem
             case Failure():
+                keep_english(message.english)
                 failed = self._outstanding.get(message.id)
                 if failed is not None:
                     if message.problem.code == CODE and not (failed.cancelled or failed.dropped):

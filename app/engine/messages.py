@@ -166,7 +166,7 @@ def _short_failure(failure: Failure) -> Failure:
         details=_details(found.details),
         calls=_names(found.calls),
     )
-    return Failure(failure.id, in_window(problem))
+    return Failure(failure.id, in_window(problem), failure.english)
 
 
 def _details(text: str) -> str:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
 from lowerscope.core.model.encoding import UNREADABLE, to_bytes
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.texts import Text
 
 VERSION = 2
 """Version of the messages below; the first message of a child carries it."""
@@ -79,18 +81,29 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     milliseconds: float
 
 
-class Reply(msgspec.Struct, frozen=True, tag="reply"):
-    """The result of request `id`, encoded."""
+MOST_TEXTS = 20_000
+"""Texts of a message that are sent with their English."""
+
+_ENGLISH = Annotated[dict[str, str], msgspec.Meta(max_length=MOST_TEXTS)]
+
+
+class Reply(msgspec.Struct, frozen=True, tag="reply", omit_defaults=True):
+    """The result of request `id`, encoded; and the English of its texts, if it is not in English.
+
+    Reports and other files are in English, whatever the language of the window.
+    """
 
     id: int
     result: msgspec.Raw
+    english: _ENGLISH = {}
 
 
-class Failure(msgspec.Struct, frozen=True, tag="failure"):
+class Failure(msgspec.Struct, frozen=True, tag="failure", omit_defaults=True):
     """Request `id` has no result; with the id 0, the child cannot become ready and ends."""
 
     id: int
     problem: Problem
+    english: _ENGLISH = {}  # as of `Reply`
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -111,6 +124,20 @@ _Message = TypeVar("_Message")
 
 
 # --- frames -------------------------------------------------------------------------------------
+
+
+def reply_to(id: int, result: Any) -> Reply:
+    """Return the reply to a request; raises as `to_raw` does."""
+    texts: dict[str, str] = {}
+    raw = msgspec.Raw(_encoded(result, texts))
+    return Reply(id, raw, dict(islice(texts.items(), MOST_TEXTS)))
+
+
+def failure_of(id: int, problem: Problem) -> Failure:
+    """Return the message that a request failed."""
+    texts = (problem.what, problem.where, problem.todo, problem.details)
+    english = {str(each): each.english for each in texts if isinstance(each, Text)}
+    return Failure(id, problem, english)
 
 
 def to_raw(value: Any) -> msgspec.Raw:
@@ -137,9 +164,9 @@ def encode_frame(message: ToChild | ToWindow) -> bytes:
     return _HEADER.pack(MAGIC, len(payload)) + payload
 
 
-def _encoded(value: Any) -> bytes:
+def _encoded(value: Any, english: dict[str, str] | None = None) -> bytes:
     try:
-        return to_bytes(value)
+        return to_bytes(value, english)
     except (TypeError, ValueError, OverflowError) as error:
         raise ProtocolError(f"a message cannot be encoded: {error}") from error
 

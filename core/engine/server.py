@@ -40,7 +40,8 @@ from lowerscope.core.engine.protocol import (
     ToChild,
     ToWindow,
     encode_frame,
-    to_raw,
+    failure_of,
+    reply_to,
 )
 from lowerscope.core.files.approved import put_in_force, raise_refused, refusals
 from lowerscope.core.ir.libraries import import_libraries
@@ -273,7 +274,7 @@ class Jobs:
                 result = answer_to(job.query, Context(tell, job.stop, self._calls))
             finally:
                 raise_refused(before)
-            return Reply(job.id, to_raw(result))
+            return reply_to(job.id, result)
         except BaseException as error:  # a model file may raise SystemExit or anything else
             if is_interrupt(error):
                 raise
@@ -281,7 +282,7 @@ class Jobs:
                 return None
             if job.stop.is_set() or isinstance(error, Cancelled):
                 return Failure(job.id, CANCELLED)
-            return Failure(job.id, problem_of(error))
+            return failure_of(job.id, problem_of(error))
         finally:
             if self._calls is not None:
                 # It may have ended in the middle of a part.
@@ -374,7 +375,7 @@ def serve(
     try:
         answers = warm()
     except Exception as error:
-        channel.send(Failure(0, problem_of(error)))
+        channel.send(failure_of(0, problem_of(error)))
         end_group(1)
     channel.send(Ready((time.monotonic() - began) * 1000))
 

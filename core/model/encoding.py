@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from lowerscope.core.model.texts import Text
+
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """Exceptions of decoding: invalid messages, text that is not UTF-8, and endlessly nested lists. The
 last two are not errors of msgspec's own."""
@@ -33,12 +35,24 @@ _MSGPACK = msgspec.msgpack.Encoder(enc_hook=_plain)
 _JSON = msgspec.json.Encoder(enc_hook=_plain)
 
 
-def to_bytes(value: Any) -> bytes:
+def to_bytes(value: Any, english: dict[str, str] | None = None) -> bytes:
     """Return a record as MessagePack.
+
+    Args:
+        english: Takes the texts in the record that are not in English, with their English.
 
     Raises a `TypeError` if it holds anything but plain values.
     """
-    return _MSGPACK.encode(value)
+    if english is None:
+        return _MSGPACK.encode(value)
+
+    def plain(each: Any) -> str:
+        shown = _plain(each)
+        if isinstance(each, Text):
+            english[shown] = each.english
+        return shown
+
+    return msgspec.msgpack.encode(value, enc_hook=plain)
 
 
 def to_json(value: Any) -> str:

@@ -60,9 +60,21 @@ class Text(str):
         return joined(self, parts)
 
 
+_received: dict[str, str] = {}
+MOST_RECEIVED = 50_000
+"""Texts of other processes that are kept with their English; of more, the first are forgotten."""
+
+
+def keep_english(texts: Mapping[str, str]) -> None:
+    """Keep the English of texts that another process made, for `english`."""
+    _received.update(texts)
+    while len(_received) > MOST_RECEIVED:
+        del _received[next(iter(_received))]
+
+
 def english(text: str) -> str:
-    """Return a text of this process in English; any other is returned as it is."""
-    return text.english if isinstance(text, Text) else text
+    """Return a text that Lowerscope made in English; any other is returned as it is."""
+    return text.english if isinstance(text, Text) else _received.get(text, text)
 
 
 def _text(shown: str, source: str, values: Mapping[str, object]) -> str:

@@ -32,6 +32,7 @@ from lowerscope.core.run.compare.verdicts import (
     Difference,
     Exact,
     beside_float64,
+    depends_on_random,
     difference,
     verdict_over,
 )
@@ -200,10 +201,7 @@ def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Fo
             for changed in traced.mutations.get(node.name, ()):
                 random[changed] = source
     return {
-        name: Found(
-            "not comparable", _("depends on {source}, which draws random numbers", source=source)
-        )
-        for name, source in random.items()
+        name: Found("not comparable", depends_on_random(source)) for name, source in random.items()
     }
 
 

@@ -10,7 +10,7 @@ import torch
 
 from lowerscope.core.model.formatting import exact_text
 from lowerscope.core.model.run_records import FAILING, ExactErrors, OutputRecord, OutputVerdict
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, joined, labelled
 from lowerscope.core.model.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 
 CHUNK = 1 << 16
@@ -383,16 +383,19 @@ def _judge_output(
     # The extents may be random as well, rank and dtype are not.
     same_type = actual.ndim == expected.ndim and actual.dtype == expected.dtype
     if random and same_type:
-        draws = "draws" if len(random) == 1 else "draw"
-        return Judged(
-            "not-comparable",
-            _(
-                "depends on {random}, which {draws} random numbers",
-                random=_(", ").join(random),
-                draws=draws,
-            ),
-        )
+        return Judged("not-comparable", depends_on_random(*random))
     return Judged(found.verdict, found.reason, found)
+
+
+def depends_on_random(*operators: str) -> str:
+    """Return the reason why a value that random operators go into cannot be compared."""
+    names = joined(_(", "), operators)
+    return _n(
+        "depends on {operators}, which draws random numbers",
+        "depends on {operators}, which draw random numbers",
+        len(operators),
+        operators=names,
+    )
 
 
 def _exact(run: PreciseRun) -> Iterator[Exact]:
@@ -533,7 +536,9 @@ def _over_all(
     passing = ("match", "rounding", "inconclusive")
     told = (verdict, "not-comparable") if verdict in passing else (verdict,)
     reasons = [
-        f"{name}{' ' if each.verdict == 'not-comparable' else ': '}{each.reason}"
+        _("{output} {reason}", output=name, reason=each.reason)
+        if each.verdict == "not-comparable"
+        else labelled(name, each.reason)
         for name, each in zip(names, judged, strict=True)
         if each.verdict in told and each.reason
     ]

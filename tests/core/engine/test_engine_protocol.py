@@ -27,6 +27,8 @@ from lowerscope.core.engine.protocol import (
     Reply,
     ToWindow,
     encode_frame,
+    failure_of,
+    reply_to,
     to_raw,
 )
 from lowerscope.core.model.encoding import UNREADABLE
@@ -34,6 +36,7 @@ from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, DifferenceQuery, RunQuery, TextQuery, answer_type
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.texts import Text, english, keep_english
 
 IDS = st.integers(min_value=0, max_value=2**53)
 VALUES = st.recursive(
@@ -129,3 +132,17 @@ def test_the_protocol_and_the_server_import_neither_torch_nor_tvm() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert result.stdout.strip() == ""
+
+
+def test_texts_of_a_child_keep_their_english_in_the_window() -> None:
+    text = Text("差异出自第一个调用")
+    text.english = "first differs at this call"
+    sent = (reply_to(1, ((text,), {"a": text})), failure_of(2, Problem(what=text)))
+    received = list(FrameReader(TO_WINDOW).feed(b"".join(map(encode_frame, sent))))
+    for message in received:
+        assert isinstance(message, Reply | Failure)
+        assert message.english == {str(text): text.english}
+        keep_english(message.english)
+    assert english(str(text)) == text.english
+    assert isinstance(received[1], Failure)
+    assert received[1].problem.what == text
