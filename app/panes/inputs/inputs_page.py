@@ -32,11 +32,11 @@ from lowerscope.app.panes.common.run_figures import show_prediction, verdict_sta
 from lowerscope.app.panes.common.values_panel import ValuesPanel
 from lowerscope.app.panes.inputs.inputs_dialog import FILES
 from lowerscope.app.panes.inputs.model import Inputs
-from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
-from lowerscope.core.model.formatting import error_text, shape_text, share_of_text, verdict_words
+from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun, agreement_lines
+from lowerscope.core.model.formatting import error_text, shape_text, verdict_words
 from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import InputRecord
-from lowerscope.core.model.texts import _, _n, labelled
+from lowerscope.core.model.texts import _, labelled
 
 # --- An input: its picture or its statistics, and the source of its value ---
 
@@ -307,51 +307,7 @@ class SetPanel(QWidget):
 
 def summary_text(record: AgreementRecord) -> str:
     """Return a summary of the runs on a set, as lines."""
-    name = Path(record.path).name
-    lines = [
-        _("{ran} of {count} samples of {name}", ran=record.ran, count=record.count, name=name)
-        if record.ran < record.count
-        else _n("{count} sample of {name}", "{count} samples of {name}", record.ran, name=name)
-    ]
-    if record.compared:
-        lines.append(
-            _(
-                "{share} within the tolerance; largest error {max_abs_error}",
-                share=share_of_text(record.matching, record.compared),
-                max_abs_error=error_text(record.max_abs_error),
-            )
-        )
-    if record.not_finite:
-        lines.append(
-            _(
-                "{share} within the tolerance, apart from values that are not finite",
-                share=share_of_text(record.not_finite, record.matching),
-            )
-        )
-    if record.inconclusive:
-        lines.append(
-            _(
-                "{share} inconclusive: no value is finite on both sides",
-                share=share_of_text(record.inconclusive, record.ran),
-            )
-        )
-    if record.classed:
-        lines.append(
-            _(
-                "{share} the same class as {reference}",
-                share=share_of_text(record.same_class, record.classed),
-                reference=record.reference,
-            )
-        )
-    if record.labelled:
-        lines.append(
-            _(
-                "as labelled: TVM {share}, {reference} {share2}",
-                share=share_of_text(record.tvm_correct, record.labelled),
-                reference=record.reference,
-                share2=share_of_text(record.torch_correct, record.labelled),
-            )
-        )
+    lines = [line.strip() for line in agreement_lines(record, Path(record.path).name)]
     lines += [_("left out: {each}", each=each) for each in record.unread[:3]]
     more = record.count - record.ran - 3
     return "\n".join([*lines, *([_("and {count} more", count=more)] if more > 0 else [])])
