@@ -453,7 +453,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, times in milliseconds.
 
     ``verdict`` is ``match``, ``rounding`` (out of tolerance, but as near to float64 as rounding
-    allows), ``differ``, ``inconclusive`` (none differs, but an output has no value that is finite
+    allows, or by a choice between values that match), ``differ``, ``inconclusive`` (none differs, but an output has no value that is finite
     on both sides, or none has elements), ``not-comparable`` (what can be compared matches, and some
     outputs depend on random numbers) or ``no-reference``. Errors are the largest over all outputs
     that are compared; they are ``None`` where none is. ``not_finite_count`` is the

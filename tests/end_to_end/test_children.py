@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import psutil
+import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
@@ -47,6 +48,7 @@ def test_a_file_that_hangs_is_superseded_and_cancelled(
     assert window.windowTitle().startswith("conv_net")
 
 
+@pytest.mark.at_length
 def test_a_run_is_stopped_and_the_worker_killed_in_another(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:

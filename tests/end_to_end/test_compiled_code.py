@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
@@ -133,6 +134,7 @@ def test_lines_of_assembly_and_bytecode_lead_to_loops_and_nodes_and_back(
     assert window.tool_bar.verdict.role() == "right"
 
 
+@pytest.mark.at_length
 def test_a_build_that_does_not_end_can_be_cancelled(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, impatient: None
 ) -> None:

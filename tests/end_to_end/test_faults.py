@@ -73,6 +73,7 @@ def test_the_call_that_crashes_is_named(qtbot: QtBot, worked: MainWindow, tmp_pa
     go_back(qtbot, worked)
 
 
+@pytest.mark.at_length
 def test_a_function_that_never_ends_is_stopped_and_named(
     qtbot: QtBot, worked: MainWindow, tmp_path: Path
 ) -> None:
