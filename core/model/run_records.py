@@ -189,7 +189,7 @@ def check_measuring(measuring: Measuring) -> Measuring:
     ):
         if not least <= number <= MOST:
             raise LowerscopeError(
-                _("{number} is not a number of calls", number=number),
+                _("{number} is not a valid number of calls", number=number),
                 where=option,
                 todo=_("Give a number from {least} to {most}", least=least, most=MOST),
             )
