@@ -361,7 +361,7 @@ def show_within(field: QSpinBox, text: str) -> None:
 
 
 def number_field(
-    name: str, least: int, most: int, value: int, *, width: int = 110, at_least: str = ""
+    name: str, least: int, most: int, value: int, *, width: int | None = 110, at_least: str = ""
 ) -> QSpinBox:
     """Return a field for a number; `at_least` describes the smallest value."""
     field = QSpinBox()
@@ -369,7 +369,8 @@ def number_field(
     field.setSpecialValueText(at_least)
     field.setValue(value)
     field.setAccessibleName(name)
-    field.setFixedWidth(width)
+    if width is not None:
+        field.setFixedWidth(width)
     # The style sheet's padding does not apply to the text of a spin box.
     field.lineEdit().setTextMargins(6, 0, 0, 0)
     return field

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QLayout,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 Layout = TypeVar("Layout", bound=QBoxLayout)
 
@@ -41,6 +51,30 @@ def column_of(
 ) -> QVBoxLayout:
     """Lay out parts below one another; see `row_of`."""
     return _filled(QVBoxLayout(parent) if parent else QVBoxLayout(), parts, margins, spacing)
+
+
+def stack_of(*pages: QWidget) -> QStackedWidget:
+    """Return a stack of pages, the first of which is shown."""
+    stack = QStackedWidget()
+    for page in pages:
+        stack.addWidget(page)
+    return stack
+
+
+def scrolled(inside: QWidget | None = None, *, sideways: bool = True) -> QScrollArea:
+    """Return an area without a frame that scrolls its contents, which take the focus.
+
+    `sideways`: whether it has a horizontal scroll bar where they are too wide.
+    """
+    area = QScrollArea()
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setWidgetResizable(True)
+    if not sideways:
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    if inside is not None:
+        area.setWidget(inside)
+    return area
 
 
 def _filled(

@@ -59,6 +59,10 @@ class EmptyState(QWidget):
 
     # Qt
 
+    def hasHeightForWidth(self) -> bool:
+        # It takes the room that there is: pages around it measured its text at each layout.
+        return False
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         layout = self.layout()

@@ -56,23 +56,44 @@ SHOWN_CHARACTERS = 1_000
 """Characters of a line that are laid out, more than any pane shows: layout takes time."""
 
 
+MEASURED = 8_192
+"""Texts whose measures are kept: most of what is painted has been painted before."""
+
+
+@lru_cache(maxsize=MEASURED)
+def _width(font: QFont, text: str) -> float:
+    return QFontMetricsF(font).horizontalAdvance(text)
+
+
+@lru_cache(maxsize=MEASURED)
+def _elided(font: QFont, text: str, mode: Qt.TextElideMode, width: float) -> str:
+    return QFontMetricsF(font).elidedText(text, mode, width)
+
+
 class TextMetrics(QFontMetricsF):
-    """Font metrics that bound the time for a line."""
+    """Font metrics that bound the time for a line, and measure a text once."""
+
+    def __init__(self, font: QFont) -> None:
+        super().__init__(font)
+        # A copy: that of a style option is part of it.
+        self._font = QFont(font)
 
     # Qt
 
     def horizontalAdvance(self, text: str) -> float:  # type: ignore[override]
-        return super().horizontalAdvance(text[:SHOWN_CHARACTERS])
+        return _width(self._font, text[:SHOWN_CHARACTERS])
 
     def elidedText(self, text: str, mode: Qt.TextElideMode, width: float) -> str:  # type: ignore[override]
         if len(text) <= SHOWN_CHARACTERS:
-            return super().elidedText(text, mode, width)
+            return _elided(self._font, text, mode, width)
         from PySide6.QtCore import Qt  # slow to make, and not needed for the first paint
 
         if mode == Qt.TextElideMode.ElideMiddle:
             half = SHOWN_CHARACTERS // 2
-            return super().elidedText(f"{text[:half]}…{text[-half:]}", mode, width)
-        return super().elidedText(f"{text[:SHOWN_CHARACTERS]}…", mode, width)
+            text = f"{text[:half]}…{text[-half:]}"
+        else:
+            text = f"{text[:SHOWN_CHARACTERS]}…"
+        return super().elidedText(text, mode, width)
 
 
 class _Code:
@@ -190,5 +211,27 @@ def with_line_height(font_file: bytes, ascent: float, descent: float) -> bytes:
 
 def _points(pixels: float) -> float:
     # A size in pixels must be whole; one in points is scaled by the screen's 72 or 96 dpi.
-    screen = QGuiApplication.primaryScreen()
-    return pixels * 72 / (screen.logicalDotsPerInch() if screen else 96.0)
+    return pixels * 72 / _Screen.dots_per_inch()
+
+
+class _Screen:
+    """The resolution of the first screen; what was measured at another one is dropped."""
+
+    _known = 0.0
+
+    @classmethod
+    def dots_per_inch(cls) -> float:
+        if not cls._known:
+            screen, application = QGuiApplication.primaryScreen(), QGuiApplication.instance()
+            if screen is None or not isinstance(application, QGuiApplication):
+                return 96.0
+            cls._known = screen.logicalDotsPerInch()
+            screen.logicalDotsPerInchChanged.connect(cls._forget)
+            application.primaryScreenChanged.connect(cls._forget)
+        return cls._known
+
+    @classmethod
+    def _forget(cls) -> None:
+        cls._known = 0.0
+        _width.cache_clear()
+        _elided.cache_clear()

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,6 +30,7 @@ from lowerscope.core.model.comparison_records import (
     AgreementRecord,
     SampleRun,
     Variant,
+    agreement_lines,
     fastest,
     our_times,
     ratio_of,
@@ -48,7 +49,6 @@ from lowerscope.core.model.formatting import (
     not_finite_text,
     ratio_text,
     shape_text,
-    share_of_text,
     status_words,
     unreliable_text,
     verdict_words,
@@ -69,12 +69,11 @@ from lowerscope.core.model.queries import (
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import (
     FAILING,
-    NodeReport,
     NodeRun,
     NodeStatus,
     RunRecord,
 )
-from lowerscope.core.model.texts import _, _n, capitalized
+from lowerscope.core.model.texts import _, capitalized
 from lowerscope.core.sandbox.memory_limit import limit_memory
 from lowerscope.core.sandbox.running_call import CallWriter
 
@@ -164,10 +163,24 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     (name,) = variant_names((recipe,))
     variant = Variant(name=name, recipe=recipe, record=record)
     written = write_wanted_report(options, pipeline, (variant,))
-    nodes = _per_node(pipeline.stages(recipe), record) if options.per_node else ()
+    lowered = pipeline.stages(recipe).lowered if options.per_node else None
+    runs = {each.id: each for each in record.nodes}
+    nodes = [
+        msgspec.structs.replace(
+            runs.get(f"fx:{name}", NodeRun(id=f"fx:{name}")), strategy=node.strategy
+        )
+        for name, node in ({} if lowered is None else lowered.nodes).items()
+    ]
     if options.json:
-        fields = {"nodes": nodes} if options.per_node else {}
-        return code, to_json(msgspec.structs.asdict(record) | fields)
+        fields = msgspec.structs.asdict(record)
+        if lowered is not None:
+            fields["nodes"] = [
+                _node_report(run, record, node.bindings)
+                for run, node in zip(nodes, lowered.nodes.values(), strict=True)
+            ]
+        elif options.per_node:
+            fields["nodes"] = []
+        return code, to_json(fields)
     lines = [describe_run(record)]
     if nodes:
         shown = (each for each in nodes if each.strategy or each.torch_ms is not None)
@@ -215,7 +228,7 @@ _NODE_HEADINGS = (
 )
 
 
-def _node_row(node: NodeReport) -> tuple[str, ...]:
+def _node_row(node: NodeRun) -> tuple[str, ...]:
     remarks = [_status(node.status, node.reason)]
     if node.own_status != node.status:
         remarks.append(_("alone: {status}", status=_status(node.own_status, node.own_reason)))
@@ -227,11 +240,11 @@ def _node_row(node: NodeReport) -> tuple[str, ...]:
             )
         )
     return (
-        node.fx.removeprefix("fx:"),
+        node.id.removeprefix("fx:"),
         STRATEGY_NAMES.get(node.strategy, node.strategy),
         error_text(node.max_abs_error),
         error_text(node.own_abs_error),
-        duration_text(node.tvm_ms),
+        duration_text(node.milliseconds),
         duration_text(node.torch_ms),
         _("; ").join(remarks),
     )
@@ -264,57 +277,7 @@ def _run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
 
 
 def _set_lines(record: AgreementRecord) -> Iterator[str]:
-    side = record.reference
-    if record.ran < record.count:
-        yield _(
-            "{ran} of {count} samples of {path} ran",
-            ran=record.ran,
-            count=record.count,
-            path=record.path,
-        )
-    else:
-        yield _n(
-            "{count} sample of {path}", "{count} samples of {path}", record.ran, path=record.path
-        )
-    if record.compared:
-        yield _(
-            "  within the tolerance of {side}: {share}",
-            side=side,
-            share=share_of_text(record.matching, record.compared),
-        )
-        yield _(
-            "  largest error: {absolute} absolute, {relative} relative",
-            absolute=error_text(record.max_abs_error),
-            relative=error_text(record.max_rel_error),
-        )
-    if record.rounding:
-        yield _(
-            "  of these, beyond it by rounding only: {share}",
-            share=share_of_text(record.rounding, record.matching),
-        )
-    if record.not_finite:
-        yield _(
-            "  of these, with values that are not finite: {share}",
-            share=share_of_text(record.not_finite, record.matching),
-        )
-    if record.inconclusive:
-        yield _(
-            "  inconclusive, since no value is finite on both sides: {share}",
-            share=share_of_text(record.inconclusive, record.ran),
-        )
-    if record.classed:
-        yield _(
-            "  same class as {side}: {share}",
-            side=side,
-            share=share_of_text(record.same_class, record.classed),
-        )
-    if record.labelled:
-        yield _(
-            "  class as labelled: TVM {tvm}, {side} {theirs}",
-            tvm=share_of_text(record.tvm_correct, record.labelled),
-            side=side,
-            theirs=share_of_text(record.torch_correct, record.labelled),
-        )
+    yield from agreement_lines(record, record.path)
     worst = [
         each
         for each in record.worst
@@ -324,7 +287,9 @@ def _set_lines(record: AgreementRecord) -> Iterator[str]:
         yield _("Samples with the largest errors:")
         yield from (
             f"  {line}"
-            for line in table_lines([_sample(each, side) for each in worst], range(1, 2))
+            for line in table_lines(
+                [_sample(each, record.reference) for each in worst], range(1, 2)
+            )
         )
 
 
@@ -391,42 +356,27 @@ class _Told(Silent):
         self._calls.at(index, inside)
 
 
-def _per_node(stages: Stages, record: RunRecord) -> tuple[NodeReport, ...]:
-    """Return a report of each FX node, in graph order; none for a source without torch."""
-    lowered = stages.lowered
-    if lowered is None:
-        return ()
-    runs = {each.id: each for each in record.nodes}
-    reports = []
-    for name, node in lowered.nodes.items():
-        run = runs.get(f"fx:{name}", NodeRun(id=f"fx:{name}"))
-        called = dict.fromkeys(record.calls[index].function for index in run.calls)
-        reports.append(
-            NodeReport(
-                fx=run.id,
-                bindings=tuple(f"relax:main/{each}" for each in node.bindings),
-                functions=tuple(called),
-                strategy=node.strategy,
-                max_abs_error=run.max_abs_error,
-                max_rel_error=run.max_rel_error,
-                own_abs_error=run.own_abs_error,
-                status=run.status,
-                own_status=run.own_status,
-                reason=run.reason,
-                own_reason=run.own_reason,
-                own_with=run.own_with,
-                exact=run.exact,
-                own_exact=run.own_exact,
-                tvm_ms=run.milliseconds,
-                torch_ms=run.torch_ms,
-                hand_overs=tuple(
-                    found
-                    for index in run.calls
-                    if (found := record.calls[index].hand_over) is not None
-                ),
-            )
-        )
-    return tuple(reports)
+_OF_RUN = (
+    *("strategy", "max_abs_error", "max_rel_error", "own_abs_error", "status", "own_status"),
+    *("reason", "own_reason", "own_with", "torch_ms", "exact", "own_exact"),
+)
+"""Fields of a `NodeRun` that the report of a node has under the same names."""
+
+
+def _node_report(run: NodeRun, record: RunRecord, bindings: Sequence[str]) -> dict[str, Any]:
+    """Return the results of an FX node as they are printed as JSON.
+
+    `bindings`: names of its bindings before the passes.
+    """
+    calls = [record.calls[index] for index in run.calls]
+    return {
+        "fx": run.id,
+        "bindings": [f"relax:main/{each}" for each in bindings],
+        "functions": list(dict.fromkeys(each.function for each in calls)),
+        **{name: getattr(run, name) for name in _OF_RUN},
+        "tvm_ms": run.milliseconds,
+        "hand_overs": [each.hand_over for each in calls if each.hand_over is not None],
+    }
 
 
 def check_report_option(options: argparse.Namespace) -> None:

@@ -92,7 +92,8 @@ def _form(line: str, types: bool, constants: Mapping[str, str]) -> tuple[Edits, 
     if not types:
         hidden = list(_types(line))
         replaced = hidden or list(_shapes(line))
-        found = [each for each in found if not _inside(each, replaced)] + replaced
+        if replaced:
+            found = [each for each in found if not _inside(each, replaced)] + replaced
         if hidden:
             note = _note(line[hidden[-1].start : hidden[-1].end])
     return tuple(sorted(found)), note
@@ -141,6 +142,8 @@ _NUMBER = re.compile(
 _LONG_FLOAT = re.compile(
     r'"(?:\\.|[^"\\])*+"|\\.|(?<![\w.])(?P<number>\d\.\d{15,20}(?:e[-+]?\d{1,3})?)(?![\w.])'
 )
+_LONG = 17
+"""Characters of the shortest of these: a digit, a point and 15 digits."""
 _TYPED = re.compile(r'R\.const\((?P<number>-?[\d.]+(?:e[-+]?\d+)?|True|False), "\w+"\)')
 _CONSTANT = re.compile(r'metadata\["[\w.]+"\](\[\d+\])')
 _DTYPE = re.compile(r'R\.Tensor\(\([^()]*\), (dtype=)"')
@@ -180,8 +183,9 @@ def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
 
 def _shortest(number: str) -> str:
     """Return the shortest text of the same float64: ``1e-05`` for ``1.0000000000000001e-05``."""
-    is_long = _LONG_FLOAT.fullmatch(number.removeprefix("-"))
-    return repr(float(number)) if is_long else number
+    if len(number) < _LONG or not _LONG_FLOAT.fullmatch(number.removeprefix("-")):
+        return number
+    return repr(float(number))
 
 
 def _types(line: str) -> Iterator[Edit]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from lowerscope.core.model.explanation_records import BisectRecord
-from lowerscope.core.model.formatting import SEVERAL, share_text
+from lowerscope.core.model.formatting import SEVERAL, error_text, share_of_text, share_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import InputSpec, Recipe
 from lowerscope.core.model.run_records import (
@@ -22,7 +22,7 @@ from lowerscope.core.model.run_records import (
     told_apart,
 )
 from lowerscope.core.model.snapshot import TensorStatistics
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, _n
 
 CallSide = Literal["read", "written"]
 Saved = Literal["tvm", "torch", "difference"]
@@ -101,7 +101,7 @@ class ErrorBudget(msgspec.Struct, frozen=True, kw_only=True):
         listed = _(", ").join(f"{name} {share_text(share)}" for name, share in self.by_operator[:5])
         lines = []
         if listed:
-            lines.append(_("Of the error that nodes make by themselves: {listed}", listed=listed))
+            lines.append(_("Own errors of the nodes, by operator: {listed}", listed=listed))
         if self.stopped:
             lines.append(
                 _(
@@ -300,6 +300,59 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
     def differing(self) -> int:
         """Number of outputs out of the tolerance."""
         return self.compared - self.matching
+
+
+def agreement_lines(record: AgreementRecord, name: str) -> Iterator[str]:
+    """Yield the results of a set of inputs; `name` is that of the set."""
+    side = record.reference
+    if record.ran < record.count:
+        yield _(
+            "{ran} of {count} samples of {path} ran",
+            ran=record.ran,
+            count=record.count,
+            path=name,
+        )
+    else:
+        yield _n("{count} sample of {path}", "{count} samples of {path}", record.ran, path=name)
+    if record.compared:
+        yield _(
+            "  within the tolerance of {side}: {share}",
+            side=side,
+            share=share_of_text(record.matching, record.compared),
+        )
+        yield _(
+            "  largest error: {absolute} absolute, {relative} relative",
+            absolute=error_text(record.max_abs_error),
+            relative=error_text(record.max_rel_error),
+        )
+    if record.rounding:
+        yield _(
+            "  of these, beyond it by rounding only: {share}",
+            share=share_of_text(record.rounding, record.matching),
+        )
+    if record.not_finite:
+        yield _(
+            "  of these, with values that are not finite: {share}",
+            share=share_of_text(record.not_finite, record.matching),
+        )
+    if record.inconclusive:
+        yield _(
+            "  inconclusive, since no value is finite on both sides: {share}",
+            share=share_of_text(record.inconclusive, record.ran),
+        )
+    if record.classed:
+        yield _(
+            "  same class as {side}: {share}",
+            side=side,
+            share=share_of_text(record.same_class, record.classed),
+        )
+    if record.labelled:
+        yield _(
+            "  class as labelled: TVM {tvm}, {side} {theirs}",
+            tvm=share_of_text(record.tvm_correct, record.labelled),
+            side=side,
+            theirs=share_of_text(record.torch_correct, record.labelled),
+        )
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

@@ -189,7 +189,7 @@ def check_measuring(measuring: Measuring) -> Measuring:
     ):
         if not least <= number <= MOST:
             raise LowerscopeError(
-                _("{number} is not a number of calls", number=number),
+                _("{number} is not a valid number of calls", number=number),
                 where=option,
                 todo=_("Give a number from {least} to {most}", least=least, most=MOST),
             )
@@ -449,41 +449,11 @@ class NodeProvenance(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[str, ...] = ()
 
 
-class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run for one FX node."""
-
-    fx: str  # its id
-    # bindings, functions: ids of its bindings before the passes, and names of the functions that
-    # the run calls for it after them
-    bindings: tuple[str, ...]
-    functions: tuple[str, ...]
-    strategy: str  # strategy of its lowering; empty for nodes that make no code
-    # max_abs_error, max_rel_error, status, reason: of its value in the run, on what the run itself
-    # has computed, with the difference or the reason why there is nothing to compare
-    max_abs_error: float | None
-    max_rel_error: float | None
-    # own_abs_error, own_status, own_reason: of the node alone, on torch's values at its inputs, in
-    # the same words
-    own_abs_error: float | None
-    status: NodeStatus
-    own_status: NodeStatus
-    reason: str
-    own_reason: str
-    # Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
-    own_with: tuple[str, ...]
-    tvm_ms: float | None  # of its calls; of a call that computes other nodes too, all of it
-    torch_ms: float | None  # the node in torch, median; ``None`` for nodes that call nothing
-    hand_overs: tuple[DlpackTransfer, ...] = ()  # of its calls of library functions
-    # exact, own_exact: as in `NodeRun`
-    exact: ExactErrors | None = None
-    own_exact: ExactErrors | None = None
-
-
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, times in milliseconds.
 
     ``verdict`` is ``match``, ``rounding`` (out of tolerance, but as near to float64 as rounding
-    allows), ``differ``, ``inconclusive`` (none differs, but an output has no value that is finite
+    allows, or by a choice between values that match), ``differ``, ``inconclusive`` (none differs, but an output has no value that is finite
     on both sides, or none has elements), ``not-comparable`` (what can be compared matches, and some
     outputs depend on random numbers) or ``no-reference``. Errors are the largest over all outputs
     that are compared; they are ``None`` where none is. ``not_finite_count`` is the

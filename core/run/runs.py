@@ -49,6 +49,7 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.calls import BoundCall, CallsOf, Owners
+from lowerscope.core.run.compare.choices import with_choices
 from lowerscope.core.run.compare.verdicts import Verdict
 from lowerscope.core.run.execution import Execution, named_results, other_outputs
 from lowerscope.core.run.implementations import (
@@ -223,12 +224,13 @@ def run_all(
             watched = node_runs(stages, recipe, values, progress, repeats=repeats, keep=keep)
         calls = with_hand_overs(stages, values, watched.calls)
     record = record_of(runs, stages, built)
+    record, nodes = with_choices(record, watched.nodes, watched.kept, recipe.tolerances)
     # A node off the path to the outputs, such as an unread state, is no difference of the run.
-    first = first_difference(watched.nodes) if record.verdict in FAILING else ""
+    first = first_difference(nodes) if record.verdict in FAILING else ""
     kept = None if watched.kept is None else watched.kept.values
     record = msgspec.structs.replace(
         record,
-        nodes=_with_strategies(watched.nodes, stages.lowered),
+        nodes=_with_strategies(nodes, stages.lowered),
         calls=calls,
         quick=quick if before is None else before.quick,
         first_difference=first,

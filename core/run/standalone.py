@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,8 @@ from typing import Any
 
 import torch
 import tvm
-from tvm import ir, relax, s_tir, tirx
+import tvm_ffi
+from tvm import ir, relax, s_tir, sym, tirx
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.build.build import compile_function
@@ -26,7 +26,6 @@ from lowerscope.core.ir.tensorir import (
     expressions_in,
     known,
     loads_in,
-    operator_name,
     parameters_of,
     statements_in,
 )
@@ -36,11 +35,10 @@ from lowerscope.core.model.schedule_records import Measured
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.execution import to_tvm
 
-Interval = tuple[float, float]
+Interval = tuple[int, int]
 """The smallest and the largest value, both included."""
 
-_ANY: Interval = (-math.inf, math.inf)
-_TRUTH: Interval = (0, 1)
+_ANY: Interval = (-(2**63), 2**63 - 1)
 _MOST = 1 << 20
 
 
@@ -74,18 +72,18 @@ class _Walk:
         self.any = False
         self.inside = True
         self._given: Interval = (0, high or 0)
-        self._ranges: dict[Any, Interval] = {}
         self._stored: dict[Any, Interval] = {}
+        self._analyzer = sym.Analyzer()
 
     def statement(self, statement: Any) -> None:
         kind = type(statement)
         if kind is tirx.For:
-            self._ranges[statement.loop_var] = self._range(statement.min, statement.extent)
+            self._bind(statement.loop_var, self._range(statement.min, statement.extent))
         elif kind is s_tir.SBlock:
             for axis in statement.iter_vars:
-                self._ranges[axis.var] = self._range(axis.dom.min, axis.dom.extent)
-        elif kind is tirx.Bind:
-            self._ranges[statement.var] = self.of(statement.value)
+                self._bind(axis.var, self._range(axis.dom.min, axis.dom.extent))
+        elif kind is tirx.Bind and "int" in dtype_of(statement.var):
+            self._bind(statement.var, self.of(statement.value))
         for expression in expressions_in(statement):
             for load in loads_in(expression):
                 self._check(load.source, load.indices)
@@ -107,84 +105,29 @@ class _Walk:
             if not (low >= 0 and isinstance(extent, tirx.IntImm) and high < int(extent.value)):
                 self.inside = False
 
+    def _bind(self, variable: Any, values: Interval) -> None:
+        self._analyzer.update(variable, sym.ConstIntBound(*values), override=True)
+
     def _range(self, begin: Any, extent: Any) -> Interval:
         low, count = self.of(begin), self.of(extent)
-        return low[0], low[1] + count[1] - 1
+        return low[0], low[1] + max(count[1], 1) - 1
 
     def of(self, expression: Any) -> Interval:
         """Return the range of an integer, or of a condition."""
-        kind = type(expression)
-        if kind is tirx.IntImm:
-            return int(expression.value), int(expression.value)
-        if isinstance(expression, tirx.Var):
-            return self._ranges.get(expression, _ANY)
-        if isinstance(expression, ir.TensorLoad):
-            return self._loaded(expression)
-        if kind is tirx.Cast:
-            return self.of(expression.value) if "int" in dtype_of(expression.value) else _ANY
-        if kind is tirx.Select:
-            branches = expression.true_value, expression.false_value
-            return self._either(expression.condition, *branches)
-        if operator_name(expression) == "if_then_else":
-            return self._either(*expression.args)
-        if kind in _ARITHMETIC:
-            return _ARITHMETIC[kind](self.of(expression.a), self.of(expression.b))
-        return _TRUTH if dtype_of(expression) == "bool" else _ANY
 
-    def _loaded(self, load: Any) -> Interval:
-        dtype = dtype_of(load)
-        if dtype == "bool":
-            return _TRUTH
-        return self._stored.get(load.source, self._given) if "int" in dtype else _ANY
+        def unknown(load: Any) -> Any:
+            value = tirx.Var("value", dtype_of(load))
+            if "int" in dtype_of(load):
+                self._bind(value, self._stored.get(load.source, self._given))
+            return value
 
-    def _either(self, condition: Any, yes: Any, no: Any) -> Interval:
-        low, high = self.of(condition)
-        if low == high:
-            return self.of(yes if low else no)
-        (a, b), (c, d) = self.of(yes), self.of(no)
-        return min(a, c), max(b, d)
-
-
-def _product(a: Interval, b: Interval) -> Interval:
-    corners = [0 if x == 0 or y == 0 else x * y for x in a for y in b]
-    return min(corners), max(corners)
-
-
-def _quotient(a: Interval, b: Interval) -> Interval:
-    if b[0] != b[1] or b[0] <= 0 or math.inf in (a[1], -a[0]):
-        return _ANY
-    return a[0] // b[0], a[1] // b[0]
-
-
-def _rest(a: Interval, b: Interval) -> Interval:
-    if b[0] <= 0:
-        return _ANY
-    return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
-
-
-def _less(a: Interval, b: Interval) -> Interval:
-    return (1, 1) if a[1] < b[0] else (0, 0) if a[0] >= b[1] else _TRUTH
-
-
-def _less_or_equal(a: Interval, b: Interval) -> Interval:
-    return (1, 1) if a[1] <= b[0] else (0, 0) if a[0] > b[1] else _TRUTH
-
-
-_ARITHMETIC: dict[type, Callable[[Interval, Interval], Interval]] = {
-    tirx.Add: lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    tirx.Sub: lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    tirx.Mul: _product,
-    tirx.FloorDiv: _quotient,
-    tirx.FloorMod: _rest,
-    tirx.Min: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    tirx.Max: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    tirx.LT: _less,
-    tirx.LE: _less_or_equal,
-    tirx.GT: lambda a, b: _less(b, a),
-    tirx.GE: lambda a, b: _less_or_equal(b, a),
-    tirx.And: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    tirx.Or: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-}
+        plain = tvm_ffi.structural_map(expression, (ir.TensorLoad, unknown))
+        try:
+            found = self._analyzer.const_int_bound(self._analyzer.simplify(plain))
+        except TVM_ERRORS:
+            # It divides by what can only be zero.
+            return _ANY
+        return int(found.min_value), int(found.max_value)
 
 
 Given = tuple[tuple[int, ...] | int, ...]

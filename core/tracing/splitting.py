@@ -342,9 +342,16 @@ class TorchPart(nn.Module):
         self.line = line
         self.spec: Any = None
         self.constants: dict[int, Any] = {}
-        self.held = _Selected()
+        self.held = Selected()
         self.training = False
         self._waiting = dict(held)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values that it holds, by variable."""
+        held = self.held
+        known = {**held._modules, **held._parameters, **held._buffers}
+        return {**self.plain, **self._waiting, **known}
 
     def attach(self) -> None:
         """Register what it holds; while tracing, the model itself would contain itself."""
@@ -373,7 +380,7 @@ class TorchPart(nn.Module):
             if isinstance(each, _FROZEN):
                 self.constants[index] = each
             elif not isinstance(each, torch.Tensor | bool | int | float | complex):
-                raise CannotFollow(_("it gives a {name}", name=type(each).__name__))
+                raise CannotFollow(_("it returns a {name}", name=type(each).__name__))
             elif isinstance(each, torch.Tensor) and each.is_nested:
                 raise CannotFollow(NESTED)
         return [index for index in range(len(leaves)) if index not in self.constants]
@@ -384,13 +391,11 @@ class TorchPart(nn.Module):
         for name in self.changed & values.keys():
             values[name] = pytree.tree_map_only(torch.Tensor, torch.clone, values[name])
         # A list that the statements add to is a new one in each call.
-        plain = {
+        held = {
             name: copy.copy(value) if isinstance(value, list | dict | set) else value
-            for name, value in (self.plain | self._waiting).items()
+            for name, value in self.values.items()
         }
-        held = self.held
-        known = {**held._modules, **held._parameters, **held._buffers}
-        return self.function(**values, **plain, **known)
+        return self.function(**values, **held)
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
         leaves, spec = pytree.tree_flatten(self.result(*inputs))
@@ -408,7 +413,7 @@ class TorchPart(nn.Module):
         return tuple(each for index, each in enumerate(leaves) if index not in self.constants)
 
 
-class _Selected(nn.Module):
+class Selected(nn.Module):
     """The attributes of a module that some statements read, in place of the whole module."""
 
 
@@ -711,6 +716,7 @@ class Split:
         self.parts: list[TorchPart] = []
         self.checks: dict[SourceLine, None] = {}
         self.tracer: Any = None
+        self.values: list[Any] = []
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -962,7 +968,7 @@ class Split:
                 lambda each: each is not flag.node, reversed(self.tracer.graph.nodes)
             ):
                 if self._is_part(node) or may_fail(node, self.tracer.value_of):
-                    raise CannotFollow(_("a side of a branch may fail unless it is chosen"))
+                    raise CannotFollow(_("a side of a branch may fail when it is not taken"))
 
     def _is_part(self, node: fx.Node) -> bool:
         known = vars(self.tracer.root)
@@ -979,7 +985,7 @@ class Split:
             # A variable that only one side sets is read where it is set.
             return other if then is None else then
         if spec != other_spec:
-            raise CannotFollow(_("the sides of a branch give values of different types"))
+            raise CannotFollow(_("the sides of a branch return values of different types"))
         return pytree.tree_unflatten(
             [self._chosen_leaf(flag, *pair) for pair in zip(ours, theirs, strict=True)], spec
         )
@@ -999,7 +1005,7 @@ class Split:
                 )
         elif not any(isinstance(each, fx.Proxy) for each in (then, other)) and then == other:
             return then
-        raise CannotFollow(_("the sides of a branch give values of different types"))
+        raise CannotFollow(_("the sides of a branch return values of different types"))
 
 
 def _has_line(function: FunctionType, file: str, line: int) -> bool:
@@ -1074,7 +1080,7 @@ def _narrowed(value: Any, name: str, body: Sequence[ast.stmt]) -> Any:
         or any(a.startswith("_") for a in attributes)
     ):
         return value
-    part = _Selected()
+    part = Selected()
     part.training = value.training
     for attribute in attributes - {"training"}:
         each = getattr(value, attribute)

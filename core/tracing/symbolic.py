@@ -10,7 +10,6 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from types import CodeType
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ from lowerscope.core.model.problems import is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
+from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
 from lowerscope.core.tracing.example_run import run_eagerly
 from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
 from lowerscope.core.tracing.trace_errors import (
@@ -170,7 +170,7 @@ def trace_symbolically(
     except BaseException as error:
         if is_interrupt(error):
             raise
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and split is None:
             run_eagerly(model, inputs, calling)
         raise cannot_trace(error) from error
     _refuse_changes(model, state, calls)
@@ -268,7 +268,7 @@ class _Tracer(fx.Tracer):
         self.lines: dict[fx.Node, SourceLine] = {}
         self._calling = calling
         self._inputs = inputs
-        self._interpreter: fx.Interpreter | None = None
+        self._values = EvaluatedNodes(inputs)
         self._evaluates = False
         self._casts = torch.is_autocast_enabled("cpu")
 
@@ -285,25 +285,12 @@ class _Tracer(fx.Tracer):
         return torch.Tensor if kind is torch.nn.Parameter else kind
 
     def value_of(self, node: fx.Node) -> Any:
-        """Return a node's value on the example inputs."""
-        if self._interpreter is None:
-            self._interpreter = self._interpreter_on(self._inputs)
-        return self._value_in(self._interpreter, node)
+        """Return a node's value on the example inputs, of which the elements are not read."""
+        return self._value_in(self._values, node)
 
-    def _interpreter_on(self, inputs: Sequence[torch.Tensor]) -> fx.Interpreter:
-        interpreter = fx.Interpreter(self.root, graph=self.graph)
-        interpreter.extra_traceback = False
-        interpreter.args_iter = iter([each.clone() for each in inputs])
-        return interpreter
-
-    def _value_in(self, interpreter: fx.Interpreter, node: fx.Node) -> Any:
+    def _value_in(self, values: EvaluatedNodes, node: fx.Node, *, content: bool = False) -> Any:
         with self._evaluating():
-            for each in self.graph.nodes:
-                if each not in interpreter.env:
-                    interpreter.env[each] = interpreter.run_node(each)
-                if each is node:
-                    break
-        return interpreter.env[node]
+            return values.of(node, self.root, content=content)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
@@ -400,27 +387,28 @@ class _SplitTracer(_Tracer):
         super().__init__(calling, inputs)
         split.tracer = self
         self._split = split
-        self._others = [self._interpreter_for(each) for each in varied(inputs)]
-
-    def _interpreter_for(self, inputs: Sequence[torch.Tensor]) -> Callable[[], fx.Interpreter]:
-        return cache(lambda: self._interpreter_on(inputs))
+        if not split.values:
+            split.values = [EvaluatedNodes(each) for each in (inputs, *varied(inputs))]
+        for each in split.values:
+            each.begin()
+        self._values, *self._others = split.values
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _SplitProxy(node, self)
 
-    def values_of(self, node: fx.Node) -> list[Any]:
+    def values_of(self, node: fx.Node, *, content: bool) -> list[Any]:
         """Return a node's value on the example inputs, and on others that the model takes."""
-        values = [self.value_of(node)]
+        values = [self._value_in(self._values, node, content=content)]
         for other in list(self._others):
             try:
-                values.append(self._value_in(other(), node))
+                values.append(self._value_in(other, node, content=content))
             except Exception:  # a model may reject inputs by any error
                 self._others.remove(other)
         return values
 
     def has_known_shape(self, node: fx.Node) -> bool:
         """Return whether a tensor has the same shape for all inputs."""
-        first, *others = self.values_of(node)
+        first, *others = self.values_of(node, content=False)
         return isinstance(first, torch.Tensor) and all(
             isinstance(each, torch.Tensor) and each.shape == first.shape for each in others
         )
@@ -466,7 +454,9 @@ class _SplitTracer(_Tracer):
 
     def _values_of_all(self, nodes: Any) -> Iterator[Any]:
         found: dict[fx.Node, list[Any]] = {}
-        fx.node.map_arg(nodes, lambda node: found.setdefault(node, self.values_of(node)))
+        fx.node.map_arg(
+            nodes, lambda node: found.setdefault(node, self.values_of(node, content=True))
+        )
         for number in range(min(map(len, found.values()), default=1)):
             values = {node: _cloned(each[number]) for node, each in found.items()}
             yield fx.node.map_arg(nodes, values.__getitem__)

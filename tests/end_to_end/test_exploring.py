@@ -21,9 +21,11 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 from torch import nn
 
+from lowerscope.core import explore
 from lowerscope.core.cli import main
 from lowerscope.core.files import in_memory
 from lowerscope.core.files.in_memory import VARIABLE, Order, pack, private_file, take
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -129,14 +131,14 @@ def test_python_opens_a_window_of_its_own_and_goes_on(tmp_path: Path) -> None:
     assert not list(Path(tempfile.gettempdir()).glob(f"lowerscope-model-{window.pid}*"))
 
 
-def test_a_window_that_cannot_come_says_why(tmp_path: Path) -> None:
-    environment = os.environ | {"QT_QPA_PLATFORM": "no-such-platform", "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "LowerscopeError: Net: the window does not open" in done.stderr
-    assert "window=False" in done.stderr
+def test_a_window_that_cannot_come_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QT_QPA_PLATFORM", "no-such-platform")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(LowerscopeError, match="Net: the window does not open") as caught:
+        explore(nn.Linear(8, 4), torch.ones(2, 8), title="Net")
+    assert "window=False" in caught.value.problem.line()
     assert not list(tmp_path.glob("lowerscope-model-*"))
 
 

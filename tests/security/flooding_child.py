@@ -39,6 +39,8 @@ from lowerscope.core.model.snapshot import (
 
 LINE = "the reason is long; "
 CHUNK = 2**16
+CHUNKS = 150
+LINES = 450_000
 
 
 def details(size: int) -> str:
@@ -77,20 +79,20 @@ def too_long_error(id: int, _: str) -> None:
     send(Failure(id, Problem(what="x" * 70_000_000)))
 
 
-def progress(id: int, name: str) -> None:
-    """Report 20 or 100 MB of progress: short, long, and of requests that are none."""
-    size = 20_000_000 if name == "progress" else 100_000_000
+def progress(id: int, _: str) -> None:
+    """Report 20 MB of progress: short, long, and of requests that are none."""
+    size = 20_000_000
     short = encode_frame(Progress(id, "step", 0.5)) * 20_000
     others = b"".join(encode_frame(Progress(other, "step", None)) for other in range(10_000))
     long = encode_frame(Progress(id, "\u202ex\x00" * 300_000, None))
-    for _ in range(size // len(short + others + long)):
+    for _turn in range(size // len(short + others + long)):
         write(short + others + long)
     send(Reply(id, to_raw("done")))
 
 
 def large(id: int, _: str) -> None:
-    """Answer with 250 MB."""
-    send(Reply(id, to_raw(bytes(250_000_000))))
+    """Answer with 100 MB."""
+    send(Reply(id, to_raw(bytes(100_000_000))))
 
 
 def snapshot(name: str) -> Snapshot:
@@ -161,15 +163,14 @@ def wrong_kind(id: int, _: str) -> None:
 
 
 def line(id: int, _: str) -> None:
-    """Print a line without an end, 64 MB, with what a terminal would obey."""
-    for _ in range(1000):
+    """Print a line without an end, with what a terminal would obey."""
+    for _ in range(CHUNKS):
         write(("\u202e\x1b[31mü\x00ab" * 6_000).encode()[:CHUNK], 2)
     send(Reply(id, to_raw("done")))
 
 
 def lines(id: int, _: str) -> None:
-    """Print three million lines."""
-    for start in range(0, 3_000_000, 3000):
+    for start in range(0, LINES, 3000):
         write(b"".join(b"%d\n" % number for number in range(start, start + 3000)), 2)
     send(Reply(id, to_raw("done")))
 
@@ -185,7 +186,6 @@ FLOODS: Mapping[str, Callable[[int, str], None]] = {
     **dict.fromkeys(("huge-error", "choices", "long-choices"), fail),
     "too-long-error": too_long_error,
     "progress": progress,
-    "long-progress": progress,
     **dict.fromkeys(SNAPSHOTS, show),
     "large": large,
     "wrong-kind": wrong_kind,

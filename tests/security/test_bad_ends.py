@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from tvm import relax
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.passes.transforming import compiled_once
+from tests.warm_processes import run_warm
 
 MODEL = """
 import atexit, os, pathlib, sys, threading, time
@@ -46,14 +46,7 @@ def model(folder: Path, forward: str = "pass", end: str = "") -> Path:
 
 
 def lowerscope(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        (sys.executable, "-m", "lowerscope.app", *arguments),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **environment},
-    )
+    return run_warm("-m", "lowerscope.app", *arguments, environment={**os.environ, **environment})
 
 
 @pytest.mark.diagonal
@@ -64,8 +57,8 @@ def lowerscope(*arguments: str, **environment: str) -> subprocess.CompletedProce
         ("", "os._exit(0)", "the code ends its process by os._exit"),
         ("os.closerange(0, 65536)", "", "the code has closed or replaced standard output"),
         ("os.execv('/bin/true', ['true'])", "", "ends its process before the command is done"),
-        ("os.kill(os.getpid(), 9)", "", "crashed with SIGKILL|was ended by SIGKILL"),
-        ("os.kill(os.getpid(), 15)", "", "was ended by SIGTERM"),
+        ("os.kill(os.getpid(), 9)", "", "crashed with SIGKILL|was terminated by SIGKILL"),
+        ("os.kill(os.getpid(), 15)", "", "was terminated by SIGTERM"),
     ],
 )
 @pytest.mark.parametrize("command", [("run",), ("show", "--stage", "fx")])

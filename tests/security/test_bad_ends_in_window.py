@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_until
+from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records, wait_until
 from tests.security.test_bad_ends import model
 
 
@@ -47,12 +47,10 @@ def test_a_bad_end_is_one_problem_and_what_was_open_stays(
             window.commands.action(lowering).trigger()
             assert wait_until(lambda: not document.is_changing and not document.problems)
             assert document.recipe.lowering == lowering
-
-
-def test_a_thread_that_never_ends_holds_up_nothing(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
+    # A thread that never ends holds up nothing.
     end = "threading.Thread(target=forever).start(); atexit.register(forever)"
-    window = open_window(str(model(tmp_path, end=end)))
+    window.open_source(str(model(tmp_path, end=end)))
+    assert wait_until(lambda: document.recipe.source.spec != "sample:matmul_relu")
+    wait_for_records(qtbot, window)
     window.commands.action("run").trigger()
-    assert wait_until(lambda: window.document.run_record is not None)
+    assert wait_until(lambda: document.run_record is not None)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.core.files.paths import cache_folder
 from tests.app.engine import practice_window
+from tests.warm_processes import run_warm
 
 
 @pytest.fixture
@@ -38,9 +37,7 @@ sys.exit(main(sys.argv[1:]))
 def test_an_export_beyond_a_quota_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     output = tmp_path / "output"
     command = ["export", "sample:fashion_mlp", "--what", "script,builder", "--output", str(output)]
-    done = subprocess.run(
-        [sys.executable, "-c", QUOTA, *command], capture_output=True, text=True, check=False
-    )
+    done = run_warm("-c", QUOTA, *command)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert os.strerror(errno.EFBIG) in line

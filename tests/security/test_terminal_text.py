@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pty
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.files import console
+from tests.warm_processes import WarmProcess
 
 HOSTILE = "\x1b]0;title\x07\x1b[31mred\u202eabc\x9b31m\r\x00"
 
@@ -37,22 +37,17 @@ def test_control_characters_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPa
 def on_terminal(*arguments: str) -> tuple[int, str]:
     """Return the exit code of a command, and all that it sends to its terminal."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        (sys.executable, "-m", "lowerscope.app", *arguments),
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-    ) as process:
-        os.close(theirs)
-        sent = b""
-        try:
-            while piece := os.read(ours, 1 << 16):
-                sent += piece
-        except OSError:  # Linux's way to say that the other end is closed
-            pass
-        finally:
-            os.close(ours)
-    return process.returncode, sent.decode()
+    with os.fdopen(theirs, "wb", 0) as terminal:
+        process = WarmProcess("-m", "lowerscope.app", *arguments, output=terminal, errors=terminal)
+    sent = b""
+    try:
+        while piece := os.read(ours, 1 << 16):
+            sent += piece
+    except OSError:  # Linux's way to say that the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    return process.wait(), sent.decode()
 
 
 NET = """

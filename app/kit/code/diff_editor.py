@@ -85,8 +85,12 @@ def compact_side(
 ) -> SideText:
     """Return a script in its compact form, line by line: see `compact_script`."""
     form = compact_script(text, dict(names), types=types)
-    printed = [Printed(line, form.edits.get(at, ())) for at, line in enumerate(text.split("\n"))]
-    return SideText([edited(*each) for each in printed], dict(form.notes), printed)
+    lines = text.split("\n")
+    printed = list(map(Printed, lines))
+    for at, edits in form.edits.items():
+        printed[at] = Printed(lines[at], edits)
+        lines[at] = edited(lines[at], edits)
+    return SideText(lines, dict(form.notes), printed)
 
 
 def told_apart(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QMenu, QWidget
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
@@ -15,11 +15,12 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.document.timelines import BuildSteps
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import check_box
 from lowerscope.app.kit.code.code_editor import NO_HEADINGS, Heading, NamedPlace
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.hover_card import CardText
-from lowerscope.app.kit.layouts import row_of
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import names_of
@@ -61,9 +62,7 @@ class ScriptPage(QWidget):
         #: Whether the text is always shown as it is, neither compact nor wrapped.
         self.as_printed = False
         self.code = CodeView(name)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.code)
+        column_of(self, self.code)
         self.code.entity_clicked.connect(self._select)
         self.code.menu_opening.connect(self._add_to_menu)
         self.code.editor.arranged.connect(self._reveal_again)
@@ -302,10 +301,7 @@ class FetchedPage(QWidget):
             self._note_progress,
         )
         self.script = ScriptPage(document, colouring, name)
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(0)
-        self.column.addWidget(self.script, 1)
+        self.column = column_of(self, (self.script, 1))
 
     @property
     def moment(self) -> Moment | None:
@@ -371,17 +367,15 @@ class CodeFooter(QWidget):
         super().__init__()
         self._document = document
         self.setFixedHeight(HEIGHT)
-        self.compact = QCheckBox(_("Compact"))
-        self.compact.setToolTip(
+        self.compact = check_box(
+            _("Compact"),
             _(
                 "Parameters by name, numbers without their types, shapes at the right "
                 "edge.\nOff: TVM's exact text. Copied and exported text is always TVM's exact text."
-            )
+            ),
         )
-        self.wraps = QCheckBox(_("Wrap"))
-        self.wraps.setToolTip(_("Continue long lines below, indented, marked ↳"))
-        self.types = QCheckBox(_("Types"))
-        self.types.setToolTip(_("Show the types of bindings in their lines"))
+        self.wraps = check_box(_("Wrap"), _("Continue long lines below, indented, marked ↳"))
+        self.types = check_box(_("Types"), _("Show the types of bindings in their lines"))
         if not with_types:
             self.types.hide()
         self.figure = ElidedLabel(role="quiet")
@@ -390,9 +384,8 @@ class CodeFooter(QWidget):
         for switch in (*switches, self.figure):
             switch.setFont(ui_font(12))
         row_of(self, *switches, (self.figure, 1), margins=(10, 1, 10, 0), spacing=12)
-        self.compact.clicked.connect(self._set_compact)
-        self.wraps.clicked.connect(self._set_wraps)
-        self.types.clicked.connect(self._set_types)
+        for switch in (self.compact, self.wraps, self.types):
+            switch.clicked.connect(self._set_form)
         document.on(("code_form",), self._show)
         theme.notifier().changed.connect(self.update)
         self._show()
@@ -402,14 +395,10 @@ class CodeFooter(QWidget):
         self.compact.setEnabled(is_script)
         self.types.setEnabled(is_script and self._document.code_form.compact)
 
-    def _set_compact(self, on: bool) -> None:
-        self._document.set(code_form=replace(self._document.code_form, compact=on))
-
-    def _set_wraps(self, on: bool) -> None:
-        self._document.set(code_form=replace(self._document.code_form, wraps=on))
-
-    def _set_types(self, on: bool) -> None:
-        self._document.set(code_form=replace(self._document.code_form, types=on))
+    def _set_form(self, on: bool) -> None:
+        fields = {self.compact: "compact", self.wraps: "wraps", self.types: "types"}
+        changed = {fields[switch]: on for switch in fields if switch is self.sender()}
+        self._document.set(code_form=replace(self._document.code_form, **changed))
 
     def _show(self) -> None:
         form = self._document.code_form

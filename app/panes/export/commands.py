@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QUrl
+from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices, QFont
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -16,16 +16,16 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
     QLineEdit,
-    QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command, Host
 from lowerscope.app.kit.dialogs import Dialog, Question
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ProgressLine
 from lowerscope.app.kit.pane_messages import Banner
 from lowerscope.app.kit.plain_text import Label
@@ -88,17 +88,12 @@ class ExportDialog(Dialog):
         self.folder = QLineEdit(folder)
         self.folder.setAccessibleName(_("Folder to write to"))
         self.folder.setPlaceholderText(_("Choose a folder, or type a new one"))
-        browse = QPushButton(_("Browse…"))
-        browse.setAutoDefault(False)
-        browse.clicked.connect(self._browse)
+        browse = push_button(_("Browse…"), act=self._browse, auto_default=False)
         self.banner = Banner(wraps=True)
         self.progress = ProgressLine()
-        self.status = Label()
-        self.status.setProperty("role", "quiet")
-        self.status.setWordWrap(True)
+        self.status = Label(role="quiet", wraps=True)
         self._outcome = QWidget()
-        self.show_folder = QPushButton(_("Show the folder"))
-        self.show_folder.clicked.connect(self._show_folder)
+        self.show_folder = push_button(_("Show the folder"), act=self._show_folder)
         self.show_folder.hide()
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.export = self.buttons.addButton(_("Export"), QDialogButtonBox.ButtonRole.ActionRole)
@@ -144,10 +139,6 @@ class ExportDialog(Dialog):
         self._show_progress(_("Exporting"))
         self._follow()
 
-    def _overwrite(self) -> None:
-        # The order that the question was about, whatever has been filled in since.
-        self._start()
-
     def _show_progress(self, text: str, fraction: float | None = None) -> None:
         if not self._exporting.is_busy:
             return
@@ -180,7 +171,8 @@ class ExportDialog(Dialog):
             names = _(", ").join(problem.choices[:3]) + (" …" if len(problem.choices) > 3 else "")
             text = _("Already there: {names}", names=names)
             self._order = replace(self._order, replacing=problem.choices)
-            self.banner.show_message(text, "wrong", [(_("Overwrite"), self._overwrite)])
+            # The order that the question was about, whatever has been filled in since.
+            self.banner.show_message(text, "wrong", [(_("Overwrite"), self._start)])
         else:
             self.banner.show_message(problem.line(), "wrong")
         self._follow()
@@ -222,43 +214,26 @@ class ExportDialog(Dialog):
             box.setToolTip(each.hint)
         box.toggled.connect(self._follow)
         self.boxes[each.name] = box
-        files = Label(each.files)
-        files.setProperty("role", "quiet")
+        files = Label(each.files, role="quiet")
         files.setToolTip(each.hint)
-        cell = QWidget()
-        column = QVBoxLayout(cell)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(box)
         files.setIndent(_BESIDE_BOX)
-        column.addWidget(files)
+        cell = QWidget()
+        column_of(cell, box, files)
         return cell
 
-    def _picture_row(self) -> QWidget:
-        row = QWidget()
-        line = QHBoxLayout(row)
-        line.setContentsMargins(_BESIDE_BOX, 0, 0, 0)
-        line.setSpacing(12)
+    def _picture_row(self) -> QHBoxLayout:
         for name in PICTURES:
             box = QCheckBox(name.upper())
             box.setAccessibleName(_("Pictures as {name}", name=name.upper()))
             box.setChecked(name == "svg")
             box.toggled.connect(self._follow)
             self.pictures[name] = box
-            line.addWidget(box)
-        line.addStretch(1)
-        return row
+        return row_of(
+            None, *self.pictures.values(), STRETCH, margins=(_BESIDE_BOX, 0, 0, 0), spacing=12
+        )
 
-    def _level_row(self) -> QWidget:
-        row = QWidget()
-        line = QHBoxLayout(row)
-        line.setContentsMargins(_BESIDE_BOX, 0, 0, 0)
-        line.addWidget(self.level)
-        line.addStretch(1)
-        return row
-
-    def _lay_out(self, browse: QPushButton) -> None:
-        columns = [QVBoxLayout(), QVBoxLayout()]
+    def _lay_out(self, browse: QWidget) -> None:
+        columns = [column_of(None, margins=None, spacing=6) for _side in range(2)]
         for group in dict.fromkeys(each.group for each in EXPORTS):
             # The module itself on one side; operations on it on the other.
             side = columns[0 if group in (_("Module"), _("Graphs"), _("Session")) else 1]
@@ -270,35 +245,19 @@ class ExportDialog(Dialog):
             for each in EXPORTS:
                 if each.group == group:
                     side.addWidget(self._box(each))
-            if group == "Graphs":
-                side.addWidget(self._picture_row())
-                side.addWidget(self._level_row())
-        sides = QHBoxLayout()
-        sides.setSpacing(32)
+            if group == _("Graphs"):
+                side.addLayout(self._picture_row())
+                side.addLayout(row_of(None, self.level, STRETCH, margins=(_BESIDE_BOX, 0, 0, 0)))
         for side in columns:
-            side.setSpacing(6)
             side.addStretch(1)
-            sides.addLayout(side, 1)
-        place = QHBoxLayout()
+        sides = row_of(None, *((side, 1) for side in columns), margins=None, spacing=32)
         label = Label(_("Folder"))
         label.setBuddy(self.folder)
-        place.addWidget(label)
-        place.addWidget(self.folder, 1)
-        place.addWidget(browse)
-        outcome = QHBoxLayout(self._outcome)
-        outcome.setContentsMargins(0, 0, 0, 0)
-        outcome.addWidget(self.status, 1)
-        outcome.addWidget(self.show_folder)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
-        column.addLayout(sides)
-        column.addLayout(place)
-        column.addWidget(self.banner)
-        column.addWidget(self.progress)
-        column.addWidget(self._outcome)
+        place = row_of(None, label, (self.folder, 1), browse, margins=None, spacing=None)
+        row_of(self._outcome, (self.status, 1), self.show_folder, spacing=None)
+        parts = (sides, place, self.banner, self.progress, self._outcome, self.buttons)
+        column_of(self, *parts, margins=(16, 16, 16, 12), spacing=12)
         self.keep_in_view(self.banner, self.progress, self._outcome)
-        column.addWidget(self.buttons)
         self.setMinimumWidth(_WIDTH)
 
     # Qt overrides
@@ -318,10 +277,7 @@ def choose_exports(
     """Open the dialog, if there is something to export."""
     if document.snapshot is None:
         return None
-    dialog = ExportDialog(document, queries, folder, parent)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.open()
-    return dialog
+    return ExportDialog(document, queries, folder, parent).pop_up()
 
 
 class ExportCommands(QObject):

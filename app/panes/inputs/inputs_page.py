@@ -14,8 +14,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QProgressBar,
     QPushButton,
-    QScrollArea,
-    QStackedWidget,
     QWidget,
 )
 
@@ -25,7 +23,7 @@ from lowerscope.app.kit.bar_controls import Pill, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.charts.images import PictureView
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled, stack_of
 from lowerscope.app.kit.pane import ElidedLabel, FactLines
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
@@ -34,11 +32,11 @@ from lowerscope.app.panes.common.run_figures import show_prediction, verdict_sta
 from lowerscope.app.panes.common.values_panel import ValuesPanel
 from lowerscope.app.panes.inputs.inputs_dialog import FILES
 from lowerscope.app.panes.inputs.model import Inputs
-from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
-from lowerscope.core.model.formatting import error_text, shape_text, share_of_text, verdict_words
+from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun, agreement_lines
+from lowerscope.core.model.formatting import error_text, shape_text, verdict_words
 from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import InputRecord
-from lowerscope.core.model.texts import _, _n, labelled
+from lowerscope.core.model.texts import _, labelled
 
 # --- An input: its picture or its statistics, and the source of its value ---
 
@@ -87,10 +85,8 @@ class InputPanel(QWidget):
         sources.addWidget(self.file, 1, 0)
         sources.addWidget(self.reset, 1, 1)
         tools = column_of(None, sources, STRETCH, spacing=8)
-        shown = column_of(None, self.facts, (self.values, 1), margins=None)
         self._figures = QWidget()
-        self._figures.setLayout(shown)
-        shown.setContentsMargins(0, 0, 0, 0)
+        column_of(self._figures, self.facts, (self.values, 1), spacing=None)
         row = self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         row.setContentsMargins(10, 6, 10, 6)
         row.setSpacing(16)
@@ -311,58 +307,10 @@ class SetPanel(QWidget):
 
 def summary_text(record: AgreementRecord) -> str:
     """Return a summary of the runs on a set, as lines."""
-    name = Path(record.path).name
-    lines = [
-        _("{ran} of {count} samples of {name}", ran=record.ran, count=record.count, name=name)
-        if record.ran < record.count
-        else _n("{count} sample of {name}", "{count} samples of {name}", record.ran, name=name)
-    ]
-    if record.compared:
-        lines.append(
-            _(
-                "{share} within the tolerance; largest error {max_abs_error}",
-                share=_share(record.matching, record.compared),
-                max_abs_error=error_text(record.max_abs_error),
-            )
-        )
-    if record.not_finite:
-        lines.append(
-            _(
-                "{share} within the tolerance, apart from values that are not finite",
-                share=_share(record.not_finite, record.matching),
-            )
-        )
-    if record.inconclusive:
-        lines.append(
-            _(
-                "{share} inconclusive: no value is finite on both sides",
-                share=_share(record.inconclusive, record.ran),
-            )
-        )
-    if record.classed:
-        lines.append(
-            _(
-                "{share} the same class as {reference}",
-                share=_share(record.same_class, record.classed),
-                reference=record.reference,
-            )
-        )
-    if record.labelled:
-        lines.append(
-            _(
-                "as labelled: TVM {share}, {reference} {share2}",
-                share=_share(record.tvm_correct, record.labelled),
-                reference=record.reference,
-                share2=_share(record.torch_correct, record.labelled),
-            )
-        )
+    lines = [line.strip() for line in agreement_lines(record, Path(record.path).name)]
     lines += [_("left out: {each}", each=each) for each in record.unread[:3]]
     more = record.count - record.ran - 3
     return "\n".join([*lines, *([_("and {count} more", count=more)] if more > 0 else [])])
-
-
-def _share(count: int, whole: int) -> str:
-    return share_of_text(count, whole)
 
 
 def _row(key: str, run: SampleRun) -> Row:
@@ -404,7 +352,7 @@ class InputsPage(QWidget):
             ),
         )
         self.name = QComboBox()
-        self.name.setAccessibleName(_("Which input"))
+        self.name.setAccessibleName(_("Input"))
         self.origin = ElidedLabel(role="quiet")
         self.live = check_box(
             _("Run at once"),
@@ -415,16 +363,9 @@ class InputsPage(QWidget):
         self.error = Label(role="wrong", wraps=True)
         self.one = InputPanel(document, queries, inputs)
         self.sets = SetPanel(inputs)
-        self._stack = QStackedWidget()
         # In a narrow pane its parts are stacked.
-        area = self._area = QScrollArea()
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidgetResizable(True)
-        area.setWidget(self.one)
-        for panel in (area, self.sets):
-            self._stack.addWidget(panel)
+        self._area = scrolled(self.one, sideways=False)
+        self._stack = stack_of(self._area, self.sets)
         strip = row_of(
             None,
             self.switch,

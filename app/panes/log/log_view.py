@@ -11,15 +11,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QTextCursor
-from PySide6.QtWidgets import (
-    QFileDialog,
-    QFrame,
-    QHBoxLayout,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
@@ -27,6 +19,8 @@ from lowerscope.app.engine.file_broker import cannot_write
 from lowerscope.app.engine.messages import printable
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import in_thread, when_done
+from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import code_font
@@ -113,9 +107,7 @@ class LogView(PlainTextEdit):
             _("Nothing printed yet"),
             _("Output of torch, TVM and your file appears here."),
         )
-        over = QVBoxLayout(self.viewport())
-        over.setContentsMargins(0, 0, 0, 0)
-        over.addWidget(self.empty)
+        column_of(self.viewport(), self.empty)
         children.logged.connect(self.append_text)
 
     def _use_theme(self) -> None:
@@ -220,8 +212,7 @@ class ProblemsView(QWidget):
         self._document = document
         self._more_notes = notes
         self._more_remedies = remedies
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column = column_of(self)
         self._content: QWidget | None = None
         document.on(("problems",), self.show_problems)
         document.on(("snapshot",), self.show_problems)
@@ -244,26 +235,15 @@ class ProblemsView(QWidget):
         )
 
     def _list(self, problems: tuple[Problem, ...], notes: tuple[Note, ...]) -> QWidget:
-        inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(12, 12, 12, 12)
-        column.setSpacing(8)
-        for problem in problems:
-            column.addWidget(self._card(problem))
         sizes = accumulate(len(note.line()) + 50 for note in notes)
         count = max(1, sum(size <= NOTES_CHARACTERS for size in sizes))
-        for note in notes[:count]:
-            column.addWidget(self._note(note))
+        parts = [*map(self._card, problems), *map(self._note, notes[:count])]
         if len(notes) > count:
             more = _("… {count:,} more notes", count=len(notes) - count)
-            column.addWidget(_text(more, "quiet"))
-        column.addStretch(1)
-        area = QScrollArea()
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setWidgetResizable(True)
-        area.setWidget(inside)
-        return area
+            parts.append(_text(more, "quiet"))
+        inside = QWidget()
+        column_of(inside, *parts, STRETCH, margins=12, spacing=8)
+        return scrolled(inside)
 
     def _note(self, note: Note) -> QWidget:
         if note.code:
@@ -274,22 +254,16 @@ class ProblemsView(QWidget):
 
     def _card(self, problem: Problem) -> QWidget:
         card = QWidget()
-        column = QVBoxLayout(card)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(_text(f"✕ {problem.headline}", "wrong-title"))
+        column = column_of(card, _text(f"✕ {problem.headline}", "wrong-title"), spacing=4)
         if problem.where:
             column.addWidget(_text(problem.where, "quiet"))
         if problem.todo:
             column.addWidget(_text(problem.todo))
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        for label, act in self._remedies(problem):
-            button = QPushButton(label)
-            button.clicked.connect(lambda _checked=False, act=act: act())
-            row.addWidget(button)
-        row.addStretch(1)
-        column.addLayout(row)
+        buttons = [
+            push_button(label, act=partial(self._act, act))
+            for label, act in self._remedies(problem)
+        ]
+        column.addLayout(row_of(None, *buttons, STRETCH, margins=None, spacing=8))
         if problem.details:
             details = PlainTextEdit(problem.details)
             details.setReadOnly(True)
@@ -299,27 +273,30 @@ class ProblemsView(QWidget):
             column.addWidget(details)
         return card
 
+    def _act(self, act: Callable[[], object], _checked: bool = False) -> None:
+        act()
+
     def _remedies(self, problem: Problem) -> Remedies:
-        remedies: Remedies = []
-        for tracer in ("fx", "export"):
-            if problem.code == f"try-{tracer}":
-                label = _("Trace with torch.{tracer}", tracer=tracer)
-                remedies.append((label, partial(self.tracer_wanted.emit, tracer)))
-        if problem.code == "own-translator":
-            label = _("Translate with Lowerscope's rules")
-            remedies.append((label, self.own_translator_wanted.emit))
-        if problem.code == "trust":
-            remedies.append((_("Open anyway"), self.trust_wanted.emit))
-        if problem.code == "choose-entry":
-            remedies.append((_("Choose…"), self.question_wanted.emit))
-        if problem.code == "give-args":
-            remedies.append((_("Fill in the arguments…"), self.question_wanted.emit))
-        if problem.code == "give-inputs":
-            remedies.append((_("Fill in the inputs…"), self.question_wanted.emit))
-        if problem.code == "missing-function":
-            remedies.append((_("Load a library file…"), self.library_wanted.emit))
-        if problem.code == "failed-step":
-            remedies.append((_("Show the step"), self.step_wanted.emit))
+        by_code: dict[str, tuple[str, Callable[[], object]]] = {
+            f"try-{tracer}": (
+                _("Trace with torch.{tracer}", tracer=tracer),
+                partial(self.tracer_wanted.emit, tracer),
+            )
+            for tracer in ("fx", "export")
+        }
+        by_code |= {
+            "own-translator": (
+                _("Translate with Lowerscope's rules"),
+                self.own_translator_wanted.emit,
+            ),
+            "trust": (_("Open anyway"), self.trust_wanted.emit),
+            "choose-entry": (_("Choose…"), self.question_wanted.emit),
+            "give-args": (_("Fill in the arguments…"), self.question_wanted.emit),
+            "give-inputs": (_("Fill in the inputs…"), self.question_wanted.emit),
+            "missing-function": (_("Load a library file…"), self.library_wanted.emit),
+            "failed-step": (_("Show the step"), self.step_wanted.emit),
+        }
+        remedies = [by_code[problem.code]] if problem.code in by_code else []
         remedies += self._more_remedies(problem)
         refused = self._document.rejected
         given = refused is not None and any(each.name for each in refused.inputs)
@@ -331,12 +308,9 @@ class ProblemsView(QWidget):
 
 
 def _text(text: str, role: str = "") -> Label:
-    label = Label(text)
-    label.setWordWrap(True)
+    label = Label(text, role=role, wraps=True)
     label.setTextInteractionFlags(
         Qt.TextInteractionFlag.TextSelectableByMouse
         | Qt.TextInteractionFlag.TextSelectableByKeyboard
     )
-    if role:
-        label.setProperty("role", role)
     return label

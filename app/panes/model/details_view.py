@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
@@ -15,7 +15,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.glossary import link, term_of
-from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.layouts import column_of, row_of, scrolled
 from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, breakable, join_markup, markup
@@ -239,7 +239,7 @@ class _Inspected:
         block, slash, loop = part.partition("/")
         facts = [Fact(_("block"), block)]
         if slash:
-            around = Fact(_("around"), block)
+            around = Fact(_("block"), block)
             facts = [Fact(_("loop"), loop), around] if block else [Fact(_("buffer"), loop)]
         made_of = next((each for each in self._functions if each.id == f"tir:{owner}"), None)
         if made_of is not None and made_of.untied and not self._tied("fx:"):
@@ -367,11 +367,7 @@ class DetailsView(Pane):
         self.values = ValuesPanel(document, queries, self._add_values, self.set_busy)
         self.compare = push_button(_("Compare values"), act=self.compare_wanted.emit)
         self.schedule = push_button(_("Schedule"), act=self._schedule)
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setFrameShape(QScrollArea.Shape.NoFrame)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area = scrolled(sideways=False)
         buttons = QWidget()
         row_of(buttons, (self.compare, 1), (self.schedule, 1), margins=(12, 8, 12, 8), spacing=6)
         self._page = QWidget()
@@ -399,7 +395,6 @@ class DetailsView(Pane):
         facts = (fact for section in self._shown() for fact in section.facts)
         return {
             fact.label: _(", ").join(map(name_of, fact.entities))
-            or f"{fact.text} {fact.note}".strip()
             or f"{fact.text} {fact.note}".strip()
             for fact in facts
         }

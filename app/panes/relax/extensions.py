@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import (
-    QFileDialog,
-    QHBoxLayout,
-    QHeaderView,
-    QPushButton,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.common.descriptions import find_node, line_text
@@ -69,32 +61,26 @@ class ExtensionsDialog(Dialog):
                 "Rules take precedence over the built-in ones; library files register "
                 "functions that a module calls by name; files of passes extend the catalogue. "
                 "A later file takes precedence over an earlier one."
-            )
+            ),
+            role="quiet",
+            wraps=True,
         )
-        hint.setWordWrap(True)
-        hint.setProperty("role", "quiet")
-        self.buttons: dict[str, QPushButton] = {}
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        for key, text, act in (
-            ("rules", _("Add rules…"), self._add_rules),
-            ("library", _("Add library…"), self._add_library),
-            ("passes", _("Add passes…"), self._add_passes),
-            ("remove", _("Remove"), self._remove),
-            ("up", _("Up"), self._up),
-            ("down", _("Down"), self._down),
-            ("open", _("Open file"), self._open),
-        ):
-            row.addWidget(self._button(key, text, act))
-            if key == "passes":
-                row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
-        column.addWidget(hint)
-        column.addWidget(self.empty, 1)
-        column.addWidget(self.list, 1)
-        column.addLayout(row)
+        self.buttons = {
+            key: push_button(text, act=act, auto_default=False)
+            for key, text, act in (
+                ("rules", _("Add rules…"), partial(self.file_wanted.emit, "rules")),
+                ("library", _("Add library…"), partial(self.file_wanted.emit, "library")),
+                ("passes", _("Add passes…"), partial(self.file_wanted.emit, "passes")),
+                ("remove", _("Remove"), self._remove),
+                ("up", _("Up"), partial(self._move, -1)),
+                ("down", _("Down"), partial(self._move, 1)),
+                ("open", _("Open file"), self._open),
+            )
+        }
+        buttons = list(self.buttons.values())
+        row = row_of(None, *buttons[:3], STRETCH, *buttons[3:], margins=None, spacing=8)
+        parts = (hint, (self.empty, 1), (self.list, 1), row)
+        column_of(self, *parts, margins=(16, 16, 16, 12), spacing=12)
         self.resize(720, 300)
         self.list.itemChanged.connect(self._switch)
         self.list.currentItemChanged.connect(self._enable)
@@ -102,13 +88,6 @@ class ExtensionsDialog(Dialog):
         document.on(("snapshot",), self._show_recipe)
         self._show_recipe()
         offer_help(self, "add-operator-rule")
-
-    def _button(self, key: str, text: str, act: Callable[[], None]) -> QPushButton:
-        button = QPushButton(text)
-        button.setAutoDefault(False)
-        button.clicked.connect(act)
-        self.buttons[key] = button
-        return button
 
     def _files(self) -> tuple[Extension, ...]:
         recipe = self._document.wanted
@@ -165,27 +144,12 @@ class ExtensionsDialog(Dialog):
         # The change rebuilds the list while the item is still emitting its signal.
         QTimer.singleShot(0, self, partial(self._change, files))
 
-    def _add_rules(self) -> None:
-        self.file_wanted.emit("rules")
-
-    def _add_library(self) -> None:
-        self.file_wanted.emit("library")
-
-    def _add_passes(self) -> None:
-        self.file_wanted.emit("passes")
-
     def _remove(self) -> None:
         files = list(self._files())
         del files[self._place()]
         self._change(files)
 
-    def _up(self) -> None:
-        self._move(-1)
-
-    def _down(self) -> None:
-        self._move(1)
-
-    def _move(self, step: int) -> None:
+    def _move(self, step: int, _checked: bool = False) -> None:
         place, files = self._place(), list(self._files())
         files.insert(place + step, files.pop(place))
         self._mark(place + step)

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.dialogs import filter_field
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row
 from lowerscope.app.panes.common.descriptions import names_of
@@ -34,12 +36,12 @@ class NodeMap(QWidget):
         self._later: tuple[Row, ...] = ()
         self._unmade = True
         self._stale = True
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText(_("Filter: a node, a rule, a strategy, a value…"))
-        self.filter.setAccessibleName(_("Filter of the node map"))
-        self.filter.setClearButtonEnabled(True)
-        self.count = Label()
-        self.count.setProperty("role", "quiet")
+        self.filter = filter_field(
+            _("Filter: a node, a rule, a strategy, a value…"), _("Filter of the node map")
+        )
+        # The pane may be narrower than its placeholder.
+        self.filter.setMinimumWidth(0)
+        self.count = Label(role="quiet")
         self.table = EntityTable(
             document,
             _("Node map"),
@@ -69,16 +71,8 @@ class NodeMap(QWidget):
             _("No node map"),
             _("It lists the translation of each FX node of a PyTorch model."),
         )
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 4, 10, 4)
-        strip.setSpacing(12)
-        strip.addWidget(self.filter, 1)
-        strip.addWidget(self.count)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.table, 1)
+        strip = row_of(None, (self.filter, 1), self.count, margins=(10, 4, 10, 4), spacing=12)
+        column_of(self, strip, (self.table, 1))
         self.filter.textChanged.connect(self._show_rows)
         # A page that has just been shown is laid out only then.
         self.table.verticalScrollBar().rangeChanged.connect(self._reveal_step)

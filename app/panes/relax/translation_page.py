@@ -7,19 +7,14 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QComboBox,
-    QHBoxLayout,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.layouts import column_of, row_of, stack_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.split import Split
@@ -67,19 +62,9 @@ class TePanel(QWidget):
         )
         self.table.set_empty(_("No placeholders"), _("It reads no tensor."))
         self.code = CodeView(_("Results of emit_te"))
-        self.pages = QStackedWidget()
-        self.pages.addWidget(self.code)
-        self.pages.addWidget(self.table)
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 4, 10, 4)
-        row.setSpacing(8)
-        row.addWidget(self.steps)
-        row.addWidget(self.choice, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(self.pages, 1)
+        self.pages = stack_of(self.code, self.table)
+        row = row_of(None, self.steps, (self.choice, 1), margins=(10, 4, 10, 4), spacing=8)
+        column_of(self, row, (self.pages, 1))
         self.choice.currentIndexChanged.connect(self._show_step)
         self.steps.changed.connect(self._show_step)
         self.show_calls((), "", "")
@@ -138,7 +123,7 @@ def _text_of(found: TeRecord, step: str) -> tuple[str, str]:
         text = found.script.text
         if found.first_made:
             first = _(
-                "made for {binding} already: an equal function is called again",
+                "an equal function was created for {binding}, and is called again",
                 binding=name_of(found.first_made),
             )
             text = f"# {first}\n{text}"
@@ -169,24 +154,12 @@ class RulePanel(QWidget):
         self._sources: tuple[RuleSource, ...] = ()
         self.choice = QComboBox()
         self.choice.setAccessibleName(_("Rule or function"))
-        self.place = QPushButton()
-        self.place.setProperty("quiet", True)
-        self.remark = ElidedLabel()
-        self.remark.setProperty("role", "quiet")
+        self.place = push_button("", act=self._open, look="quiet")
+        self.remark = ElidedLabel(role="quiet")
         self.code = CodeView(_("Source of the rule"))
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 4, 10, 4)
-        row.setSpacing(8)
-        row.addWidget(self.choice)
-        row.addWidget(self.place)
-        row.addWidget(self.remark, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(self.code, 1)
+        parts = (self.choice, self.place, (self.remark, 1))
+        column_of(self, row_of(None, *parts, margins=(10, 4, 10, 4), spacing=8), (self.code, 1))
         self.choice.currentIndexChanged.connect(self._show_source)
-        self.place.clicked.connect(self._open)
         self.show_sources((), "", "")
 
     def show_sources(self, sources: tuple[RuleSource, ...], title: str, hint: str) -> None:
@@ -238,10 +211,8 @@ class TranslationPage(QWidget):
         self._document = document
         self._node = ""
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
-        self.title = Label()
-        self.title.setProperty("role", "title")
-        self.summary = ElidedLabel()
-        self.summary.setProperty("role", "quiet")
+        self.title = Label(role="title")
+        self.summary = ElidedLabel(role="quiet")
         self.rule = RulePanel()
         self.te = TePanel()
         self.parts = SegmentedSwitch(
@@ -251,12 +222,8 @@ class TranslationPage(QWidget):
                 Segment("te", _("emit_te"), _("The four steps of emit_te")),
             ),
         )
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 4, 10, 0)
-        row.setSpacing(12)
-        row.addWidget(self.title)
-        row.addWidget(self.summary, 1)
-        row.addWidget(self.parts)
+        parts = (self.title, (self.summary, 1), self.parts)
+        row = row_of(None, *parts, margins=(10, 4, 10, 0), spacing=12)
         self.halves = Split(Qt.Orientation.Horizontal)
         self.halves.setChildrenCollapsible(False)
         self.halves.addWidget(self.rule)
@@ -265,11 +232,7 @@ class TranslationPage(QWidget):
         # Only one of them is shown if space is short, so they must not set the pane's minimum
         # width.
         self.halves.setMinimumWidth(320)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(self.halves, 1)
+        column_of(self, row, (self.halves, 1))
         self.parts.changed.connect(self._show_parts)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("selection", "snapshot"), self._show_selection)

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDialogButtonBox,
-    QFormLayout,
-    QHBoxLayout,
-    QLineEdit,
-    QPushButton,
-    QSpinBox,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command, Host
-from lowerscope.app.kit.dialogs import Dialog, mark_wrong, show_within
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong, number_field, show_within
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.core.model.machines import (
@@ -40,11 +31,6 @@ from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import RemoteQuery, TargetsQuery
 from lowerscope.core.model.recipe import ANY_PROCESSOR, NATIVE
 from lowerscope.core.model.texts import _
-
-if TYPE_CHECKING:
-    from lowerscope.app.document.queries import Queries
-
-# --- The form for a remote machine: a tracker, the key of its servers, and their answers ---
 
 # --- Targets and remote machines: queries to the children, for the dialogs ---
 
@@ -139,16 +125,13 @@ class RemoteDialog(Dialog):
         self.tracker.setPlaceholderText("192.168.1.5:9190")
         self.key = _line(_("Key"), remote.key if remote else "")
         self.key.setPlaceholderText(_("the key of the servers"))
-        self.seconds = QSpinBox()
-        self.seconds.setRange(1, MOST_SECONDS)
-        self.seconds.setValue(round(remote.timeout if remote else TIMEOUT))
+        limit = round(remote.timeout if remote else TIMEOUT)
+        self.seconds = number_field(
+            _("Time limit of an answer"), 1, MOST_SECONDS, limit, width=None
+        )
         show_within(self.seconds, _("{number} s", number="{number}"))
-        self.seconds.setAccessibleName(_("Time limit of an answer"))
-        self.seconds.lineEdit().setTextMargins(6, 0, 0, 0)
-        self.test = QPushButton(_("Test connection"))
-        self.test.clicked.connect(self._test)
-        self.said = Label()
-        self.said.setWordWrap(True)
+        self.test = push_button(_("Test connection"), act=self._test)
+        self.said = Label(wraps=True)
         self.said.hide()
         self.adopt = QCheckBox(_("Compile for the processor that it reports"))
         self.adopt.setChecked(True)
@@ -158,10 +141,10 @@ class RemoteDialog(Dialog):
                 "A TVM tracker lists servers under a key. Modules built here run and are timed "
                 "there, and are compared with torch here. Values and times of single nodes are "
                 "available for runs on this machine only."
-            )
+            ),
+            role="quiet",
+            wraps=True,
         )
-        hint.setProperty("role", "quiet")
-        hint.setWordWrap(True)
         form = QFormLayout()
         form.setHorizontalSpacing(16)
         form.setVerticalSpacing(8)
@@ -173,26 +156,13 @@ class RemoteDialog(Dialog):
             label = Label(title)
             label.setBuddy(field)
             form.addRow(label, field)
-        self.buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
-        self.buttons.accepted.connect(self.accept)
-        self.buttons.rejected.connect(self.reject)
+        self.buttons = self.answers()
         self.accepted.connect(self._take)
         self.finished.connect(targets.give_up)
-        row = QHBoxLayout()
-        row.addWidget(self.test)
-        row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
-        column.addWidget(hint)
-        column.addLayout(form)
-        column.addLayout(row)
+        test = row_of(None, self.test, STRETCH, margins=None, spacing=None)
+        parts = (hint, form, test, self.said, self.adopt, self.buttons)
+        column_of(self, *parts, margins=(16, 16, 16, 12), spacing=12)
         self.keep_in_view(self.said)
-        for widget in (self.said, self.adopt, self.buttons):
-            column.addWidget(widget)
         self.setMinimumWidth(560)
         for field in (self.tracker, self.key):
             field.textChanged.connect(self._check)
@@ -218,7 +188,7 @@ class RemoteDialog(Dialog):
             remote = self.remote()
         except LowerscopeError as error:
             problem = error.problem
-        for button in (self.test, self.buttons.button(QDialogButtonBox.StandardButton.Ok)):
+        for button in (self.test, self.buttons.act):
             button.setEnabled(remote is not None)
         # An empty field is incomplete, not wrong.
         mark_wrong(self.tracker, bool(problem and self.tracker.text() and self.key.text()))
@@ -248,8 +218,7 @@ class RemoteDialog(Dialog):
         return state.machine.target
 
     def _say(self, text: str, *, wrong: bool = False) -> None:
-        self.said.setProperty("role", "wrong" if wrong else "quiet")
-        self.said.style().polish(self.said)
+        self.said.set_role("wrong" if wrong else "quiet")
         self.said.setText(text)
         self.said.setVisible(bool(text))
 
@@ -307,29 +276,15 @@ class TargetDialog(Dialog):
         self.line.setAccessibleName(_("Target"))
         self.line.setPlaceholderText('llvm -mcpu=skylake, {"kind": "llvm", "mcpu": "skylake"}')
         self.line.textChanged.connect(self._type)
-        self.about = Label()
-        self.about.setWordWrap(True)
+        self.about = Label(wraps=True)
         self.about.setMinimumHeight(2 * self.about.fontMetrics().lineSpacing())
-        self.buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
-        self.buttons.accepted.connect(self.accept)
-        self.buttons.rejected.connect(self.reject)
+        self.buttons = self.answers()
         self.accepted.connect(self._take)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
         label = Label(_("Target"))
         label.setBuddy(self.line)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(label)
-        row.addWidget(self.line, 1)
-        column.addWidget(self.table, 1)
-        column.addLayout(row)
-        column.addWidget(self.about)
-        column.addWidget(self.buttons)
+        row = row_of(None, label, (self.line, 1), margins=None, spacing=8)
+        parts = ((self.table, 1), row, self.about, self.buttons)
+        column_of(self, *parts, margins=(16, 16, 16, 12), spacing=12)
         self.resize(1000, 440)
         self._soon = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._soon.timeout.connect(self._look)
@@ -344,18 +299,16 @@ class TargetDialog(Dialog):
         if not self.table.rows():
             self.table.set_rows([_row(each) for each in self._targets.catalogue])
         typed = self._targets.typed
-        ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
-        ok.setEnabled(isinstance(typed, TargetRecord))
+        self.buttons.act.setEnabled(isinstance(typed, TargetRecord))
         if typed is not None:
             wrong = isinstance(typed, Problem)
             text = _said(typed) if isinstance(typed, Problem) else target_line(typed)
             mark_wrong(self.line, wrong)
-            self.about.setProperty("role", "wrong" if wrong else "quiet")
-            self.about.style().polish(self.about)
+            self.about.set_role("wrong" if wrong else "quiet")
             self.about.setText(text)
 
     def _type(self) -> None:
-        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(False)
+        self.buttons.act.setEnabled(False)
         self._soon.start()
 
     def _look(self) -> None:
@@ -448,24 +401,14 @@ class TargetCommands:
 
     def choose_target(self) -> None:
         """Show the targets in a dialog, and apply the selected or typed one."""
-        if self._document.wanted is None:
-            return
-
-        dialog = TargetDialog(self._document, self.targets, self._host.widget)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        if self._document.wanted is not None:
+            TargetDialog(self._document, self.targets, self._host.widget).pop_up()
 
     def choose_remote(self) -> None:
         """Select a remote machine, by tracker and key, in a dialog."""
-        if self._document.wanted is None:
-            return
-
-        dialog = RemoteDialog(self._document, self.targets, self._host.widget)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        if self._document.wanted is not None:
+            RemoteDialog(self._document, self.targets, self._host.widget).pop_up()
 
     def leave_remote(self) -> None:
         """Run on this machine again; the target stays."""
-        recipe = self._document.wanted
-        if recipe is not None and recipe.remote is not None:
-            self._document.change(msgspec.structs.replace(recipe, remote=None))
+        self._document.change_fields(remote=None)

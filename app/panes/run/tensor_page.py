@@ -9,15 +9,7 @@ from typing import Literal
 import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
-from PySide6.QtWidgets import (
-    QFileDialog,
-    QFrame,
-    QMenu,
-    QScrollArea,
-    QSpinBox,
-    QStackedWidget,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QMenu, QSpinBox, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
@@ -28,7 +20,7 @@ from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, SlicesRow
 from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.kit.dialogs import show_within
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled, stack_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
@@ -513,31 +505,18 @@ class TensorPage(QWidget):
         self.empty = EmptyState()
         self.again = self.empty.add_action(_("Try again"), self._try_again)
         self.again.hide()
-        self.values = QStackedWidget()
         self.no_values = EmptyState()
-        self.values.addWidget(self.matrix)
-        self.values.addWidget(self.no_values)
+        self.values = stack_of(self.matrix, self.no_values)
         body = QWidget()
         words = column_of(None, self.about, self.verdict, spacing=2)
         head = column_of(None, words, (self.values, 1), margins=(12, 8, 12, 0), spacing=8)
         chart = column_of(None, self.errors, self.histogram, margins=(12, 8, 0, 0))
         column_of(body, (head, 1), chart, self.worst, self.facts, spacing=4)
-        area = QScrollArea()
-        area.setWidget(body)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.stack = QStackedWidget()
-        self.stack.addWidget(self.empty)
-        self.stack.addWidget(area)
-        self._area = area
+        self._area = scrolled(body, sideways=False)
+        self.stack = stack_of(self.empty, self._area)
         self.setMinimumWidth(LEAST)
-        column_of(
-            self,
-            strip_of((self.title, 1), self.items, self.bases, self.save),
-            (self.stack, 1),
-        )
+        strip = strip_of((self.title, 1), self.items, self.bases, self.save)
+        column_of(self, strip, (self.stack, 1))
         switch = QShortcut(QKeySequence("D"), self)
         switch.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         switch.activated.connect(self.matrix.switch)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QMenu, QScrollArea, QStackedWidget, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.commands import choose_from
-from lowerscope.app.kit.layouts import STRETCH, column_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, scrolled, stack_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
@@ -140,7 +140,7 @@ def function_columns() -> tuple[Column, ...]:
         Column("A", numeric=True, width=73, tooltip=_("The time of its calls in the first")),
         Column("B", numeric=True, width=73, tooltip=_("The time of its calls in the second")),
         Column(_("difference"), numeric=True, width=78, falling=True),
-        Column(_("text"), width=76, tooltip=_("Change of its script from A to B")),
+        Column(_("script"), width=76, tooltip=_("Change of its script from A to B")),
         Column(_("calls"), numeric=True, width=56),
         Column(_("nodes"), stretch=True),
     )
@@ -363,7 +363,6 @@ class VariantsPage(SeenPage):
         )
         self.bars = Bars(_("Times of the variants"))
         self.functions = VariantFunctions(queries, set_busy)
-        self._beside = QStackedWidget()
         self._lay_out()
         for key, act in ((Qt.Key.Key_F2, self._rename), (Qt.Key.Key_Delete, self._delete)):
             shortcut = QShortcut(QKeySequence(key), self.table)
@@ -390,14 +389,7 @@ class VariantsPage(SeenPage):
         )
         chart = QWidget()
         column_of(chart, self.bars, STRETCH, margins=(0, 4, 0, 4), spacing=None)
-        area = QScrollArea()
-        # Its contents take the focus, and are scrolled to.
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(chart)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        self._beside.addWidget(area)
-        self._beside.addWidget(self.functions)
+        self._beside = stack_of(scrolled(chart), self.functions)
         across, shares = Qt.Orientation.Horizontal, _SHARES[0]
         self._split = Split(across, self.table, self._beside, sizes=shares, shares=shares)
         column_of(self, strip, (self._split, 1))

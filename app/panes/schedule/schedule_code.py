@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFocusEvent
-from PySide6.QtWidgets import QMenu, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
@@ -24,7 +24,7 @@ from lowerscope.app.kit.code.diff_editor import (
     told_apart,
 )
 from lowerscope.app.kit.code.diff_view import DiffView
-from lowerscope.app.kit.layouts import row_of
+from lowerscope.app.kit.layouts import row_of, stack_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
 from lowerscope.app.panes.common.script_page import CompiledPage, FetchedPage, ScriptPage
 from lowerscope.app.panes.schedule.measurements import Measurements
@@ -70,14 +70,10 @@ class ScheduleCode(Pane):
             _("Point at one in the list to see its effect on the function here."),
         )
         self.rejected = CodeView(_("Lines that prevent the primitive"))
-        self.preview = QStackedWidget()
-        self.preview.addWidget(self.difference)
-        self.preview.addWidget(self.rejected)
+        self.preview = stack_of(self.difference, self.rejected)
         self.script = ScriptPage(document, colouring, _("Scheduled TensorIR script"))
         self.failed = CodeView(_("Lines at which the step failed"))
-        self.scripts = QStackedWidget()
-        self.scripts.addWidget(self.script)
-        self.scripts.addWidget(self.failed)
+        self.scripts = stack_of(self.script, self.failed)
         self.python = CodeView(_("The schedule as Python"))
         self.python.set_empty(
             _("No step yet"), _("The steps of the schedule appear here as Python.")

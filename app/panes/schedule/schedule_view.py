@@ -15,7 +15,7 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.document.timelines import BuildSteps
 from lowerscope.app.kit.bar_controls import Field, Part, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
-from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.layouts import column_of, row_of, stack_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, literal
@@ -128,12 +128,9 @@ class ScheduleView(Pane):
         )
         for field in (self.function, self.variant):
             field.setFixedHeight(FIELD)
-        self.offered = QStackedWidget()
-        self.offered.addWidget(self.moves)
+        self.offered = stack_of(self.moves)
         self.left = Split(Qt.Orientation.Vertical, self.tree, self.offered, shares=(1, 1))
-        self.middle = QStackedWidget()
-        self.middle.addWidget(self.figures)
-        self.middle.addWidget(self.form)
+        self.middle = stack_of(self.figures, self.form)
         self.columns = Split(
             Qt.Orientation.Horizontal, self.left, self.middle, self.code, shares=(0, 0, 1)
         )
@@ -149,17 +146,14 @@ class ScheduleView(Pane):
         self.facts.changed.connect(self._show_facts)
         self.facts.setParent(self)
         self.facts.hide()
-        self.side = QStackedWidget()
-        self.side.addWidget(self.variants)
+        self.side = stack_of(self.variants)
         self.dock = Split(
             Qt.Orientation.Horizontal,
             *(self.history, self.side, self.roofline),
             shares=(7, 4, 2),
         )
         self.rows = Split(Qt.Orientation.Vertical, self.columns, self.dock, shares=(1, 0))
-        self.whole = QStackedWidget()
-        self.whole.addWidget(self.chooser)
-        self.whole.addWidget(self.rows)
+        self.whole = stack_of(self.chooser, self.rows)
         page = QWidget()
         column_of(page, bar, (self.whole, 1))
         self.add_page("schedule", _("Schedule"), page)

@@ -6,18 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QMimeData, QObject, Qt
-from PySide6.QtWidgets import (
-    QDialogButtonBox,
-    QFileDialog,
-    QListWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QMimeData, QObject
+from PySide6.QtWidgets import QFileDialog, QListWidget, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.dialogs import Dialog
+from lowerscope.app.kit.dialogs import Dialog, LineQuestion
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.sessions import SUFFIX
@@ -145,16 +140,11 @@ class Opening(QObject):
             self._ask_inputs(refused, problem.choices)
 
     def _ask_entry(self, refused: Recipe, choices: Sequence[str]) -> None:
-
         dialog = EntryDialog(Path(refused.source.spec).name, choices, self._window)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.accepted.connect(self._take_entry)
-        dialog.open()
+        dialog.pop_up()
 
     def _ask_arguments(self, refused: Recipe, problem: Problem) -> None:
-        from lowerscope.app.kit.dialogs import LineQuestion
-        from lowerscope.app.kit.help_key import offer_help
-
         text = _(
             "{name}: {what}. Give them as JSON.",
             name=Path(refused.source.spec).name,
@@ -172,14 +162,11 @@ class Opening(QObject):
         dialog.open()
 
     def _take_arguments(self) -> None:
-        from lowerscope.app.kit.dialogs import LineQuestion
-
         dialog, refused = self.sender(), self._document.rejected
         if refused is not None and isinstance(dialog, LineQuestion):
             self._document.retry(with_source(refused, args=dialog.answer()))
 
     def _take_entry(self) -> None:
-
         dialog, refused = self.sender(), self._document.rejected
         if refused is not None and isinstance(dialog, EntryDialog):
             self._document.retry(with_source(refused, entry=dialog.choice()))
@@ -201,20 +188,9 @@ class EntryDialog(Dialog):
         self.list.addItems(list(choices))
         self.list.setCurrentRow(0)
         self.list.itemActivated.connect(self.accept)
-        buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
-        )
-        buttons.button(QDialogButtonBox.StandardButton.Open).setProperty("primary", True)
-        buttons.accepted.connect(self.accept)
-        buttons.rejected.connect(self.reject)
-        question = Label(_("{file} has several models.", file=file))
-        question.setWordWrap(True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
-        column.addWidget(question)
-        column.addWidget(self.list, 1)
-        column.addWidget(buttons)
+        question = Label(_("{file} has several models.", file=file), wraps=True)
+        parts = (question, (self.list, 1), self.answers(_("Open")))
+        column_of(self, *parts, margins=(16, 16, 16, 12), spacing=12)
         self.resize(380, 280)
         self.list.setFocus()
         offer_help(self, "sources")

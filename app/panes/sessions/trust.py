@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
-from PySide6.QtWidgets import QDialogButtonBox, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QDialogButtonBox, QTabWidget, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
@@ -23,6 +23,7 @@ from lowerscope.app.engine.children import Children
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.core.files.approved import long_lines, readable_source
 from lowerscope.core.files.memo import Hashes
@@ -99,11 +100,10 @@ class Trusting(QObject):
 
         changed = [path for path in unknown if path in known]
         dialog = RunCodeDialog(unknown, changed, self._confinement(), self._window)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         # Each dialog approves only what it shows, in case a second one opens.
         dialog.accepted.connect(partial(self._go, files, hashes | dialog.shown, go, decline))
         dialog.rejected.connect(decline)
-        dialog.open()
+        dialog.pop_up()
 
     def _go(
         self,
@@ -241,8 +241,7 @@ class RunCodeDialog(Dialog):
             again = _("It has changed since it was opened here.")
             first = _("It has not been opened here before.")
         since = again if changed else first
-        question = Label(sentences(text, confinement, since))
-        question.setWordWrap(True)
+        question = Label(sentences(text, confinement, since), wraps=True)
         # The SHA-256 of the content shown of each file, by its path; ``""`` if it cannot be read.
         self.shown: dict[str, str] = {}
         far: list[str] = []
@@ -268,12 +267,7 @@ class RunCodeDialog(Dialog):
         cancel.setDefault(True)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
-        column.addWidget(question)
-        column.addWidget(self.files, 1)
-        column.addWidget(buttons)
+        column_of(self, question, (self.files, 1), buttons, margins=(16, 16, 16, 12), spacing=12)
         self.resize(760, 520)
         cancel.setFocus()
         offer_help(self, "sessions#opening-is-not-running")

@@ -390,8 +390,8 @@ class PipelineView(Pane):
             self._show_rows()
             return
         at = None if here is None or line is None else (here.section, line.number)
-        rows = self.list.rows()
-        key = next((row.key for row in rows if at is not None and moment_of(row) == at), "")
+        rows = () if at is None else (row for row in self.list.rows() if row.value == at[1])
+        key = next((row.key for row in rows if moment_of(row) == at), "")
         self._fold_runs(key)
         # The same step may have another place in a changed pipeline: what is selected stays.
         recipe, self._marked_in = self._marked_in, self._document.recipe
@@ -407,11 +407,14 @@ class PipelineView(Pane):
             opened.add(row.parent)
             row = self.list.row(row.parent)
 
-        def folded(row: StepRow) -> StepRow:
-            is_right = not row.key.startswith("fold:") or row.unfolded == (row.key in opened)
-            return row if is_right else replace(row, unfolded=not row.unfolded)
+        def is_wrong(row: StepRow) -> bool:
+            return row.key.startswith("fold:") and row.unfolded != (row.key in opened)
 
-        self.list.set_rows([folded(each) for each in self.list.rows()])
+        rows = self.list.rows()
+        if any(row.kind == "fold" and is_wrong(row) for row in rows):
+            self.list.set_rows(
+                [replace(row, unfolded=not row.unfolded) if is_wrong(row) else row for row in rows]
+            )
 
     def _show_playing(self) -> None:
         playing = self._stepping.playing
@@ -516,7 +519,7 @@ class PipelineView(Pane):
         menu.addAction(_("Go to this step"), self.go_to_selected).setEnabled(applied)
         menu.addAction(_("Pin"), self.pin).setEnabled(applied)
         pinned = self._pins.first is not None
-        words = _("Compare with the pinned step") if pinned else _("Compare with before")
+        words = _("Compare with the pinned step") if pinned else _("Compare with the previous step")
         menu.addAction(words, self.compare).setEnabled(applied)
         export = partial(self.export_wanted.emit, self.selected_moment())
         exported = at is not None and at[0] == "passes"

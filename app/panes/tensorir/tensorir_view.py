@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
@@ -16,8 +16,9 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.document.timelines import BuildSteps
+from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.code.code_editor import Heading
-from lowerscope.app.kit.layouts import row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import (
@@ -82,9 +83,7 @@ class FunctionTexts(QWidget):
         )
         self.script = ScriptPage(document, colouring, name)
         self.script.code.heading_clicked.connect(self._click)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.script)
+        column_of(self, self.script)
 
     def show_functions(self, headings: Sequence[Heading], moment: Moment | None) -> None:
         """Show the functions of some headings: the texts of those that are open, once visible."""
@@ -196,17 +195,10 @@ class LibraryPage(QWidget):
             ),
             "ext",
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.table)
-        document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "pending"), self._show_wanted)
+        column_of(self, self.table)
+        document.on(("snapshot", "nothing"), self._show_snapshot)
         document.on(("selection", "snapshot"), self.table.show_selection)
         self._show_snapshot()
-
-    def _show_wanted(self) -> None:
-        if self._document.snapshot is None:
-            self._show_snapshot()
 
     def _show_snapshot(self) -> None:
         snapshot = self._document.snapshot
@@ -327,8 +319,9 @@ class TensorIRView(Pane):
         self._strip = QWidget()
         row_of(self._strip, (self.compiled_function, 1), margins=(8, 4, 8, 4))
         self.compiled["llvm"].column.insertWidget(0, self._strip)
-        self.follows = QCheckBox(_("Follow"))
-        self.follows.setToolTip(_("Open the functions of the selection, and close others"))
+        self.follows = check_box(
+            _("Follow"), _("Open the functions of the selection, and close others")
+        )
         self.follows.clicked.connect(self._set_follows)
         self.footer = CodeFooter(document, self.follows)
         column = self.layout()
@@ -338,29 +331,21 @@ class TensorIRView(Pane):
         self.page_changed.connect(self._show_page)
         document.on(("code_form",), self._show_follows)
         self._show_follows()
-        document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("snapshot", "nothing"), self._show_snapshot)
         document.on(("selection", "snapshot"), self._show_selection)
         stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()
 
     def _functions_page(self) -> QWidget:
         """Return the page with the table of all functions, and the commands on all."""
-        self.by_rules = QPushButton(_("All by rules"))
-        self.by_rules.setToolTip(
-            _("Schedule the whole model by rules, and list the rule of each function")
+        self.by_rules = push_button(
+            _("All by rules"),
+            _("Schedule the whole model by rules, and list the rule of each function"),
+            self.rules_wanted.emit,
         )
-        self.by_rules.clicked.connect(self.rules_wanted)
-        row = QHBoxLayout()
-        row.setContentsMargins(8, 4, 8, 4)
-        row.addWidget(self.by_rules)
-        row.addStretch(1)
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(self.functions, 1)
+        row = row_of(None, self.by_rules, STRETCH, margins=(8, 4, 8, 4))
+        column_of(page, row, (self.functions, 1))
         return page
 
     def _show_page(self, page: str) -> None:
@@ -401,10 +386,6 @@ class TensorIRView(Pane):
             self.set_context("")
             return
         self._show_moment()
-
-    def _show_wanted(self) -> None:
-        if self._document.snapshot is None:
-            self._show_snapshot()
 
     def _show_moment(self) -> None:
         document = self._document

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QCheckBox,
-    QDialogButtonBox,
-    QHBoxLayout,
-    QRadioButton,
-    QSpinBox,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QButtonGroup, QCheckBox, QRadioButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command, Host
-from lowerscope.app.kit.dialogs import Dialog
+from lowerscope.app.kit.dialogs import Dialog, number_field
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_page import estimated_seconds
@@ -54,62 +46,35 @@ class TuneDialog(Dialog):
         self.slowest = QRadioButton(_("The slowest functions:"))
         self.slowest.setToolTip(_("The functions with the largest measured share of a run"))
         self.whole = QRadioButton(_("The whole model, trials by share of the time"))
-        self.count = _number(_("Number of the slowest functions"), 1, 100, SLOWEST)
-        self.trials = _number(_("Trials"), 1, MOST_TRIALS, self._tuning.trials)
+        self.count = number_field(_("Number of the slowest functions"), 1, 100, SLOWEST)
+        self.trials = number_field(_("Trials"), 1, MOST_TRIALS, self._tuning.trials)
         self.fresh = QCheckBox(_("Measure candidates of the database again"))
-        self.estimate = Label()
-        self.estimate.setWordWrap(True)
-        self.empty = Label()
-        self.empty.setProperty("role", "wrong")
-        self.empty.setWordWrap(True)
-        self.note = Label()
-        self.note.setProperty("role", "quiet")
-        self.note.setWordWrap(True)
+        self.estimate = Label(wraps=True)
+        self.empty = Label(role="wrong", wraps=True)
+        self.note = Label(role="quiet", wraps=True)
         group = QButtonGroup(self)
         for choice in (self.one, self.slowest, self.whole):
             group.addButton(choice)
         (self.one if self._function else self.whole).setChecked(True)
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.begin = self.buttons.addButton(_("Tune"), QDialogButtonBox.ButtonRole.AcceptRole)
-        self.begin.setProperty("primary", True)
+        self.buttons = self.answers(_("Tune"))
+        self.begin = self.buttons.act
         self._lay_out()
         group.buttonToggled.connect(self._show)
         self.count.valueChanged.connect(self._show)
         self.trials.valueChanged.connect(self._show)
-        self.buttons.accepted.connect(self.accept)
-        self.buttons.rejected.connect(self.reject)
         self.accepted.connect(self._start)
         self._show()
         offer_help(self, "tune")
 
     def _lay_out(self) -> None:
-        slowest = QHBoxLayout()
-        slowest.setSpacing(8)
-        slowest.addWidget(self.slowest)
-        slowest.addWidget(self.count)
-        slowest.addStretch(1)
-        trials = QHBoxLayout()
-        trials.setSpacing(8)
         label = Label(_("Trials"))
         label.setBuddy(self.trials)
-        hint = Label(_("measured candidates, including those in the database"))
-        hint.setProperty("role", "quiet")
-        for part in (label, self.trials, hint):
-            trials.addWidget(part)
-        trials.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(10)
-        column.addWidget(self.one)
-        column.addLayout(slowest)
-        column.addWidget(self.whole)
-        column.addSpacing(4)
-        column.addLayout(trials)
-        column.addWidget(self.fresh)
-        column.addWidget(self.estimate)
-        column.addWidget(self.empty)
-        column.addWidget(self.note)
-        column.addWidget(self.buttons)
+        hint = Label(_("measured candidates, including those in the database"), role="quiet")
+        slowest = row_of(None, self.slowest, self.count, STRETCH, margins=None, spacing=8)
+        trials = row_of(None, label, self.trials, hint, STRETCH, margins=None, spacing=8)
+        said = (self.fresh, self.estimate, self.empty, self.note, self.buttons)
+        parts = (self.one, slowest, self.whole, 4, trials, *said)
+        column_of(self, *parts, margins=(16, 16, 16, 12), spacing=10)
         self.setMinimumWidth(480)
 
     def _functions(self) -> int:
@@ -188,21 +153,7 @@ def function_of(document: Document) -> str:
 
 def ask_tuning(document: Document, function: str, tuning: Tuning, parent: QWidget) -> TuneDialog:
     """Show the form, and start the tuning."""
-    dialog = TuneDialog(document, function or function_of(document), tuning, parent)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.open()
-    return dialog
-
-
-def _number(name: str, least: int, most: int, value: int) -> QSpinBox:
-    field = QSpinBox()
-    field.setRange(least, most)
-    field.setValue(value)
-    field.setAccessibleName(name)
-    field.setFixedWidth(110)
-    # The style sheet's padding does not apply to the text of a spin box.
-    field.lineEdit().setTextMargins(6, 0, 0, 0)
-    return field
+    return TuneDialog(document, function or function_of(document), tuning, parent).pop_up()
 
 
 class TuneCommands(QObject):

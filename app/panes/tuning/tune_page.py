@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.buttons import check_box, push_button, set_look
 from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Level
+from lowerscope.app.kit.layouts import column_of, row_of, stretch
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
@@ -150,18 +152,16 @@ class TunePage(QWidget):
         self._tuning = tuning
         # The function selected by the user; empty to follow the one being tuned.
         self._chosen = ""
-        self.tune = QPushButton(_("Tune…"))
-        self.tune.setToolTip(_("Choose the functions and the number of trials"))
-        self.pause = QPushButton(_("Pause"))
-        self.pause.setToolTip(_("Stop measuring candidates until you resume"))
-        self.stop = QPushButton(_("Stop"))
-        self.stop.setToolTip(_("End the tuning; the results are kept"))
-        self.more = QPushButton(_("More trials"))
-        self.summary = ElidedLabel()
-        self.summary.setProperty("role", "quiet")
-        self.in_model = QCheckBox(_("Apply to the model"))
-        self.in_model.setToolTip(
-            _("Add the step ApplySchedules at the end of the pipeline, so that Run uses it")
+        self.tune = push_button(_("Tune…"), _("Choose the functions and the number of trials"))
+        self.pause = push_button(
+            _("Pause"), _("Stop measuring candidates until you resume"), self._pause_or_resume
+        )
+        self.stop = push_button(_("Stop"), _("End the tuning; the results are kept"), tuning.stop)
+        self.more = push_button(_("More trials"), act=tuning.go_on)
+        self.summary = ElidedLabel(role="quiet")
+        self.in_model = check_box(
+            _("Apply to the model"),
+            _("Add the step ApplySchedules at the end of the pipeline, so that Run uses it"),
         )
         self.progress = ProgressLine()
         self.table = Table(
@@ -194,14 +194,10 @@ class TunePage(QWidget):
             ),
         )
         self.curve = BestCurve(_("Best time over the trials"), seconds_text)
-        self.said = Label()
-        self.said.setWordWrap(True)
+        self.said = Label(wraps=True)
         self.said.setContentsMargins(12, 4, 12, 6)
         self._lay_out()
         self.tune.clicked.connect(self.tune_wanted)
-        self.pause.clicked.connect(self._pause_or_resume)
-        self.stop.clicked.connect(self._tuning.stop)
-        self.more.clicked.connect(self._go_on)
         self.in_model.clicked.connect(self.in_model_wanted)
         self.table.row_clicked.connect(self._choose)
         self.table.row_activated.connect(self.workbench_wanted)
@@ -210,15 +206,12 @@ class TunePage(QWidget):
         self._show()
 
     def _lay_out(self) -> None:
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        for button in (self.tune, self.pause, self.stop, self.more):
-            buttons.addWidget(button)
-        buttons.addStretch(0)
+        buttons = (self.tune, self.pause, self.stop, self.more)
+        row = row_of(None, *buttons, stretch(0), margins=None, spacing=8)
         bar = self._bar = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         bar.setContentsMargins(8, 4, 8, 4)
         bar.setSpacing(8)
-        bar.addLayout(buttons)
+        bar.addLayout(row)
         bar.addWidget(self.summary, 1)
         bar.addWidget(self.in_model)
         split = self._split = Split(Qt.Orientation.Horizontal)
@@ -227,13 +220,7 @@ class TunePage(QWidget):
             split.setStretchFactor(place, _SHARES[place])
             split.setCollapsible(place, False)
         split.setSizes(_SHARES)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(bar)
-        column.addWidget(self.progress)
-        column.addWidget(split, 1)
-        column.addWidget(self.said)
+        column_of(self, bar, self.progress, (split, 1), self.said)
 
     # User actions
 
@@ -242,9 +229,6 @@ class TunePage(QWidget):
             self._tuning.resume()
         else:
             self._tuning.pause()
-
-    def _go_on(self) -> None:
-        self._tuning.go_on()
 
     def _choose(self, function: str) -> None:
         self._chosen = function
@@ -276,10 +260,7 @@ class TunePage(QWidget):
         said = tuning.said
         self.said.setText(said.text)
         self.said.setVisible(bool(said.text))
-        role = "wrong" if said.role == "wrong" else "quiet"
-        if self.said.property("role") != role:
-            self.said.setProperty("role", role)
-            self.said.style().polish(self.said)
+        set_look(self.said, "role", "wrong" if said.role == "wrong" else "quiet")
         if not tuning.under_way:
             self.progress.clear()
         elif state is None or not state.trials_total:

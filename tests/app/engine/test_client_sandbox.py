@@ -16,9 +16,11 @@ from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.settings import Settings
+from lowerscope.app.engine import client
 from lowerscope.app.engine.sandboxing import Sandboxing
+from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.temporary_files import sweep
-from tests.app.engine.practice_window import Window, is_alive, practice
+from tests.app.engine.practice_window import PRACTICE_FILE, Window, is_alive, practice
 from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -66,12 +68,47 @@ def test_killed_or_stopped_it_takes_along_all_that_it_has_started(enclosed: Wind
     enclosed.until_gone(family)
 
 
+FEW = 40
+"""More processes and threads than a child has by itself."""
+
+
+@pytest.mark.parametrize(
+    ("processes", "each", "code", "said"),
+    [
+        (FEW + 10, 0, "processes", "processes and threads"),
+        (8, 100 << 20, "memory", "it and its children used"),
+    ],
+)
+def test_what_it_starts_is_stopped_with_it_where_that_takes_too_much(
+    enclosed: Window,
+    monkeypatch: pytest.MonkeyPatch,
+    processes: int,
+    each: int,
+    code: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr(bubblewrap, "task_limit", lambda: FEW)
+    # With the window's own command it hears from the sandbox what was too much.
+    monkeypatch.setattr(
+        client, "server_command", lambda *_: (sys.executable, str(PRACTICE_FILE), "engine")
+    )
+    enclosed.client._command = None
+    enclosed.client.memory_limit = 512 << 20
+    enclosed.client.restart()
+    problem = enclosed.problem(enclosed.ask("hoard", practice.Hoard(processes, each)))
+    assert problem.code == code
+    assert "The engine was stopped while hoarding" in problem.what
+    assert said in problem.what
+    assert enclosed.result(enclosed.ask("echo", practice.Text("back"))) == "back"
+
+
 def test_nothing_is_left_when_the_window_is_killed(
     qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     program = """
 from PySide6.QtCore import QCoreApplication
+from lowerscope.app.engine import client
 from lowerscope.app.engine.sandboxing import Sandboxing
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.document.settings import Settings

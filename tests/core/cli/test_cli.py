@@ -8,8 +8,6 @@ import math
 import os
 import pickle
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,17 +17,18 @@ from torch import nn
 from lowerscope.core.cli.main import main
 from tests.core.large_samples import LARGE
 from tests.core.run.test_node_runs import WRONG
+from tests.diagonal import at_length
 from tests.faulty_functions import CRASHES, files
+from tests.warm_processes import WarmProcess, run_warm
 
 SAMPLES = (
     "matmul_relu",
     "matmul",
     "fashion_mlp",
-    "conv_net",
-    "resnet18",
-    "depthwise_net",
-    "transformer_block",
     "mlp_tvmscript",
+    "conv_net",
+    "transformer_block",
+    *at_length("resnet18", "depthwise_net"),
 )
 
 LOWERINGS = ("high-level", "te", "library")
@@ -239,41 +238,31 @@ def test_an_exit_in_the_model_is_not_a_match(
 # The command ``run`` when what it runs crashes, spoils memory or never ends
 
 
-COMMAND = (sys.executable, "-m", "lowerscope.app", "run", "sample:fashion_mlp")
-
-
-def started(folder: Path, body: str, *options: str) -> subprocess.Popen[str]:
+def command(folder: Path, body: str) -> tuple[str, ...]:
     path = files(folder, body)
     own = ("--rules", path, "--library", path)
-    return subprocess.Popen(
-        (*COMMAND, *own, *options),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    return ("-m", "lowerscope.app", "run", "sample:fashion_mlp", *own)
 
 
 def test_how_a_run_crashed_is_told(tmp_path: Path) -> None:
-    process = started(tmp_path, CRASHES)
-    _, err = process.communicate()
-    assert process.returncode == 2
-    assert "the run crashed with SIGSEGV (in call 4 of 7, env.faulty (relu))" in err
+    done = run_warm(*command(tmp_path, CRASHES))
+    assert done.returncode == 2
+    assert "the run crashed with SIGSEGV (in call 4 of 7, env.faulty (relu))" in done.stderr
 
 
 def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None:
     # As a loop of a kernel, it does not hear of signals.
     wait = "try: time.sleep(1)\n        except BaseException: pass"
     body = f"print('in it', file=sys.stderr, flush=True)\n    while True:\n        {wait}"
-    with started(tmp_path, body) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "in it" in line:
-                break
-        os.killpg(process.pid, signal.SIGINT)
-        said = process.stderr.read()
-    assert said == "lowerscope: stopped (in call 4 of 7, env.faulty (relu))\n"
-    assert process.returncode == 2
+    process = WarmProcess(*command(tmp_path, body))
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "in it" in line:
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.stderr.read() == "lowerscope: stopped (in call 4 of 7, env.faulty (relu))\n"
+    assert process.wait() == 2
+    process.close()
 
 
 # ``run --per-node``: each node in the run, and alone on torch's inputs, with both times

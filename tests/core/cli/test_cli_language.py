@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from lowerscope.core.model.texts import VARIABLE
+from tests.warm_processes import run_warm
 
 MODEL = "sample:fashion_mlp"
 
@@ -31,39 +30,19 @@ JSON = (
     f"bisect {MODEL} --json",
 )
 
-# Each command in a process of its own, as its language is fixed when it starts; the libraries,
-# which have no texts, are imported once.
-COMMANDS = """
-import os, sys
-import torch, tvm, tvm.relax, tvm.s_tir
-
-for number, line in enumerate(sys.stdin.read().splitlines()):
-    child = os.fork()
-    if not child:
-        os.dup2(os.open(f"{number}.out", os.O_WRONLY | os.O_CREAT), 1)
-        from lowerscope.app.__main__ import main
-        code = main(line.split())
-        sys.stdout.flush()
-        os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0, line
-"""
-
 CHINESE = re.compile(r"[\u2e80-\uffef]")
 
 
 def test_files_and_json_are_in_english(tmp_path: Path) -> None:
-    lines = ("samples", EXPORT, *JSON)
-    subprocess.run(
-        [sys.executable, "-c", COMMANDS],
-        input="\n".join(lines),
-        cwd=tmp_path,
-        env={**os.environ, VARIABLE: "zh_CN"},
-        text=True,
-        check=True,
-    )
-    samples, _paths, *printed = (
-        (tmp_path / f"{number}.out").read_text(encoding="utf-8") for number in range(len(lines))
-    )
+    printed = []
+    for line in ("samples", EXPORT, *JSON):
+        # Each in a process of its own, as its language is fixed when it starts.
+        words = ("-m", "lowerscope.app", *line.split())
+        chinese = {**os.environ, VARIABLE: "zh_CN"}
+        done = run_warm(*words, folder=tmp_path, environment=chinese)
+        assert done.returncode == 0, line
+        printed.append(done.stdout)
+    samples, _paths, *printed = printed
     assert CHINESE.search(samples)
     written = {path.name: path.read_bytes() for path in tmp_path.glob("files/**/*.*")}
     found = dict(zip(JSON, printed, strict=True))

@@ -5,6 +5,7 @@ Run as a program, ``practice_child.py ROLE [WARM]``, it serves; imported, it giv
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -14,6 +15,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import types
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -36,6 +38,11 @@ class Text(msgspec.Struct, frozen=True):
 
 class Count(msgspec.Struct, frozen=True):
     count: int
+
+
+class Hoard(msgspec.Struct, frozen=True):
+    processes: int
+    each: int
 
 
 class Whereabouts(msgspec.Struct, frozen=True):
@@ -155,6 +162,20 @@ def start_fork(params: Nothing, context: Context) -> int:
     return pid
 
 
+def hoard(params: Hoard, context: Context) -> NoReturn:
+    """Hold memory in processes that leave the group and this process, and go on for long."""
+    for _ in range(params.processes):
+        with contextlib.suppress(BlockingIOError):
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    _held = b"x" * params.each
+                    time.sleep(60)
+                os._exit(0)
+    threading.Event().wait()
+    raise AssertionError
+
+
 def whereabouts(params: Nothing, context: Context) -> Whereabouts:
     return Whereabouts(
         os.getcwd(),
@@ -217,6 +238,7 @@ KINDS: Mapping[str, type[Query[Any]]] = {
     "start_sleeper": _kind("start_sleeper", Nothing, int, "light", "starting a process"),
     "start_session": _kind("start_session", Nothing, int, "light", "starting a process"),
     "start_fork": _kind("start_fork", Nothing, int, "light", "starting a process"),
+    "hoard": _kind("hoard", Hoard, None, "heavy", "hoarding"),
     "whereabouts": _kind("whereabouts", Nothing, Whereabouts, "heavy", "looking around"),
 }
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from lowerscope.core.export.files import text_file, write_files
 from lowerscope.core.files.atomic_write import PREFIX, atomic_file
+from tests.warm_processes import run_warm
 
 KILLED = """
 import os, signal, sys
@@ -42,7 +41,7 @@ def test_what_a_killed_export_has_left_goes_with_the_next_and_nothing_else(folde
     others = [folder / f"{PREFIX}of-somebody", folder / f"{PREFIX}0123456789ab.html"]
     for each in others:
         each.write_text("not noted anywhere")
-    process = subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
+    process = run_warm("-c", KILLED, str(folder))
     assert process.returncode == -signal.SIGKILL
     assert len([*folder.iterdir()]) == 1 + len(others) + 2
     # What is being written at the same time stays.

@@ -334,6 +334,51 @@ def test_an_encoder_gives_zeros_for_padding_at_the_ends_of_rows(whole: bool) -> 
     assert not in_torch
 
 
+class SplitOnce(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        a = float(y.sum())
+        y.mul_(2)
+        return y * a
+
+
+class SplitOften(SplitOnce):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        a = float(y.sum())
+        y.mul_(2)
+        b = float(y.sum())
+        y.add_(1)
+        c = float(y.sum())
+        d = [each for each in y.tolist() if sum(each) > c][:1]
+        return y * a + b - c + len(d)
+
+
+def test_nodes_do_not_run_again_however_often_a_model_is_split(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = torch.randn(3, 4)
+    forward, ran = nn.Linear.forward, [0]
+
+    def counting(module: nn.Linear, value: torch.Tensor) -> torch.Tensor:
+        ran[-1] += 1
+        return forward(module, value)
+
+    for model in (SplitOnce(), SplitOften()):
+        traced, _others = check(model, (x,), (-x,), (x * 9,), lowered=1)
+        assert not traced.notes
+        with monkeypatch.context() as patch:
+            patch.setattr(nn.Linear, "forward", counting)
+            trace(model, (x,), "auto")
+        ran.append(0)
+    # What is changed in place after it was read runs once more.
+    assert 0 < ran[1] < 1.5 * ran[0]
+
+
 def test_the_reason_and_the_line_of_what_runs_in_torch_are_named() -> None:
     model = Calls(halved)
     traced = trace(model.eval(), (torch.randn(5, 4),), "auto")

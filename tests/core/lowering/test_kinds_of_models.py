@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from lowerscope.core.run.execution import to_torch, to_tvm
 from lowerscope.core.sources.pytree import leaves
 from lowerscope.core.stages import Pipeline
 from tests.core.lowering import conftest
+from tests.warm_processes import run_warm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 """torch calls most of these kinds deprecated, or not yet stable."""
@@ -201,6 +200,7 @@ example_inputs = tuple(torch.randn(1, 2, 16, 8) for _ in range(3))
 """
 
 
+@pytest.mark.at_length
 def test_attention_that_compiles_itself_runs_where_nothing_was_compiled_before(
     tmp_path: Path,
 ) -> None:
@@ -215,5 +215,5 @@ from lowerscope.core.stages import Pipeline
 recipe = Recipe(source=Source(spec={str(path)!r}))
 print(Pipeline().answer(RunQuery(recipe, quick=True)).verdict)
 """
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ran = run_warm("-c", code)
     assert ran.stdout.split()[-1:] == ["match"], ran.stderr[-2000:]

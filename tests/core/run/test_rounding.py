@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.compare.verdicts import Exact, beside_float64, difference
 from lowerscope.core.stages import Pipeline
@@ -157,3 +157,39 @@ def test_a_run_that_differs_by_rounding_says_so(pipeline: Pipeline, tmp_path: Pa
     # The sum is 0: the error of each side is its value.
     assert total.own_exact is not None
     assert 0 < total.own_exact.tvm < 10
+
+
+_CHOICES = _MODEL.replace(
+    "return torch.relu(torch.cat((x, -x.flip(-1)), -1).sum(-1) )",
+    """s = torch.cat((x, -x.flip(-1)), -1).sum(-1)
+        places = (s > 0).nonzero().squeeze(1)
+        return places * 2, s > 0""",
+)
+
+_FAULT = """
+import operator
+
+from tvm import relax
+from lowerscope.core.rules import rule
+
+
+@rule(operator.gt)
+def gt(builder, node, x, y):
+    return builder.emit(relax.op.less(x, relax.const(float(y), "float32")))
+"""
+
+
+@pytest.mark.parametrize("is_fault", [False, True])
+def test_a_choice_that_depends_on_rounding_is_no_fault(
+    pipeline: Pipeline, tmp_path: Path, is_fault: bool
+) -> None:
+    file, rules = tmp_path / "chooses.py", tmp_path / "rules.py"
+    file.write_text(_CHOICES)
+    rules.write_text(_FAULT)
+    recipe = Recipe(
+        source=Source(spec=str(file)),
+        extensions=(Extension(path=str(rules), kind="rules"),) if is_fault else (),
+    )
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == ("differ" if is_fault else "rounding"), record.reason
+    assert record.first_difference == ("fx:gt" if is_fault else "")

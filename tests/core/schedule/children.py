@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, Queue
@@ -14,6 +11,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+
+from tests.warm_processes import WarmProcess
 
 
 def say(event: str, **values: Any) -> None:
@@ -58,13 +57,8 @@ def watched(module: str, arguments: Sequence[object], seconds: float) -> Iterato
     seconds
         After how long without a word it is taken for hung.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
+    with open(os.devnull, "wb") as nowhere:
+        process = WarmProcess("-m", module, *map(str, arguments), errors=nowhere)
     lines: Queue[str | None] = Queue()
     reader = threading.Thread(target=_read, args=(process, lines), daemon=True)
     reader.start()
@@ -85,15 +79,12 @@ def watched(module: str, arguments: Sequence[object], seconds: float) -> Iterato
             last = json.loads(line)
             yield last
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.end()
         reader.join()
-        assert process.stdout is not None
-        process.stdout.close()
+        process.close()
 
 
-def _read(process: subprocess.Popen[str], lines: Queue[str | None]) -> None:
+def _read(process: WarmProcess, lines: Queue[str | None]) -> None:
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith('{"event"'):

@@ -57,7 +57,7 @@ def _disturbed(primitives: Primitives, draw: random.Random) -> tuple[Primitives,
     return off, tuple(draw.sample(primitives, len(primitives))), (*before, *after)
 
 
-@pytest.mark.parametrize("seed", range(many(5)))
+@pytest.mark.parametrize("seed", range(many(3)))
 def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
     pipeline: Pipeline, seed: int
 ) -> None:
@@ -89,12 +89,12 @@ def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
 
 def test_functions_scheduled_by_rule_compute_the_same() -> None:
     # The child imports torch and TVM, and compiles what it draws: most of its time.
-    findings = examine(first=1, count=many(60), share=0.3, seconds=300)
+    findings = examine(first=1, count=many(20), share=0.3, seconds=300)
     assert findings.bad == []
-    assert findings.models == many(60)
-    assert findings.checked == findings.by_rule.total() >= many(12)
-    assert findings.with_torch >= many(4)
-    assert {"contraction", "elementwise"} <= set(findings.by_rule)
+    assert findings.models == many(20)
+    assert findings.checked == findings.by_rule.total() >= many(4)
+    assert findings.with_torch >= many(1)
+    assert len(findings.by_rule) >= 3
 
 
 # A few random schedules in a child: none kills it, none is wrong, all can be replayed
@@ -103,8 +103,8 @@ def test_functions_scheduled_by_rule_compute_the_same() -> None:
 def test_random_primitives_neither_kill_nor_deceive() -> None:
     # One child that imports torch and TVM, and builds some of what it draws: most of its time.
     samples = ["sample:matmul_relu", *LONGER] if SOAK else ["sample:matmul_relu"]
-    findings = fuzz(first=7, count=many(100), share=0.2, samples=samples, seconds=300)
+    findings = fuzz(first=7, count=many(40), share=0.2, samples=samples, seconds=300)
     assert findings.bad == []
-    assert findings.applications >= 100
-    assert findings.done >= 15
-    assert findings.checked >= 3
+    assert findings.applications >= many(40)
+    assert findings.done >= many(6)
+    assert findings.checked >= many(1)

@@ -50,6 +50,7 @@ def check_partition(before: tvm.IRModule, after: tvm.IRModule) -> tuple[int, int
     return len(pairs), fused
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["high-level", "library"])
 @pytest.mark.parametrize("sample", ["conv_net", "transformer_block"])
 def test_the_replay_agrees_with_tvm_on_samples(sample: str, lowering: Strategy) -> None:
