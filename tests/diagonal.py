@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -28,6 +28,11 @@ def many(count: int) -> int:
 def at_length(*values: Any) -> list[Any]:
     """Return parameters that run with ``LOWERSCOPE_SOAK`` alone."""
     return [pytest.param(each, marks=pytest.mark.at_length) for each in values]
+
+
+def rows_at_length(*rows: Iterable[Any]) -> list[Any]:
+    """Return rows of several parameters that run with ``LOWERSCOPE_SOAK`` alone."""
+    return [pytest.param(*each, marks=pytest.mark.at_length) for each in rows]
 
 
 def off_diagonal(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:

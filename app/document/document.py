@@ -268,8 +268,11 @@ class Document(QObject):
             self.changed.emit(Change(changed, before, after))
 
     def on(self, names: Collection[str], slot: Callable[[], object] | SignalInstance) -> None:
-        """Call a method of a `QObject`, or emit a signal, after each change of these fields."""
-        assert FIELDS.issuperset(names), names
+        """Call a method of a `QObject`, or emit a signal, after each change of these fields.
+
+        ``"nothing"`` stands for what panes say without a model: see `nothing_words`.
+        """
+        assert {*FIELDS, "nothing"}.issuperset(names), names
         assert isinstance(slot, SignalInstance | MethodType), slot
         follower = _Follower(frozenset(names), slot, self)
         self.changed.connect(follower.note)
@@ -594,6 +597,9 @@ class Document(QObject):
         self.set(notice=Notice(text, role))
 
 
+_WAITING = frozenset(("recipe", "pending"))
+
+
 class _Follower(QObject):
     """A method that is called after changes of some fields, as long as its object exists."""
 
@@ -611,7 +617,8 @@ class _Follower(QObject):
         self._slot = (lambda: slot.emit) if isinstance(slot, SignalInstance) else WeakMethod(slot)
 
     def note(self, change: Change) -> None:
-        if not self._names.isdisjoint(change.fields):
+        is_waiting = change.after.snapshot is None and not _WAITING.isdisjoint(change.fields)
+        if not self._names.isdisjoint((*change.fields, *(("nothing",) if is_waiting else ()))):
             slot = self._slot()
             if slot is not None:
                 slot()

@@ -174,7 +174,7 @@ class RunSteps(QObject):
             return NOT_THERE
         return next(
             (each.reason for each in record.nodes if each.reason),
-            _("its calls cannot be told apart, or there is none"),
+            _("its calls cannot be distinguished, or it has none"),
         )
 
     def _follow(self) -> None:

@@ -25,6 +25,12 @@ T = TypeVar("T")
 COLLECTION_MS = 250
 """Interval between checks of the collection thresholds."""
 
+LATE_MS = 20
+"""Delay of a check after which the event loop counts as busy: the collection waits then."""
+
+MOST_LATE = 8
+"""Checks in a row that may find the loop busy; the last one collects nevertheless."""
+
 FULL_COLLECTION_SHARE = 0.01
 """Largest share of time spent in collections of what was made since the last of these."""
 
@@ -96,10 +102,22 @@ class CycleCollector(QObject):
         super().__init__(parent)
         gc.disable()
         self._next_full = self._next_whole = 0.0
-        self._timer = QTimer(self)
-        self._timer.setInterval(COLLECTION_MS)
-        self._timer.timeout.connect(self.collect)
+        self._late = 0
+        self._timer = single_shot(self, COLLECTION_MS, self._check)
+        self._start()
+
+    def _start(self) -> None:
+        self._due = time.monotonic() + COLLECTION_MS / 1000
         self._timer.start()
+
+    def _check(self) -> None:
+        """Collect, unless the user waits for what the event loop does."""
+        is_late = time.monotonic() > self._due + LATE_MS / 1000
+        self._late = self._late + 1 if is_late else 0
+        if not is_late or self._late >= MOST_LATE:
+            self._late = 0
+            self.collect()
+        self._start()
 
     def collect(self) -> None:
         """Collect the oldest generation whose threshold is exceeded, and the younger ones."""

@@ -119,7 +119,7 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
         )
     if "cl-opt" in target.attrs:
         raise LowerscopeError(
-            _("LLVM's own options (cl-opt) are not accepted: LLVM ends the process at them"),
+            _("LLVM's own options (cl-opt) are not accepted: they can make LLVM end the process"),
             where="--target",
             todo=_("Leave them out"),
         )

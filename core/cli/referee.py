@@ -64,7 +64,7 @@ def judged(
 def _lines(budget: ErrorBudget) -> Iterator[str]:
     dtype = budget.dtype
     rows: list[tuple[str, ...]] = [
-        (_("node"), _("operator"), _("nearer"), "TVM", "torch", _("relative"), _("made here"))
+        (_("node"), _("operator"), _("nearer"), "TVM", "torch", _("relative"), _("own error"))
     ]
     narrow: list[tuple[str, ...]] = [(_("with {dtype} weights", dtype=dtype), _("in the run"))]
     for each in budget.nodes:

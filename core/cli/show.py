@@ -394,7 +394,7 @@ def why(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     Raises a `LowerscopeError` if there is no such node, pass or function.
     """
     if options.function and options.nodes:
-        raise _not_one(_("there are two questions"))
+        raise _not_one(_("two questions are given"))
     query: Query[Explanation]
     if options.function:
         query = WhyFunctionQuery(recipe, options.function)

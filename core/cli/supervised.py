@@ -154,13 +154,15 @@ class _Supervised:
                     _("the command {command} crashed with {signal}", command=command, signal=name)
                     if crashed
                     else _(
-                        "the command {command} was ended by {signal}", command=command, signal=name
+                        "the command {command} was terminated by {signal}",
+                        command=command,
+                        signal=name,
                     )
                 )
             elif crashed:
                 what = _("the run crashed with {signal}", signal=name)
             else:
-                what = _("the run was ended by {signal}", signal=name)
+                what = _("the run was terminated by {signal}", signal=name)
             if place := self._place():
                 what = _("{event} ({place})", event=what, place=place)
             todo = _ADVICE.get(name, _("Look for faulty native code or a faulty kernel"))

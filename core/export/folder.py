@@ -49,7 +49,7 @@ from lowerscope.core.model.artifacts import (
     parse_wanted,
 )
 from lowerscope.core.model.comparison_records import Variant
-from lowerscope.core.model.graph import DEFAULT, WHOLE, GraphName, GraphRecord, TextMetrics
+from lowerscope.core.model.graph import DEFAULT, LEVELS, GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress, Silent
 from lowerscope.core.model.queries import ExportQuery, ReasonsQuery, RunQuery, answers
@@ -57,7 +57,7 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.stages import Pipeline, Stages
-from lowerscope.core.views.graph.hierarchy import FITTING, Opening, openings_to, part_of
+from lowerscope.core.views.graph.hierarchy import Opening, openings_to, part_of
 from lowerscope.core.views.graph_records import draw_graph
 from lowerscope.core.views.snapshot_records import fx_nodes_of
 from lowerscope.core.views.tables import print_table
@@ -231,10 +231,6 @@ _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
 }
 
 
-LEVELS = {"fit": FITTING, "all": Opening(fits=WHOLE), "none": Opening(expanded=())}
-"""Levels of expanded modules in a picture: those that fit a pane, all, none."""
-
-
 class Painter(Protocol):
     """Interface for painting graphs."""
 
@@ -267,7 +263,7 @@ def picture_files(
     if part:
         graph = _part(stages, which, metrics, level, part)
     else:
-        graph = draw_graph(stages, which, None, metrics, LEVELS[level], Silent().check)
+        graph = draw_graph(stages, which, None, metrics, Opening(*LEVELS[level]), Silent().check)
     for kind in kinds:
         if kind in TEXT_FORMATS:
             yield text_file(f"{which}.{kind}", TEXT_FORMATS[kind](graph, which))
@@ -288,7 +284,7 @@ def _part(
     stages: Stages, which: GraphName, metrics: TextMetrics, level: str, part: str
 ) -> GraphRecord:
     """Return a part of a graph; a node may be inside of a module that has to be expanded."""
-    whole = LEVELS["all"]
+    whole = Opening(*LEVELS["all"])
     tried = [whole] if level == "all" else [Opening(expanded=openings_to(part)), whole]
     for opening in tried:
         drawn = draw_graph(stages, which, None, metrics, opening, Silent().check)

@@ -61,7 +61,11 @@ def as_traced(
         held = held_type(shape, dtype)
         if held is None or value.dtype != dtype:
             raise Refused(
-                _("it would be {text} where the model has {shape}", text=value.dtype, shape=dtype)
+                _(
+                    "its result would be {text}, where the model has {shape}",
+                    text=value.dtype,
+                    shape=dtype,
+                )
             )
         made = as_traced(builder, value.value, *held, written=False)
         return value if made is value.value else replace(value, value=made)
@@ -71,7 +75,7 @@ def as_traced(
     if value is None:
         raise Refused(
             _(
-                "it would be {text} where the model has {shape}",
+                "its result would be {text}, where the model has {shape}",
                 text=None,
                 shape=_tensor_text(shape, dtype),
             )
@@ -97,7 +101,7 @@ def as_traced(
         text = _tensor_text(made, dtype_of(value))
         raise Refused(
             _(
-                "it would be {text} where the model has {shape}",
+                "its result would be {text}, where the model has {shape}",
                 text=text,
                 shape=_tensor_text(shape, dtype),
             )

@@ -232,7 +232,7 @@ def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
                 if not of
                 else _("nothing is selected after {name}:", name=name),
                 where=f"--what {text}",
-                todo=_("Write {name}, or {name}: and {of}", name=name, of=of)
+                todo=_("Write {name}, or {name}: followed by {of}", name=name, of=of)
                 if of
                 else _("Write {name}", name=name),
             )

@@ -101,7 +101,7 @@ class ErrorBudget(msgspec.Struct, frozen=True, kw_only=True):
         listed = _(", ").join(f"{name} {share_text(share)}" for name, share in self.by_operator[:5])
         lines = []
         if listed:
-            lines.append(_("Of the error that nodes make by themselves: {listed}", listed=listed))
+            lines.append(_("Own errors of the nodes, by operator: {listed}", listed=listed))
         if self.stopped:
             lines.append(
                 _(

@@ -123,7 +123,7 @@ def check_dimensions(
             raise LowerscopeError(
                 _("no input has a dimension called {name}", name=dimension.name),
                 where=where,
-                todo=_("The inputs name {names}", names=_(", ").join(names))
+                todo=_("The named dimensions are {names}", names=_(", ").join(names))
                 if names
                 else _(
                     "Name it in the shape of an input: --input x={name},784:float32",
@@ -251,7 +251,7 @@ def _check_runs(dimensions: Sequence[Dimension]) -> None:
         if len(each.sizes) > MOST_RUNS:
             raise LowerscopeError(
                 _(
-                    "{count} sizes are more than {most_runs}",
+                    "{count} sizes exceed the limit of {most_runs}",
                     count=len(each.sizes),
                     most_runs=MOST_RUNS,
                 ),
@@ -275,7 +275,7 @@ def _check_runs(dimensions: Sequence[Dimension]) -> None:
 def _check_range(dimension: Dimension, where: str) -> None:
     name, low, high = dimension.name, dimension.low, dimension.high
     if not EXTENT.fullmatch(name):
-        raise LowerscopeError(_("{name!r} is not a name", name=name), where=where, todo=_FORM)
+        raise LowerscopeError(_("{name!r} is not a valid name", name=name), where=where, todo=_FORM)
     if low < 1 or high > LARGEST:
         raise LowerscopeError(
             _("{low}..{high} is not within 1..{largest}", low=low, high=high, largest=LARGEST),

@@ -73,6 +73,13 @@ FITS = (420.0, 560.0)
 WHOLE = (1e9, 1e9)
 """Width and height that every graph fits: all modules and fused functions are expanded."""
 
+LEVELS: dict[str, tuple[tuple[str, ...] | None, tuple[float, float]]] = {
+    "fit": (None, FITS),
+    "all": (None, WHOLE),
+    "none": ((), FITS),
+}
+"""Expanded modules of a picture by level: the modules, and the size that it has to fit."""
+
 _BADGES = STRATEGY_LETTERS | STATUS_MARKS
 _HEADERS = {"group": "module", "fused": _("fused function")}
 

@@ -155,7 +155,7 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
     host, port = tracker_address(tracker)
     if not 0 < timeout < float("inf"):
         raise LowerscopeError(
-            _("{timeout:g} is not a number of seconds", timeout=timeout),
+            _("{timeout:g} is not a valid number of seconds", timeout=timeout),
             where="--remote-timeout",
             todo=_("Give the time limit of one answer, such as {timeout:g}", timeout=TIMEOUT),
         )
@@ -200,7 +200,7 @@ def machine_text(state: RemoteState) -> str:
     """Return the known properties of the machine of a key in words."""
     machine = state.machine
     if machine is None:
-        return _("all of its servers are busy for others")
+        return _("all of its servers are in use by others")
     count = machine.threads
     threads = "" if count is None else _n("{count} thread", "{count} threads", count)
     if not machine.target:

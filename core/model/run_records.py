@@ -189,7 +189,7 @@ def check_measuring(measuring: Measuring) -> Measuring:
     ):
         if not least <= number <= MOST:
             raise LowerscopeError(
-                _("{number} is not a number of calls", number=number),
+                _("{number} is not a valid number of calls", number=number),
                 where=option,
                 todo=_("Give a number from {least} to {most}", least=least, most=MOST),
             )
@@ -456,9 +456,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     allows, or by a choice between values that match), ``differ``, ``inconclusive`` (none differs,
     but an output has no value that is finite on both sides, or none has elements),
     ``not-comparable`` (what can be compared matches, and some outputs depend on random numbers) or
-    ``no-reference``. Errors are the largest over all outputs
-    that are compared; they are ``None`` where none is. ``not_finite_count`` is the
-    number of elements of the outputs that are not finite on either side. ``tracer`` is the one that
+    ``no-reference``. Errors are the largest over all outputs that are compared; they are ``None``
+    where none is. ``not_finite_count`` is the number of elements of the outputs that are not finite
+    on either side. ``tracer`` is the one that
     was taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
     `Snapshot` of the module that was run. ``reference`` is the reference of the comparison:
     ``torch``, or ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both

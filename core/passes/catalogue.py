@@ -445,9 +445,9 @@ def _described(option: PassOption) -> str:
         "bool": _("true or false"),
         "int": _("a whole number"),
         "float": _("a number"),
-        "text": _("a text"),
-        "names": _("a list of texts, as [a,b]"),
-        "pairs": _("a list of name=value, as [a=1,b=2]"),
+        "text": _("a string"),
+        "names": _("a list of strings, such as [a,b]"),
+        "pairs": _("a list of name=value, such as [a=1,b=2]"),
     }
     described = alternatives(option.choices) if option.choices else words[option.kind]
     return _("{described}, or null", described=described) if option.nullable else described

@@ -169,7 +169,7 @@ class Tracker:
             if time.monotonic() > until:
                 raise LowerscopeError(
                     _(
-                        "all servers with the key {key} were busy for others for {wait:g} s",
+                        "all servers with the key {key} have been in use by others for {wait:g} s",
                         key=key,
                         wait=wait,
                     ),

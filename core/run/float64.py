@@ -203,14 +203,24 @@ def in_float64(mode: Widened) -> Iterator[None]:
         torch.set_default_dtype(usual)
 
 
-def widen_module(module: fx.GraphModule) -> bool:
-    """Replace the parameters, buffers and other tensors of a copy by float64 ones.
+def own_copy(graph: fx.GraphModule) -> fx.GraphModule:
+    """Return a copy of a traced model for inference."""
+    module = in_eval_mode(copied(graph))
+    assert isinstance(module, fx.GraphModule)
+    return module
 
-    Returns False, and changes nothing, if there is no memory for them.
+
+def wide_copy(graph: fx.GraphModule) -> fx.GraphModule:
+    """Return a copy whose parameters, buffers and other tensors are float64.
+
+    Raises a `LowerscopeError` if there is no memory for them.
     """
+    module = own_copy(graph)
     parts = {id(each): each for each in itertools.chain(module.parameters(), module.buffers())}
     if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
-        return False
+        raise LowerscopeError(
+            _("there is no memory for the weights of the model in float64"), where="run"
+        )
     wide: dict[int, torch.Tensor] = {}
 
     def of(value: torch.Tensor) -> torch.Tensor:
@@ -226,7 +236,7 @@ def widen_module(module: fx.GraphModule) -> bool:
         for name, value in [*owned, *tensors]:
             if value is not None and value.dtype in _WIDE:
                 setattr(each, name, of(value))
-    return True
+    return module
 
 
 # --- Values of FX nodes in float64: in the run of the whole model, and of each node alone ---
@@ -270,7 +280,7 @@ class Float64Nodes:
             found = []
             for values, mode in zip(self._values, (self._mode, self._shaking), strict=True):
                 with in_float64(mode):
-                    found.append(_at(values.of(name), path))
+                    found.append(at_path(values.of(name), path))
             value, other = found
         except ERRORS:
             self._failed = True
@@ -300,11 +310,11 @@ class Float64Nodes:
         """
         mode, shaking = Widened(()), Widened((), self._seed)
         try:
-            found = [_at(self.computed(name, reads, values, mode), path) for path in paths]
-            moved = [_at(self.computed(name, reads, values, shaking), path) for path in paths]
+            found = [at_path(self.computed(name, reads, values, mode), path) for path in paths]
+            moved = [at_path(self.computed(name, reads, values, shaking), path) for path in paths]
             # The result is rounded to its own dtype.
             for path in paths:
-                mode.note(_at(values.of(name), path).dtype)
+                mode.note(at_path(values.of(name), path).dtype)
         except ERRORS:
             return None
         sums = sum(self._sums.get(each, 0.0) for each in dict.fromkeys(functions))
@@ -376,16 +386,10 @@ class Float64Nodes:
                 mode.note(value.dtype)
 
     def _interpreter(self) -> fx.Interpreter:
+        graph_module = self._traced.graph_module
         if self._alone is None:
-            self._alone = fx.Interpreter(self._wide(), graph=self._traced.graph_module.graph)
+            self._alone = fx.Interpreter(wide_copy(graph_module), graph=graph_module.graph)
         return self._alone
-
-    def _wide(self) -> fx.GraphModule:
-        module = in_eval_mode(copied(self._traced.graph_module))
-        assert isinstance(module, fx.GraphModule)
-        if not widen_module(module):
-            raise RuntimeError(_("there is no memory for the weights in float64"))
-        return module
 
     def _started(self) -> tuple[TorchValues, TorchValues]:
         original = self._traced.graph_module
@@ -395,12 +399,14 @@ class Float64Nodes:
         self._awaited = frozenset(self._pending())
         inputs, uses = [widened(each) for each in self._inputs], dict.fromkeys(self._awaited, 1)
         plain, other = (
-            TorchValues(original, inputs, self._seed, uses, self._wide()) for _side in range(2)
+            TorchValues(original, inputs, self._seed, uses, wide_copy(original))
+            for _side in range(2)
         )
         return plain, other
 
 
-def _at(value: Any, path: Sequence[Any]) -> torch.Tensor:
+def at_path(value: Any, path: Sequence[Any]) -> torch.Tensor:
+    """Return the tensor at a path into a node's value."""
     for step in path:
         value = value[step]
     return value if isinstance(value, torch.Tensor) else torch.tensor(value)

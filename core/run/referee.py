@@ -18,12 +18,16 @@ import torch
 from torch import fx
 
 from lowerscope.core.model.comparison_records import WeightDtype
-from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.texts import _
-from lowerscope.core.run.execution import copied
-from lowerscope.core.run.float64 import ERRORS, Widened, in_float64, widen_module, widened
+from lowerscope.core.run.float64 import (
+    ERRORS,
+    Widened,
+    at_path,
+    in_float64,
+    own_copy,
+    wide_copy,
+    widened,
+)
 from lowerscope.core.run.torch_interpreter import TorchValues
-from lowerscope.core.sources.opened_model import in_eval_mode
 from lowerscope.core.tracing.tracing import TracedModel
 
 
@@ -66,14 +70,14 @@ class Referee:
         uses.update(given.name for name in names for given in self._nodes[name].all_input_nodes)
         self._mode = Widened(())
         wide = [widened(each) for each in inputs]
-        self._own = _module(graph)
-        self._wide = _wide(_module(graph))
-        self._exact = TorchValues(graph, wide, seed, uses, _wide(_module(graph)))
+        self._own = own_copy(graph)
+        self._wide = wide_copy(graph)
+        self._exact = TorchValues(graph, wide, seed, uses, wide_copy(graph))
         self._torch = TorchValues(graph, inputs, seed, uses)
         self._narrow_module: fx.GraphModule | None = None
         self._narrow: TorchValues | None = None
         if dtype:
-            self._narrow_module = _narrowed(_wide(_module(graph)), dtype)
+            self._narrow_module = _narrowed(wide_copy(graph), dtype)
             self._narrow = TorchValues(graph, wide, seed, Counter(names), self._narrow_module)
 
     def of(self, name: str, path: Sequence[Any]) -> NodeBudget:
@@ -82,16 +86,16 @@ class Referee:
         Raises any of `ERRORS` if it cannot be computed in float64.
         """
         with in_float64(self._mode):
-            exact = _at(self._exact.of(name), path)
-            narrow = None if self._narrow is None else _at(self._narrow.of(name), path)
+            exact = at_path(self._exact.of(name), path)
+            narrow = None if self._narrow is None else at_path(self._narrow.of(name), path)
         weighted = self._has_weights(name)
         alone = self._alone(name, self._narrow_module, _same) if weighted else None
         right = self._alone(name, self._wide, lambda *each: _cast(_cast(*each), each[0]))
         own = None if right is None else self._alone(name, self._own, _cast)
         return NodeBudget(
             exact,
-            made=None if own is None else relative_error(_at(own, path), _at(right, path)),
-            narrow_made=None if alone is None else relative_error(_at(alone, path), exact),
+            made=None if own is None else relative_error(at_path(own, path), at_path(right, path)),
+            narrow_made=None if alone is None else relative_error(at_path(alone, path), exact),
             narrow=None if narrow is None else relative_error(narrow, exact),
         )
 
@@ -157,20 +161,6 @@ def _cast(value: Any, like: Any) -> Any:
     return value
 
 
-def _module(graph: fx.GraphModule) -> fx.GraphModule:
-    module = in_eval_mode(copied(graph))
-    assert isinstance(module, fx.GraphModule)
-    return module
-
-
-def _wide(module: fx.GraphModule) -> fx.GraphModule:
-    if not widen_module(module):
-        raise LowerscopeError(
-            _("there is no memory for the weights of the model in float64"), where="run"
-        )
-    return module
-
-
 def _narrowed(module: fx.GraphModule, dtype: WeightDtype) -> fx.GraphModule:
     """Round the weights of a module in float64, which are copies of its own."""
     with torch.no_grad():
@@ -207,9 +197,3 @@ def relative_error(value: torch.Tensor, exact: torch.Tensor) -> float:
     error = float((value - exact).abs().masked_fill(same, 0).square().mean().sqrt())
     size = float(exact.abs().masked_fill(~exact.isfinite(), 0).square().mean().sqrt())
     return error / size if size else error
-
-
-def _at(value: Any, path: Sequence[Any]) -> torch.Tensor:
-    for step in path:
-        value = value[step]
-    return value if isinstance(value, torch.Tensor) else torch.tensor(value)

@@ -249,8 +249,8 @@ def _can_be_laid_out(found: Sequence[Place]) -> None:
                 if region.source in made and region.source not in read:
                     raise StepFailed(
                         _(
-                            "nothing reads {name}, and TVM cannot build an alignment without "
-                            "readers",
+                            "no block reads {name}, and TVM cannot build an alignment "
+                            "without consumers",
                             name=region.source.name,
                         )
                     )

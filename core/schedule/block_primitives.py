@@ -60,8 +60,8 @@ def _inlines_back(call: Call) -> None:
 
 
 _NEGATED = _(
-    "{block} compares floats, and its reader negates that: TVM would invert the comparison, "
-    "which is wrong for NaN"
+    "{block} compares floats, and its consumer negates that: TVM would invert the "
+    "comparison, which is wrong for NaN"
 )
 
 
@@ -332,8 +332,8 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="compute_inline",
         group=_WHERE,
-        title=_("inline {block} into its readers"),
-        offer=_("inline into its readers"),
+        title=_("inline {block} into its consumers"),
+        offer=_("inline into its consumers"),
         parameters=(BLOCK,),
         guard=_inlines,
         candidates=one_block,
@@ -341,8 +341,8 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="reverse_compute_inline",
         group=_WHERE,
-        title=_("inline {block} into the blocks it reads"),
-        offer=_("inline into the blocks it reads"),
+        title=_("inline {block} into its producers"),
+        offer=_("inline into its producers"),
         parameters=(BLOCK,),
         guard=_inlines_back,
         candidates=one_block,
@@ -351,7 +351,7 @@ BLOCK_PRIMITIVES = (
         name="compute_at",
         group=_WHERE,
         title=_("compute {block} under {loop}"),
-        offer=_("compute under a loop of its reader"),
+        offer=_("compute under a loop of its consumer"),
         parameters=_AT,
         candidates=partial(_at, consumers=True),
         guard=_moves,
@@ -359,8 +359,8 @@ BLOCK_PRIMITIVES = (
     PrimitiveSpec(
         name="reverse_compute_at",
         group=_WHERE,
-        title=_("compute {block} under {loop}, after the blocks it reads"),
-        offer=_("compute under a loop of a block it reads"),
+        title=_("compute {block} under {loop}, after its producers"),
+        offer=_("compute under a loop of its producer"),
         parameters=_AT,
         candidates=partial(_at, consumers=False),
         guard=_moves_back,

@@ -562,7 +562,7 @@ _KEY = field(
     _("pragma_auto_unroll_max_step unrolls loops below that many steps."),
     default=_AUTO_UNROLL,
 )
-_VALUE = field("ann_val", _("Value"), "value", _("A number, a text, or several."), default=16)
+_VALUE = field("ann_val", _("Value"), "value", _("A number, a string, or several."), default=16)
 
 ANNOTATION_PRIMITIVES = (
     PrimitiveSpec(

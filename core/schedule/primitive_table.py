@@ -207,7 +207,7 @@ def _flag(field: Field, argument: Argument, resolve: Resolve) -> bool:
 
 def _text(field: Field, argument: Argument, resolve: Resolve) -> str:
     if not isinstance(argument, str):
-        raise StepFailed(_("{label} takes a text", label=field.label))
+        raise StepFailed(_("{label} takes a string", label=field.label))
     return argument
 
 
@@ -248,7 +248,7 @@ def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
             )
         is_infinite = isinstance(each, float) and not math.isfinite(each)
         if is_infinite or not isinstance(each, int | float | str):
-            raise StepFailed(_("{label} takes numbers and texts", label=field.label))
+            raise StepFailed(_("{label} takes numbers and strings", label=field.label))
     values = [
         tirx.IntImm("int32", int(each)) if isinstance(each, bool) else each for each in members
     ]

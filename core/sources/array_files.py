@@ -304,7 +304,7 @@ def _read(stream: IO[bytes], size: int) -> Array:
     header = _HEADERS.get(version)
     if header is None:
         raise UnreadableArrays(
-            _("it is of version {version} of the format, which has no numbers", version=version[0])
+            _("version {version} of its format is not for arrays of numbers", version=version[0])
         )
     shape, _other, dtype = header(stream)
     if dtype.hasobject:

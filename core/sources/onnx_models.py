@@ -747,7 +747,7 @@ def _tensor_of(value: Any) -> torch.Tensor:
     if kind in _BITS:
         return torch.from_numpy(array.view(_BITS[kind])).view(getattr(torch, kind))
     if array.dtype.kind not in "biufc":
-        what = _("texts") if array.dtype.kind in "OUS" else kind
+        what = _("strings") if array.dtype.kind in "OUS" else kind
         raise TypeError(_("torch has no tensors of {what}", what=what))
     # Of several types of C of one size, torch knows one.
     return torch.from_numpy(array.view(kind)).reshape(array.shape)

@@ -402,7 +402,7 @@ def _power(base: ast.AST, exponent: ast.AST, leaf: Leaf) -> int:
 
 def _check_root(bits: int) -> None:
     if bits > MOST_ROOT_BITS:
-        raise ValueError(_("a root of a number of {bits} bits", bits=bits))
+        raise ValueError(_("a root of a {bits}-bit number", bits=bits))
 
 
 def _number(node: ast.AST) -> float | None:

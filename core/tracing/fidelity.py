@@ -213,7 +213,7 @@ def difference(actual: Any, expected: Any, *, compare_values: bool) -> str:
             if compare_values and not _close(one, other):
                 return _("{name} has other values", name=name)
         elif type(one) is not type(other):
-            return _("{name} is another type", name=name)
+            return _("{name} has another type", name=name)
         elif compare_values and not (one == other or (one != one and other != other)):
             return _("{name} has another value", name=name)
     return ""

@@ -233,7 +233,7 @@ def _fitted(
         return info
     values = [value for _sizes, value in found]
     if any(each.dim() != len(info.shape) for each in values):
-        raise fixed_dimension(_("the rank of its result to stay"), named, None, node, side())
+        raise fixed_dimension(_("a result of fixed rank"), named, None, node, side())
     shape = tuple(
         _expression([(sizes, value.shape[axis]) for sizes, value in found], named, node)
         for axis in range(len(info.shape))
@@ -251,7 +251,9 @@ def _expression(
     for text, compute in _candidates(found, first, extent):
         if all(compute(sizes) == each for sizes, each in found):
             return text
-    raise fixed_dimension(_("sizes whose results have simple shapes"), named, None, node, side())
+    raise fixed_dimension(
+        _("a result whose shape is a simple expression of the sizes"), named, None, node, side()
+    )
 
 
 Formula = tuple[str, Callable[[Mapping[str, int]], int]]

@@ -380,7 +380,7 @@ class TorchPart(nn.Module):
             if isinstance(each, _FROZEN):
                 self.constants[index] = each
             elif not isinstance(each, torch.Tensor | bool | int | float | complex):
-                raise CannotFollow(_("it gives a {name}", name=type(each).__name__))
+                raise CannotFollow(_("it returns a {name}", name=type(each).__name__))
             elif isinstance(each, torch.Tensor) and each.is_nested:
                 raise CannotFollow(NESTED)
         return [index for index in range(len(leaves)) if index not in self.constants]
@@ -968,7 +968,7 @@ class Split:
                 lambda each: each is not flag.node, reversed(self.tracer.graph.nodes)
             ):
                 if self._is_part(node) or may_fail(node, self.tracer.value_of):
-                    raise CannotFollow(_("a side of a branch may fail unless it is chosen"))
+                    raise CannotFollow(_("a side of a branch may fail when it is not taken"))
 
     def _is_part(self, node: fx.Node) -> bool:
         known = vars(self.tracer.root)
@@ -985,7 +985,7 @@ class Split:
             # A variable that only one side sets is read where it is set.
             return other if then is None else then
         if spec != other_spec:
-            raise CannotFollow(_("the sides of a branch give values of different types"))
+            raise CannotFollow(_("the sides of a branch return values of different types"))
         return pytree.tree_unflatten(
             [self._chosen_leaf(flag, *pair) for pair in zip(ours, theirs, strict=True)], spec
         )
@@ -1005,7 +1005,7 @@ class Split:
                 )
         elif not any(isinstance(each, fx.Proxy) for each in (then, other)) and then == other:
             return then
-        raise CannotFollow(_("the sides of a branch give values of different types"))
+        raise CannotFollow(_("the sides of a branch return values of different types"))
 
 
 def _has_line(function: FunctionType, file: str, line: int) -> bool:

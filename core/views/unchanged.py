@@ -117,7 +117,7 @@ def _winograd(module: tvm.IRModule) -> Unmet | None:
             if not reason:
                 return None
             if first is None:
-                text = _("{name} stays as it is: {reason}", name=f"`{bound.name}`", reason=reason)
+                text = _("{name} is unchanged: {reason}", name=f"`{bound.name}`", reason=reason)
                 first = Unmet(text, (bound.id,))
     return first or Unmet(_("the module has no convolution in two or three dimensions"))
 
@@ -406,7 +406,7 @@ _RULES: Mapping[str, Rule] = {
         *("memory.alloc_storage", "memory.alloc_tensor", "builtin.alloc_tensor"),
     ),
     "LowerRuntimeBuiltin": _without(
-        _("no operator is left that is a function of the virtual machine"),
+        _("no remaining operator is a function of the virtual machine"),
         *("memory.alloc_storage", "memory.alloc_tensor", "builtin.alloc_tensor", "reshape"),
         *("memory.kill_tensor", "memory.kill_storage", "shape_of", "to_vdevice"),
         *("tensor_to_shape", "call_py_func", "vm.call_tir_dyn", "make_closure", "invoke_closure"),

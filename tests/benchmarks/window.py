@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QEventLoop, QSettings, QTimer
@@ -113,6 +114,12 @@ def opened(spec: str, **fields: object) -> Iterator[MainWindow]:
             yield window
         finally:
             window.close()
+
+
+def resident_mb() -> float:
+    """Return the memory of the window's process that is in RAM, in MB."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @benchmark("redraw")
@@ -220,7 +227,7 @@ def modes() -> Iterator[Figure]:
                     processor.append((time.process_time() - begun) * 1000)
                 wait(window, lambda: is_idle(window))
         title = "change of the mode, resnet18, p95"
-        yield within(title, [p95(times)], 50)
+        yield replace(within(title, [p95(times)], 50), note=f"; {resident_mb():.0f} MB resident")
         yield within(f"{title}, processor time", [p95(processor)], 50)
 
 

@@ -38,6 +38,7 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 """By TensorIR and by NumPy: ``i`` is the index, ``x`` the element of the tensor."""
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_integers_are_those_of_numpy(expression: str, dtype: str) -> None:

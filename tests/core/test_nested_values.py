@@ -50,6 +50,7 @@ def placeholders(stages: Stages) -> list[str]:
     return [node.name for node in nodes if node.op == "placeholder"]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize("entry", CASES)
 def test_a_nest_of_tensors_goes_in_and_comes_out(

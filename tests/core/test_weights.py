@@ -50,6 +50,7 @@ def arguments(module: tvm.IRModule) -> list[str]:
     return [variable.name for variable in module["main"].params]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize("entry", ARGUMENTS)
 def test_every_kind_of_weight_is_torchs(pipeline: Pipeline, entry: str, tracer: TracerName) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import psutil
@@ -13,7 +11,6 @@ from pytestqt.qtbot import QtBot
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
-    run_and_wait,
     wait_for_records,
 )
 from tests.end_to_end.small_nets import write
@@ -45,27 +42,3 @@ def test_a_file_that_hangs_is_superseded_and_cancelled(
     window.open_source("sample:conv_net")
     wait_for_records(qtbot, window)
     assert window.windowTitle().startswith("conv_net")
-
-
-def test_a_run_is_stopped_and_the_worker_killed_in_another(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:conv_net")
-    document, worker = window.document, window.features.processes.worker
-    qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
-    window.commands.action("run").trigger()
-    assert window.tool_bar.run.text() == "Stop"
-    qtbot.mouseClick(window.tool_bar.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not document.running, timeout=PATIENCE)
-    assert document.problems == ()
-    qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
-    window.commands.action("run").trigger()
-    qtbot.waitUntil(lambda: worker.state == "busy", timeout=PATIENCE)
-    assert worker.pid is not None
-    os.kill(worker.pid, signal.SIGKILL)
-    qtbot.waitUntil(lambda: bool(document.problems), timeout=PATIENCE)
-    assert document.problems[0].code == "crashed"
-    assert "worker" in window.banner.message()
-    assert document.snapshot is not None
-    run_and_wait(qtbot, window)
-    assert window.tool_bar.verdict.role() == "right"

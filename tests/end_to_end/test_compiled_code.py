@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
@@ -12,31 +11,7 @@ from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.panes.common.script_page import CompiledPage
 from lowerscope.app.shell.window import MainWindow
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
-
-ENDLESS = """
-from tvm.script import ir as I
-from tvm.script import relax as R
-from tvm.script import tirx as T
-
-
-@I.ir_module(s_tir=True)
-class Endless:
-    @T.prim_func(s_tir=True)
-    def slow(A: T.Buffer((100000000,), "float32"), B: T.Buffer((100000000,), "float32")):
-        for i in T.unroll(100000000):
-            with T.sblock("body"):
-                v = T.axis.spatial(100000000, i)
-                B[v] = A[v] + T.float32(1.0)
-
-    @R.function
-    def main(a: R.Tensor((100000000,), "float32")):
-        cls = Endless
-        with R.dataflow():
-            b = R.call_tir(cls.slow, (a,), R.Tensor((100000000,), "float32"))
-            R.output(b)
-        return b
-"""
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 
 def click_tab(qtbot: QtBot, pane: Pane, key: str) -> None:
@@ -129,38 +104,5 @@ def test_lines_of_assembly_and_bytecode_lead_to_loops_and_nodes_and_back(
     document.select(("fx:linear0",))
     called = [line.split()[1] for line in marked_in(code)]
     assert called == ["dense", "add"]
-    run_and_wait(qtbot, window)
-    assert window.tool_bar.verdict.role() == "right"
-
-
-def test_a_build_that_does_not_end_can_be_cancelled(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, impatient: None
-) -> None:
-    path = tmp_path / "endless.py"
-    path.write_text(ENDLESS)
-    window = open_window(str(path))
-    pane, worker = window.panes.tensorir, window.features.processes.worker
-    window.document.select(("tir:slow",))
-    qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
-    before = worker.pid
-    click_tab(qtbot, pane, "asm")
-    asm = page_of(window, "asm")
-    empty = asm.script.code.empty
-    qtbot.waitUntil(lambda: asm.cancel.isVisible(), timeout=PATIENCE)
-    assert empty.accessibleName() == "Building…"
-    # The worker is where nothing can be asked of it.
-    qtbot.waitUntil(lambda: empty.accessibleDescription() == "Compiling", timeout=PATIENCE)
-    qtbot.mouseClick(asm.cancel, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: asm.again.isVisible(), timeout=PATIENCE)
-    assert empty.accessibleName() == "Cancelled"
-    qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
-    assert worker.pid != before
-
-    # Another model does not wait for what was looked at before.
-    qtbot.mouseClick(asm.again, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: empty.accessibleDescription() == "Compiling", timeout=PATIENCE)
-    window.open_source("sample:matmul_relu")
-    wait_for_records(qtbot, window)
-    compiled(qtbot, asm, "__tvm_ffi_")
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"

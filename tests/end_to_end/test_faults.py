@@ -14,14 +14,12 @@ from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
-    changes,
     run_and_wait,
     wait_for_problem,
     wait_for_records,
 )
 from tests.faulty_functions import (
     CRASHES,
-    NEVER_ENDS,
     faulty_relu,
 )
 
@@ -70,23 +68,4 @@ def test_the_call_that_crashes_is_named(qtbot: QtBot, worked: MainWindow, tmp_pa
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
     qtbot.mouseClick(button(worked, "Select the called function"), Qt.MouseButton.LeftButton)
     assert worked.document.selection.of_kind("fx") == ("fx:relu",)
-    go_back(qtbot, worked)
-
-
-def test_a_function_that_never_ends_is_stopped_and_named(
-    qtbot: QtBot, worked: MainWindow, tmp_path: Path
-) -> None:
-    run_faulty(qtbot, worked, tmp_path, NEVER_ENDS)
-    document = worked.document
-    qtbot.waitUntil(lambda: document.job.text == "Running the model", timeout=PATIENCE)
-    qtbot.waitUntil(
-        lambda: "call 4" in worked.features.processes.worker.call.text, timeout=PATIENCE
-    )
-    worked.commands.action("stop").trigger()
-    with qtbot.waitSignal(document.changed, check_params_cb=changes("problems"), timeout=1500):
-        pass
-    assert document.problems[0].what == "The run was stopped (in call 4 of 7, env.faulty (relu))"
-    assert worked.tool_bar.verdict.text() == "✕ stopped"
-    qtbot.mouseClick(button(worked, "Select the called function"), Qt.MouseButton.LeftButton)
-    assert document.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
@@ -35,6 +36,7 @@ def example_inputs():
 """
 
 
+@pytest.mark.at_length
 def test_an_importer_is_chosen_and_its_batch_norm_found(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def apply(bench: Bench, keys: Keys, primitive: str, number: str) -> None:
     assert bench.view.moves.choices.line.text() == ""
 
 
+@pytest.mark.at_length
 def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     window, document = bench.window, bench.window.document
     found = window.features.measurements

@@ -57,8 +57,8 @@ def lowerscope(*arguments: str, **environment: str) -> subprocess.CompletedProce
         ("", "os._exit(0)", "the code ends its process by os._exit"),
         ("os.closerange(0, 65536)", "", "the code has closed or replaced standard output"),
         ("os.execv('/bin/true', ['true'])", "", "ends its process before the command is done"),
-        ("os.kill(os.getpid(), 9)", "", "crashed with SIGKILL|was ended by SIGKILL"),
-        ("os.kill(os.getpid(), 15)", "", "was ended by SIGTERM"),
+        ("os.kill(os.getpid(), 9)", "", "crashed with SIGKILL|was terminated by SIGKILL"),
+        ("os.kill(os.getpid(), 15)", "", "was terminated by SIGTERM"),
     ],
 )
 @pytest.mark.parametrize("command", [("run",), ("show", "--stage", "fx")])

@@ -443,6 +443,7 @@ PICKLED: dict[str, Callable[..., object]] = {
 }
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize(
     "part", ["data/sample_inputs/model.pt", "data/weights/weight_0", "extra/a"]
 )

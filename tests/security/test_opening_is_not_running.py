@@ -313,6 +313,7 @@ CASES: dict[str, Callable[[], object]] = {
 }
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_no_bytes_become_pointers(tmp_path: Path, name: str, protocol: int) -> None:

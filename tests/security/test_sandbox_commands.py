@@ -13,6 +13,7 @@ import pytest
 
 from lowerscope.app.__main__ import main
 from lowerscope.core.sandbox import bubblewrap
+from tests.diagonal import rows_at_length
 from tests.sandboxes import needs_sandbox
 
 NET = """
@@ -72,8 +73,10 @@ def test_what_the_command_writes_gets_out_and_nothing_else(tmp_path: Path) -> No
     ("arguments", "name"),
     [
         (("run", "--html"), "report.html"),
-        (("show", "--constant", "weight", "--save"), "values.npy"),
-        (("rule", "--node", "relu", "--output"), "rules.py"),
+        *rows_at_length(
+            (("show", "--constant", "weight", "--save"), "values.npy"),
+            (("rule", "--node", "relu", "--output"), "rules.py"),
+        ),
     ],
 )
 def test_a_file_that_a_command_writes_comes_alone(

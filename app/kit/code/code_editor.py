@@ -585,22 +585,24 @@ class CodeText(PlainTextEdit):
         """Yield number, block and area of the lines that overlap an area of the viewport."""
         block = self.firstVisibleBlock()
         place = self.blockBoundingGeometry(block).topLeft() + self.contentOffset()
-        left, top = place.x(), place.y()
+        left, top, begin, end = place.x(), place.y(), area.top(), area.bottom()
+        number, line_of = block.blockNumber(), self._shown.rows.line_of
+        bounds = self.blockBoundingRect
         while block.isValid():
             # Its geometry would be found by adding up the heights of all above it.
-            rect, layout = self.blockBoundingRect(block), block.layout()
+            rect, layout = bounds(block), block.layout()
             x, y, height = 0.0, 0.0, rect.height()
             if layout.lineCount():
                 # The first block has the document's margin above its line.
                 line = layout.lineAt(0)
                 x, y, height = line.x(), line.y(), line.height()
-            if top + y > area.bottom():
+            if top + y > end:
                 break
-            if top + y + height >= area.top():
+            if top + y + height >= begin:
                 row = QRectF(left + x, top + y, rect.width() - x, height)
-                yield self._shown.rows.line_of(block.blockNumber()), block, row
+                yield line_of(number), block, row
             top += rect.height()
-            block = block.next()
+            number, block = number + 1, block.next()
 
     def line_at(self, y: float) -> int:
         """Return the line at a height in the viewport, or -1."""

@@ -192,7 +192,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
         deeds[check] = partial(page.toggle_break, name)
     neighbours = page.neighbours(name)
     if neighbours:
-        why = menu.addMenu(_("Why fused, or not, with"))
+        why = menu.addMenu(_("Explain the fusion with"))
         for other in neighbours:
             deeds[why.addAction(literal(page.name_of(other)))] = partial(
                 page.why_wanted.emit, name, other

@@ -513,7 +513,7 @@ class GraphDifferencePage(SidesPage):
             (
                 Column("", width=28, tooltip=_("Status")),
                 Column(_("binding"), width=84),
-                Column(_("value, and the old one"), stretch=True, wrap=True),
+                Column(_("value and old value"), stretch=True, wrap=True),
             ),
         )
         super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH)

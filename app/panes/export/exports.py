@@ -15,7 +15,7 @@ from lowerscope.app.engine.file_broker import HandingOver, cannot_write
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.model.artifacts import EXISTS, GRAPHS, PAINTED, ExportRecord, Wanted, announced
-from lowerscope.core.model.graph import FITS, WHOLE, GraphName, GraphRecord
+from lowerscope.core.model.graph import LEVELS, GraphName, GraphRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ExportQuery, GraphQuery
 from lowerscope.core.model.recipe import Recipe
@@ -24,13 +24,6 @@ from lowerscope.core.model.texts import _, labelled
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
     from lowerscope.app.document.queries import Queries
-
-LEVELS: dict[str, tuple[tuple[str, ...] | None, tuple[float, float]]] = {
-    "fit": (None, FITS),
-    "all": (None, WHOLE),
-    "none": ((), FITS),
-}
-"""Expanded modules of a picture by level: the modules, and the size that it has to fit."""
 
 
 @dataclass(frozen=True)

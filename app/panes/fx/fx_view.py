@@ -75,8 +75,7 @@ class FxView(Pane):
         self._split.setHandleWidth(1)
         column.addWidget(self._split)
         self.page_changed.connect(self._show_page)
-        document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("snapshot", "nothing"), self._show_snapshot)
         document.on(("selection", "snapshot"), self._show_selection)
         document.on(("moment",), self._show_context)
         self._show_snapshot()
@@ -123,10 +122,6 @@ class FxView(Pane):
             self.graph.show_source(snapshot.model.title + snapshot.tracer, snapshot.fx_graph)
         self._stale = True
         self._show_selection()
-
-    def _show_wanted(self) -> None:
-        if self._document.snapshot is None:
-            self._show_snapshot()
 
     def _show_selection(self) -> None:
         if self.current() != "table":
@@ -241,8 +236,7 @@ class SourceStrip(QWidget):
         )
         column_of(self, head, (self.text, 1))
         self.set_folded(False)
-        document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("snapshot", "nothing"), self._show_snapshot)
         document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
 
@@ -255,10 +249,6 @@ class SourceStrip(QWidget):
 
     def _toggle(self) -> None:
         self.set_folded(self.text.isVisibleTo(self))
-
-    def _show_wanted(self) -> None:
-        if self._document.snapshot is None:
-            self._show_snapshot()
 
     def _show_snapshot(self) -> None:
         snapshot = self._document.snapshot

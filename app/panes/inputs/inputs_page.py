@@ -352,7 +352,7 @@ class InputsPage(QWidget):
             ),
         )
         self.name = QComboBox()
-        self.name.setAccessibleName(_("Which input"))
+        self.name.setAccessibleName(_("Input"))
         self.origin = ElidedLabel(role="quiet")
         self.live = check_box(
             _("Run at once"),

@@ -239,7 +239,7 @@ class _Inspected:
         block, slash, loop = part.partition("/")
         facts = [Fact(_("block"), block)]
         if slash:
-            around = Fact(_("around"), block)
+            around = Fact(_("block"), block)
             facts = [Fact(_("loop"), loop), around] if block else [Fact(_("buffer"), loop)]
         made_of = next((each for each in self._functions if each.id == f"tir:{owner}"), None)
         if made_of is not None and made_of.untied and not self._tied("fx:"):

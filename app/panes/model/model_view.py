@@ -69,16 +69,11 @@ class ModelView(Pane):
         self.tree.itemSelectionChanged.connect(self._select)
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
-        document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("snapshot", "nothing"), self._show_snapshot)
         document.on(("links",), self._show_functions)
         document.on(("selection", "snapshot"), self._show_selection)
         theme.notifier().changed.connect(self._show_snapshot)
         self._show_snapshot()
-
-    def _show_wanted(self) -> None:
-        if self._document.snapshot is None:
-            self._show_snapshot()
 
     def _show_snapshot(self) -> None:
         self.tree.blockSignals(True)

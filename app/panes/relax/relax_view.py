@@ -151,8 +151,7 @@ class RelaxView(Pane):
         column.addWidget(self.footer)
         self.page_changed.connect(self._show_selection)
         self.page_changed.connect(self._show_footer)
-        document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("snapshot", "nothing"), self._show_snapshot)
         document.on(("selection", "snapshot"), self._show_context)
         stepping.moment_changed.connect(self._show_moment)
         run_steps.call_changed.connect(self._show_call)
@@ -180,10 +179,6 @@ class RelaxView(Pane):
             self.bytecode.show_text_of("main", self._stepping.moment)
         self._show_context()
         self._show_footer()
-
-    def _show_wanted(self) -> None:
-        if self._document.snapshot is None:
-            self._show_snapshot()
 
     def _show_moment(self) -> None:
         snapshot = self._document.snapshot

@@ -123,7 +123,7 @@ def _text_of(found: TeRecord, step: str) -> tuple[str, str]:
         text = found.script.text
         if found.first_made:
             first = _(
-                "made for {binding} already: an equal function is called again",
+                "an equal function was created for {binding}, and is called again",
                 binding=name_of(found.first_made),
             )
             text = f"# {first}\n{text}"

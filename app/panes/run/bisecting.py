@@ -78,7 +78,10 @@ class WrongStep(QWidget):
         self.heading = Label(_("Faulty step"), role="quiet-title")
         self.search = push_button(_("Find the faulty step"), act=bisecting.start)
         self.search.setToolTip(
-            _("Run the modules between, name the step, and shrink the model to what shows it")
+            _(
+                "Run the module after each step, name the faulty one, and shrink the model "
+                "to a reproduction"
+            )
         )
         self.progress = Label(role="quiet", wraps=True)
         self.stop = push_button(_("Stop"), act=bisecting.cancel)

@@ -106,12 +106,12 @@ class RoundingPage(SeenPage):
                     _("Error of TVM: root mean square, relative to that of the exact values"),
                 ),
                 self._figure(
-                    _("made here"),
-                    _("The part that the node makes by itself, as torch computes it"),
+                    _("own error"),
+                    _("Error of the node alone, as torch computes it on exact inputs"),
                     122,
                 ),
                 self._figure(
-                    _("narrow weights"),
+                    _("low-precision weights"),
                     _("Relative error of the node alone, if its weights alone were of that dtype"),
                     110,
                 ),

@@ -230,7 +230,7 @@ class TimePage(SeenPage):
             self.summary.set_whole(self._summary(record))
             self.table.set_empty(
                 _("No call was timed"),
-                _("The run calls nothing, or its calls could not be told apart."),
+                _("The run has no calls, or they could not be distinguished."),
             )
         self._show_rows()
 

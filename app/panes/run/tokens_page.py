@@ -101,7 +101,7 @@ class TokensPage(SeenPage):
         )
         self.node = push_button(
             _("Show the node"),
-            _("Select the first node that differs, in the step that it is of"),
+            _("Select the first node that differs, in its step"),
             act=self._show_node,
         )
         self._awaited = ""  # Node to select once its step is open.

@@ -140,7 +140,7 @@ def function_columns() -> tuple[Column, ...]:
         Column("A", numeric=True, width=73, tooltip=_("The time of its calls in the first")),
         Column("B", numeric=True, width=73, tooltip=_("The time of its calls in the second")),
         Column(_("difference"), numeric=True, width=78, falling=True),
-        Column(_("text"), width=76, tooltip=_("Change of its script from A to B")),
+        Column(_("script"), width=76, tooltip=_("Change of its script from A to B")),
         Column(_("calls"), numeric=True, width=56),
         Column(_("nodes"), stretch=True),
     )

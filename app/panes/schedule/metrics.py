@@ -374,7 +374,7 @@ class VariantTable(SeenPage):
         )
         self.again = push_button(
             _("Measure again"),
-            _("Measure again what was measured while other programs were busy"),
+            _("Repeat the measurements that other programs disturbed"),
         )
         self.everywhere = check_box(
             "",

@@ -285,7 +285,7 @@ class Sessions(QObject):
         count = len(self._document.notes)
         text = _("Changed since the session was saved: {names}.", names=names)
         if count:
-            more = _("What no longer applies is kept, and listed in Problems.")
+            more = _("Choices that no longer apply are kept, and listed in Problems.")
             text = sentences(text, more)
         self._document.notify(text, "info")
 

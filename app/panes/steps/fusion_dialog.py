@@ -38,7 +38,7 @@ class FusionDialog(Dialog):
         super().__init__(parent)
         self._document = document
         self._asked = (one, other)
-        self.setWindowTitle(_("Why fused, or not"))
+        self.setWindowTitle(_("Explain the fusion"))
         self.one, self.other = QLineEdit(one), QLineEdit(other)
         form = QFormLayout()
         for title, line in (
@@ -136,4 +136,4 @@ def explaining(host: Host, document: Document, queries: Queries) -> Command:
         chosen = [*document.selection.chosen, "", ""]
         FusionDialog(document, queries, chosen[0], chosen[1], host.widget).pop_up()
 
-    return Command("why-fused", _("&Why fused, or not…"), explain, enabled=document.is_open)
+    return Command("why-fused", _("E&xplain the fusion…"), explain, enabled=document.is_open)

@@ -519,7 +519,7 @@ class PipelineView(Pane):
         menu.addAction(_("Go to this step"), self.go_to_selected).setEnabled(applied)
         menu.addAction(_("Pin"), self.pin).setEnabled(applied)
         pinned = self._pins.first is not None
-        words = _("Compare with the pinned step") if pinned else _("Compare with before")
+        words = _("Compare with the pinned step") if pinned else _("Compare with the previous step")
         menu.addAction(words, self.compare).setEnabled(applied)
         export = partial(self.export_wanted.emit, self.selected_moment())
         exported = at is not None and at[0] == "passes"

@@ -196,14 +196,9 @@ class LibraryPage(QWidget):
             "ext",
         )
         column_of(self, self.table)
-        document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("snapshot", "nothing"), self._show_snapshot)
         document.on(("selection", "snapshot"), self.table.show_selection)
         self._show_snapshot()
-
-    def _show_wanted(self) -> None:
-        if self._document.snapshot is None:
-            self._show_snapshot()
 
     def _show_snapshot(self) -> None:
         snapshot = self._document.snapshot
@@ -336,8 +331,7 @@ class TensorIRView(Pane):
         self.page_changed.connect(self._show_page)
         document.on(("code_form",), self._show_follows)
         self._show_follows()
-        document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("snapshot", "nothing"), self._show_snapshot)
         document.on(("selection", "snapshot"), self._show_selection)
         stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()
@@ -392,10 +386,6 @@ class TensorIRView(Pane):
             self.set_context("")
             return
         self._show_moment()
-
-    def _show_wanted(self) -> None:
-        if self._document.snapshot is None:
-            self._show_snapshot()
 
     def _show_moment(self) -> None:
         document = self._document

@@ -242,7 +242,9 @@ def quantile(
     interpolation: str = "linear",
 ) -> Value:
     if is_tensor(q) or interpolation != "linear" or (dim is None and keepdim):
-        raise Refused(_("its quantile is a tensor, or none between two neighbours of one axis"))
+        raise Refused(
+            _("its q is a tensor, its interpolation is not linear, or keepdim is given without dim")
+        )
     value = b.emit(op.reshape(input, (-1,))) if dim is None else input
     axis = axis_of(0 if dim is None else dim, rank_of(value))
     # As in torch, in the dtype of the values.
@@ -287,7 +289,7 @@ def searchsorted(
     sorter: Value = None,
 ) -> Value:
     if not is_tensor(input) or sorter is not None:
-        raise Refused(_("an argument is a number, or an order in which to read the sequence"))
+        raise Refused(_("its input is a number, or it has a sorter"))
     sequence, values = to_common_dtype(b, sorted_sequence, input)
     if rank_of(sequence) > 1:
         sequence = b.emit(op.expand_dims(sequence, rank_of(sequence) - 1))

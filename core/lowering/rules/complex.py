@@ -567,7 +567,7 @@ def stft(
     if isinstance(input, EncodedTensor) or isinstance(window, EncodedTensor):
         raise Refused(_("its argument is complex"))
     if align_to_window:
-        raise Refused(_("its frames begin at the window"))
+        raise Refused(_("it sets align_to_window"))
     hop = n_fft // 4 if hop_length is None else hop_length
     if center:
         input = _padded_signal(b, input, n_fft // 2, pad_mode)

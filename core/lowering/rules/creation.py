@@ -90,7 +90,9 @@ def arange(
     first, last, stride = _bounds(bounds, named, step)
     if any(map(is_size, (first, last, stride))):
         if any(isinstance(each, float) for each in (first, last, stride)):
-            raise Refused(_("it counts in fractions up to a size"))
+            raise Refused(
+                _("it has a fractional start, end or step, and another that is a dynamic size")
+            )
         return cast(
             b, b.emit(op.arange(first, last, stride, "int64")), _named(dtype or torch.int64)
         )

@@ -146,7 +146,7 @@ def grouped_mm(
 ) -> Value:
     """Lower a product of each group of rows with a matrix of its own; groups end at `offs`."""
     if rank_of(input) != 2 or rank_of(mat2) != 3 or offs is None:
-        raise Refused(_("its groups are not of rows"))
+        raise Refused(_("its groups do not divide the rows of a matrix"))
     if bias is not None or out_dtype is not None:
         raise Refused(_("it has a bias or a dtype"))
     rows, groups = shape_of(input)[0], shape_of(mat2)[0]

@@ -388,7 +388,7 @@ def _put_where(b: NodeBuilder, input: Value, axis: int, mask: Value, values: Val
     """Write where a mask of some axes is true: a number, or the elements at the same positions."""
     rest = rank_of(input) - axis - rank_of(mask)
     if rank_of(values) > rest and any(each != 1 for each in shape_of(values)):
-        raise Refused(_("how many values its mask takes depends on the data"))
+        raise Refused(_("the number of values that its mask selects depends on the data"))
     if rank_of(values) > rest:
         values = reshape_to(b, values, [])
     shown = reshape_to(b, mask, [*shape_of(mask), *[1] * rest])

@@ -180,7 +180,7 @@ def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
         is_empty = False
         binding = owners.binding_of(value)
         if binding is None:
-            raise NotCompared(_("it is computed while translating, or given"), "no reference")
+            raise NotCompared(_("it is computed during the translation, or given"), "no reference")
         source = owners.source_of(binding, member or 0)
         if isinstance(source, str):
             raise NotCompared(source)

@@ -336,7 +336,7 @@ def _partition(
     _share(writing, writing.loops(block)[:-1], block, machine)
     writing.do(
         "loop_partition",
-        reason("each part of a row has its own loop: no element tests where it comes from"),
+        reason("each part of a row has its own loop, without a test for each element"),
         loop=writing.loops(block)[-1],
         factors=(*parts[:-1], None),
     )

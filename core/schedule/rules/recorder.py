@@ -375,7 +375,7 @@ class ScheduleRecorder:
         if isinstance(block, At) and not self.can_inline(block.block):
             raise StepFailed(
                 _(
-                    "the reader of {block} cannot take its value in place of a load",
+                    "the consumer of {block} cannot take its value in place of a load",
                     block=block.block,
                 )
             )

@@ -151,7 +151,7 @@ def inline_cheap(writing: ScheduleRecorder) -> None:
         worth = once or whole == {1} or operations(block.body) <= CHEAP
         if readers and worth and writing.can_inline(name):
             why = (
-                reason("its value has a single reader")
+                reason("its value has a single consumer")
                 if once
                 else reason("computing it again costs less than a store and a load")
             )

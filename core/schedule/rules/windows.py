@@ -415,7 +415,7 @@ def _fill(writing: ScheduleRecorder, block: str, around: int, lanes: int) -> Non
 def fill_apart(writing: ScheduleRecorder, block: str, around: int) -> None:
     """Fill a padding in a block of its own, below some loops."""
     why = reason(
-        "everything is filled first, then the inside is copied: no element tests its place"
+        "everything is filled first, then the inside is copied, without a test for each element"
     )
     writing.do("decompose_padding", why, block=At(block), loop=At(block, loop=around))
 

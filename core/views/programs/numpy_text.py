@@ -311,7 +311,7 @@ class _NumpyProgram:
 
 
 class _Loops(_NumpyProgram):
-    _unbound = _("{name}, which is no extent of an argument and no loop")
+    _unbound = _("{name}, which is neither an extent of an argument nor a loop")
 
     def __init__(self, function: Any, name: str) -> None:
         super().__init__(name, f"tir:{name}", _RESERVED)

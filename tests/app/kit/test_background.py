@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future
 from threading import Event, Thread, get_ident
 
 import pytest
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QCoreApplication, QObject
 from PySide6.QtGui import QStandardItemModel
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.background import CycleCollector, in_thread, when_done
+from lowerscope.app.kit.background import (
+    COLLECTION_MS,
+    LATE_MS,
+    CycleCollector,
+    in_thread,
+    when_done,
+)
 
 
 class Cyclic(QStandardItemModel):
@@ -73,6 +80,20 @@ def test_cycles_are_collected_from_the_event_loop(qtbot: QtBot) -> None:
     owner = QObject()
     CycleCollector(owner)
     left = garbage()
+    qtbot.waitUntil(lambda: left() is None)
+
+
+def test_a_collection_waits_while_the_event_loop_is_busy(
+    qtbot: QtBot, collecting: set[int]
+) -> None:
+    owner = QObject()
+    CycleCollector(owner)
+    left = garbage()
+    busy_until = time.monotonic() + (COLLECTION_MS + 3 * LATE_MS) / 1000
+    while time.monotonic() < busy_until:
+        pass
+    QCoreApplication.processEvents()
+    assert not collecting
     qtbot.waitUntil(lambda: left() is None)
 
 

@@ -35,6 +35,7 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.texts import language
 from tests.app.plain_values import RECORD, snapshot
 from tests.app.shell.conftest import OpenPlainWindow
+from tests.diagonal import at_length, rows_at_length
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
@@ -127,7 +128,7 @@ def faults(window: QWidget) -> list[str]:
     return found
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
+@pytest.fixture(scope="module", params=["light", *at_length("dark")])
 def shared(request: pytest.FixtureRequest, open_shared_window: OpenPlainWindow) -> MainWindow:
     theme.set_scheme(request.param)
     window = open_shared_window(RECIPE, STEPPED)
@@ -195,8 +196,11 @@ def test_the_welcome_page_fits(window: MainWindow) -> None:
 @pytest.mark.skipif(INSIDE in os.environ, reason="it runs this file")
 @pytest.mark.parametrize(
     ("chosen", "environment"),
-    [("light or dark", {SCALED: "2"}), ("light and everything_fits", {LANGUAGE: "zh_CN"})],
-    ids=["scaled", "zh_CN"],
+    [
+        ("light and everything_fits", {LANGUAGE: "zh_CN"}),
+        *rows_at_length(("light or dark", {SCALED: "2"})),
+    ],
+    ids=["zh_CN", "scaled"],
 )
 def test_everything_fits_with_scaling_and_in_chinese(
     chosen: str, environment: dict[str, str]

@@ -64,7 +64,7 @@ def test_what_is_compiled_is_printed(
     ("options", "message"),
     [
         ((), "the question is missing"),
-        (("--nodes", "linear0", "relu", "--function", "matmul"), "there are two questions"),
+        (("--nodes", "linear0", "relu", "--function", "matmul"), "two questions are given"),
         (("--nodes", "", "relu"), "there is no node, binding or function ''"),
         (("--function", "relu0"), "there is no TensorIR function 'relu0'"),
         (("--pass", "Nothing"), "there is no pass Nothing"),

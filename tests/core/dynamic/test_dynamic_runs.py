@@ -18,6 +18,7 @@ from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
+from tests.diagonal import at_length
 
 pytestmark = pytest.mark.usefixtures("shared_results")
 
@@ -70,7 +71,7 @@ def test_one_build_matches_torch_at_every_size(
     check(run(recipe_of(entry, *CASES[entry]), strategy, **overrides))
 
 
-@pytest.mark.parametrize("entry", ["Cnn", "Two"])
+@pytest.mark.parametrize("entry", ["Two", *at_length("Cnn")])
 def test_the_export_tracer_names_dimensions_as_well(
     pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from lowerscope.core.model.artifacts import PICTURES, Wanted
 from lowerscope.core.stages import Pipeline, Stages
 from tests.core.export.exporting import loaded, recipe_of
 from tests.core.export.test_report import Page
+from tests.warm_processes import run_warm
 
 USED = (
     *("module", "script", "builder", "fx", "parameters", "step", "patch", "function", "schedule"),
@@ -152,7 +152,8 @@ def use_library(stages: Stages, folder: Path) -> None:
         "out = [out] if hasattr(out, 'numpy') else list(out);"
         "numpy.savez('out.npz', *[each.numpy() for each in out])"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=place, check=True)
+    done = run_warm("-c", code, folder=place)
+    assert done.returncode == 0, done.stderr
     inputs = [each.value for each in stages.loaded.inputs]
     if stages.loaded.model is not None:
         expected = stages.loaded.model(*inputs).detach().numpy()

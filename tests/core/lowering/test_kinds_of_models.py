@@ -200,6 +200,7 @@ example_inputs = tuple(torch.randn(1, 2, 16, 8) for _ in range(3))
 """
 
 
+@pytest.mark.at_length
 def test_attention_that_compiles_itself_runs_where_nothing_was_compiled_before(
     tmp_path: Path,
 ) -> None:

@@ -187,6 +187,7 @@ NEW_SHAPES: list[Callable[..., Any]] = [
 ]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize("number", range(len(NEW_SHAPES)))
 def test_operators_that_make_a_shape_of_data(bench: Any, number: int, tracer: str) -> None:

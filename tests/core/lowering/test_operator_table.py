@@ -23,12 +23,12 @@ from tests.core.lowering.operator_table.checking import (
     spread,
 )
 from tests.core.lowering.operator_table.table import ENTRIES
-from tests.diagonal import SOAK, at_length
+from tests.diagonal import SOAK, at_length, rows_at_length
 from tests.operator_page import PAGE, page
 
 EXAMPLES = 2
 
-UNDER_PRESET = (*tuple(ENTRIES)[::25], "sinh", "searchsorted")
+UNDER_PRESET = (*tuple(ENTRIES)[::75], "sinh", "searchsorted")
 """Entries that run by the preset for the CPU too."""
 
 
@@ -72,7 +72,6 @@ def test_the_page_shows_the_table() -> None:
 
 SOME = (
     ("median", "cpu"),
-    ("select_scatter", "default-build"),
     ("chunk", "default-build"),
     # No block, and bfloat16, which failed in the steps that only this pipeline has.
     ("sort", "optimise-cpu"),
@@ -83,7 +82,7 @@ REST = [each for each in product(ENTRIES, PIPELINES) if each not in SOME]
 
 @pytest.mark.parametrize(
     ("name", "pipeline"),
-    [*SOME, *(pytest.param(*each, marks=pytest.mark.at_length) for each in REST)],
+    [*SOME, *rows_at_length(*REST)],
 )
 def test_operator_of_any_size_gives_what_torch_does(name: str, pipeline: str) -> None:
     findings = Findings()
@@ -102,11 +101,13 @@ def test_operator_of_any_size_gives_what_torch_does(name: str, pipeline: str) ->
         "take_along_dim",
         "kron",
         "chain_matmul",
-        "LSTM",
-        "GRU",
         "RNN",
-        # One that has a fast path of its own on tensors without memory.
-        "MultiheadAttention",
+        *at_length(
+            "LSTM",
+            "GRU",
+            # One that has a fast path of its own on tensors without memory.
+            "MultiheadAttention",
+        ),
     ],
 )
 def test_no_form_that_takes_any_size_is_refused(name: str) -> None:

@@ -1,10 +1,11 @@
-"""Runs on another machine, which is this one: a real tracker and real servers of TVM's."""
+"""Runs and tuning on another machine, which is this one: a real tracker and servers of TVM's."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -48,6 +49,17 @@ class Stopping(Silent):
     def check(self) -> None:
         if self._until is not None and time.monotonic() > self._until:
             raise Cancelled
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    """Return a tracker with one server."""
+    farm = Farm(tmp_path_factory.mktemp("farm"))
+    try:
+        farm.add()
+        yield farm
+    finally:
+        farm.close()
 
 
 def remote(farm: Farm, timeout: float = 60.0) -> Remote:
@@ -153,6 +165,31 @@ def test_who_is_not_there_is_named(farm: Farm, capsys: pytest.CaptureFixture[str
         assert told in line
         assert "\n" not in line
     assert remote_of("", "") is None
+
+
+TUNED = ["sample:fashion_mlp", "--lowering", "te", "--target", "native"]
+
+
+@pytest.mark.usefixtures("shared_results")
+def test_what_is_tuned_there_is_run_there(farm: Farm, capsys: pytest.CaptureFixture[str]) -> None:
+    tune = ["tune", *TUNED, "--function", "dense", "--trials", "4", "--json", *farm.words]
+    assert main.main(tune) == 0
+    (found,) = json.loads(capsys.readouterr().out)["state"]["functions"]
+    assert (found["trials"], found["failed"], found["state"]) == (4, 0, "done")
+    assert found["best"] < found["unscheduled"]
+    assert found["torch"] is None
+    words = ["run", *TUNED, "--schedule", "tuned", *farm.words, "--json"]
+    # What was found for the machine is there for the run on it; the other functions were not tuned.
+    main.main(words)
+    said = capsys.readouterr()
+    assert json.loads(said.out)["verdict"] == "match"
+    assert "add: it was not tuned" in said.err
+    assert "dense: it was not tuned" not in said.err
+    # So does the command on schedules; what was found there is nothing for this machine.
+    schedule = ["schedule", *TUNED, "--apply", "tuned", "--function", "dense"]
+    assert main.main([*schedule, *farm.words]) == 0
+    assert main.main(schedule) == 2
+    assert "dense: it was not tuned for this target" in capsys.readouterr().err
 
 
 def test_a_server_that_is_lost_hangs_or_is_of_another_version_is_told(

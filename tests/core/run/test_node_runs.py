@@ -19,6 +19,7 @@ from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.tracing.tracing import trace
+from tests.diagonal import at_length, rows_at_length
 
 LLVM = make_target("llvm", 0)
 LAYERS = {
@@ -121,7 +122,10 @@ def own_error(prefix: nn.Module, x: torch.Tensor, lowering: Strategy, steps: str
 @pytest.mark.parametrize("sample", LAYERS)
 @pytest.mark.parametrize(
     ("lowering", "steps"),
-    [("high-level", "none"), ("te", "none"), ("library", "none"), ("te", "fuse"), ("te", "cpu")],
+    [
+        *(("high-level", "none"), ("library", "none"), ("te", "fuse")),
+        *rows_at_length(("te", "none"), ("te", "cpu")),
+    ],
 )
 def test_the_error_of_each_node_is_that_of_the_layers_so_far(
     pipeline: Pipeline, sample: str, lowering: Strategy, steps: str
@@ -176,7 +180,7 @@ def test_a_wrong_rule_is_the_first_node_that_differs(pipeline: Pipeline, tmp_pat
     assert nodes["relu"].reason.startswith("12,544 of 12,544 elements differ: against float64")
 
 
-@pytest.mark.parametrize("steps", ["default-build", "cpu", "optimise-cpu"])
+@pytest.mark.parametrize("steps", ["optimise-cpu", *at_length("default-build", "cpu")])
 def test_calls_of_torch_are_compared_where_the_passes_have_made_the_calls(
     pipeline: Pipeline, steps: str
 ) -> None:

@@ -33,6 +33,7 @@ def wide(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     return tensor.double().numpy()
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("dtype", [*REAL, *WHOLE, torch.complex64], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_figures_are_numpys(

@@ -45,7 +45,7 @@ def test_matmul_step_by_step_is_titled_and_computes_what_numpy_does() -> None:
         "split k into 16 × 4",
         "order j_0, i, k_0, k_1, j_1",
         "write C to a global copy",
-        "compute C_global under j_0, after the blocks it reads",
+        "compute C_global under j_0, after its producers",
         "vectorize j_1",
         "run j_0 in parallel",
         "initialise matmul before k_0",

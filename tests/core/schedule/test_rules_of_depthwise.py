@@ -14,6 +14,7 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
+from tests.diagonal import at_length
 
 
 def placeholder(name: str, *shape: int, dtype: str = "float32") -> Any:
@@ -115,7 +116,7 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
 }
 
 
-@pytest.mark.parametrize("target", [NARROW, WIDE], ids=["sse", "avx2"])
+@pytest.mark.parametrize("target", [WIDE, *at_length(NARROW)], ids=["avx2", "sse"])
 def test_depthwise_convolutions_compute_the_same(target: tvm.target.Target) -> None:
     runner = Runner(target)
     # Wide ones are most of them; the others differ in the number of registers.
@@ -149,6 +150,7 @@ def test_rows_stay_in_registers_and_nothing_is_asked() -> None:
     assert assembly.count("vfmadd") >= 9 * 4
 
 
+@pytest.mark.at_length
 def test_the_sample_matches_torch_with_batch_norms_folded_into_groups() -> None:
     pipeline = Pipeline()
     steps = find_pipeline("optimise-cpu").steps

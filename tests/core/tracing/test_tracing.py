@@ -106,6 +106,7 @@ def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None
     assert "\n" not in problem.line()
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize(
     ("inputs", "words"),

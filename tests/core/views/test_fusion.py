@@ -50,6 +50,7 @@ def check_partition(before: tvm.IRModule, after: tvm.IRModule) -> tuple[int, int
     return len(pairs), fused
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["high-level", "library"])
 @pytest.mark.parametrize("sample", ["conv_net", "transformer_block"])
 def test_the_replay_agrees_with_tvm_on_samples(sample: str, lowering: Strategy) -> None:
@@ -144,6 +145,7 @@ def test_nodes_that_are_fused() -> None:
         ("transformer_block", "attention_query", "view", "pattern"),
         ("transformer_block", "norm0", "gelu", "not-adjacent"),
         ("fashion_mlp", "linear1", "output", "no-code"),
+        ("fashion_mlp", "lv6", "gv", "no-code"),  # gv = lv6
         ("fashion_mlp", "lv", "lv1", "removed"),
         ("fashion_mlp", "relu", "relu", "same-binding"),
         ("fashion_mlp", "fused_matmul_add_relu", "fused_matmul1_add1", "reduces-twice"),

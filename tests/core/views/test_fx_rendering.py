@@ -71,6 +71,7 @@ def test_records_of_an_mlp(example: Example) -> None:
     assert nodes["relu"].strategy == ""
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("name", ["mlp", "resnet", "attention"])
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 def test_table_says_what_print_tabular_says_but_for_functions(

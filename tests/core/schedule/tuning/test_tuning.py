@@ -6,8 +6,6 @@ import json
 import math
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,11 +28,12 @@ from lowerscope.core.schedule.references import first_outputs, function_of
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.running import Runner
 from tests.diagonal import at_length
+from tests.warm_processes import WarmProcess, run_warm
 
 RECIPE = Recipe(
     source=Source(spec="sample:matmul_relu"), steps=(Step(name="LegalizeOps"),), target="native"
 )
-TRIALS = 8
+TRIALS = 4
 
 
 @pytest.fixture(scope="module")
@@ -123,27 +122,23 @@ def test_what_was_found_is_applied_and_checked_by_the_command(
 
 
 def test_an_interrupt_leaves_no_process_and_keeps_what_was_found(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "lowerscope.app", "tune", "sample:matmul_relu"]
+    command = ("-m", "lowerscope.app", "tune", "sample:matmul_relu")
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    tuning = subprocess.Popen(
-        [*command, "--target", "native", "--trials", "900"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    tuning = WarmProcess(*command, "--target", "native", "--trials", "900", environment=environment)
+    assert tuning.stdout is not None
     assert tuning.stderr is not None
     for line in tuning.stderr:
         if "trials" in line:
             break
     below = psutil.Process(tuning.pid).children(recursive=True)
     assert below
-    tuning.send_signal(signal.SIGINT)
-    out, err = tuning.communicate()
-    assert tuning.returncode == 2
+    os.kill(tuning.pid, signal.SIGINT)
+    err = tuning.stderr.read()
+    assert tuning.wait() == 2
     assert "stopped; the results are kept" in err
     assert "Traceback" not in err
-    assert "stopped" in out
+    assert "stopped" in tuning.stdout.read()
+    tuning.close()
     assert not any(each.is_running() for each in below)
     assert list(tmp_path.glob("lowerscope/tuning/*/f-*.json"))
 
@@ -235,15 +230,7 @@ print(len(Database(make_target("llvm", 1), 1).traces), records.read_text() == wh
 
 
 def test_a_trace_with_a_reducer_from_python_is_opened_again(tmp_path: Path) -> None:
-    # One that hangs has to be ended from outside.
-    ended = subprocess.run(
-        [sys.executable, "-c", _PROGRAM],
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ended = run_warm("-c", _PROGRAM, environment={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     assert (ended.returncode, ended.stdout) == (0, "1\n1 True\n"), ended.stderr
 
 
