@@ -14,7 +14,7 @@ _INTRODUCTION = """\
 # Operators
 
 This page lists the operators of torch that Lowerscope lowers, by kind: {entries} entries with
-{forms:,} forms, in which a model may call them. Ctrl+F finds one.
+{forms:,} forms of calls. Ctrl+F finds one.
 
 | strategy | the operator becomes |
 |---|---|

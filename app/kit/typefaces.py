@@ -70,6 +70,12 @@ def _elided(font: QFont, text: str, mode: Qt.TextElideMode, width: float) -> str
     return QFontMetricsF(font).elidedText(text, mode, width)
 
 
+def _forget_measures() -> None:
+    """Drop the measures of texts: they were taken with other typefaces, or for another screen."""
+    _width.cache_clear()
+    _elided.cache_clear()
+
+
 class TextMetrics(QFontMetricsF):
     """Font metrics that bound the time for a line, and measure a text once."""
 
@@ -135,6 +141,7 @@ def load() -> None:
         return
     for name in _UI_FILES:
         QFontDatabase.addApplicationFont(str(FONTS / name))
+    _forget_measures()
 
 
 @cache
@@ -143,6 +150,7 @@ def _load_code() -> None:
     for name in _CODE_FILES:
         data = with_line_height(Path(FONTS / name).read_bytes(), _CODE_ASCENT, _CODE_DESCENT)
         QFontDatabase.addApplicationFontFromData(QByteArray(data))
+    _forget_measures()
 
 
 def ui_font(
@@ -233,5 +241,4 @@ class _Screen:
     @classmethod
     def _forget(cls) -> None:
         cls._known = 0.0
-        _width.cache_clear()
-        _elided.cache_clear()
+        _forget_measures()

@@ -122,10 +122,7 @@ class ClearCaches(QObject):
             _("Clear caches"),
             _("Clear {size} of caches?", size=bytes_text(size)),
             _("Clear"),
-            _(
-                "Schedules found by tuning and measurements of this machine will be searched "
-                "for and measured again when needed."
-            ),
+            _("When needed, schedules are searched for again, and this machine is measured again."),
             self._parent,
         )
         question.accepted.connect(self._clear)

@@ -61,7 +61,7 @@ class NoSandboxDialog(Question):
         column.insertWidget(4, self.go_without, 0, Qt.AlignmentFlag.AlignLeft)
         self.go_without.setAutoDefault(False)
         self.go_without.clicked.connect(self._go_without)
-        self.cancel.setText(_("Keep stopped"))
+        self.cancel.setText(_("Do not run"))
         self.act.setDefault(True)
         offer_help(self, "sessions#in-a-sandbox")
         self.act.setFocus()

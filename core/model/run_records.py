@@ -453,11 +453,12 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, times in milliseconds.
 
     ``verdict`` is ``match``, ``rounding`` (out of tolerance, but as near to float64 as rounding
-    allows, or by a choice between values that match), ``differ``, ``inconclusive`` (none differs, but an output has no value that is finite
-    on both sides, or none has elements), ``not-comparable`` (what can be compared matches, and some
-    outputs depend on random numbers) or ``no-reference``. Errors are the largest over all outputs
-    that are compared; they are ``None`` where none is. ``not_finite_count`` is the
-    number of elements of the outputs that are not finite on either side. ``tracer`` is the one that
+    allows, or by a choice between values that match), ``differ``, ``inconclusive`` (none differs,
+    but an output has no value that is finite on both sides, or none has elements),
+    ``not-comparable`` (what can be compared matches, and some outputs depend on random numbers) or
+    ``no-reference``. Errors are the largest over all outputs that are compared; they are ``None``
+    where none is. ``not_finite_count`` is the number of elements of the outputs that are not finite
+    on either side. ``tracer`` is the one that
     was taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
     `Snapshot` of the module that was run. ``reference`` is the reference of the comparison:
     ``torch``, or ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both

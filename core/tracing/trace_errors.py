@@ -244,7 +244,7 @@ def cannot_name_sizes(reason: str) -> LowerscopeError:
     """Return the error for a model of ``torch.jit`` that is given named dimensions."""
     return LowerscopeError(
         _("the module of torch.jit takes no named dimensions: {reason}", reason=reason),
-        todo=_("give numbers for the sizes, or open the module from before torch.jit"),
+        todo=_("give numbers for the sizes, or open the original module"),
     )
 
 

@@ -171,7 +171,7 @@ def _entity(stages: Stages, text: str) -> Entity:
     bounds = binding_ids(module)
     for bound in bounds:
         if kind in ("", "relax") and name in (bound.name, bound.id.removeprefix("relax:")):
-            return Entity(bound.id, bound.name, frozenset((bound.id,)))
+            return Entity(bound.id, bound.name, frozenset((bound.id,)) - _copies(module))
     transformed = stages.transformed
     for number in range(len(transformed.runs) + 1):
         # The first step that has it: what is fused later has a name of its own.

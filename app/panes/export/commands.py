@@ -517,4 +517,4 @@ class ExportCommands(QObject):
             what = _("it cannot be written: {strerror}", strerror=error.strerror or error)
             document.report(Problem(what=what, where=path))
         else:
-            document.notify(_("Saved {path}", path=path), "info")
+            document.notify(_("Saved as {path}.", path=path), "info")

@@ -53,7 +53,7 @@ class RulesDialog(Dialog):
         self.setWindowTitle(_("Schedule the whole model by rules"))
         self.in_model = check_box(
             _("Apply to the model"),
-            _("Add the step ApplyRules at the end of the pipeline, so that Run uses it"),
+            _("Add the step ApplyRules to the end of the pipeline, so that Run uses it"),
         )
         self.summary = Label(wraps=True)
         self.table = Table(
@@ -442,7 +442,7 @@ class ScheduleCommands(QObject):
         except LowerscopeError as error:
             self._document.report(error.problem)
         else:
-            self._document.notify(_("Saved in {path}", path=path), "info")
+            self._document.notify(_("Saved as {path}.", path=path), "info")
 
     def load(self) -> None:
         """Select a file in a dialog, and load its schedule as another variant."""

@@ -161,7 +161,7 @@ class TunePage(QWidget):
         self.summary = ElidedLabel(role="quiet")
         self.in_model = check_box(
             _("Apply to the model"),
-            _("Add the step ApplySchedules at the end of the pipeline, so that Run uses it"),
+            _("Add the step ApplySchedules to the end of the pipeline, so that Run uses it"),
         )
         self.progress = ProgressLine()
         self.table = Table(

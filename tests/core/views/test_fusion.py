@@ -145,6 +145,7 @@ def test_nodes_that_are_fused() -> None:
         ("transformer_block", "attention_query", "view", "pattern"),
         ("transformer_block", "norm0", "gelu", "not-adjacent"),
         ("fashion_mlp", "linear1", "output", "no-code"),
+        ("fashion_mlp", "lv6", "gv", "no-code"),  # gv = lv6
         ("fashion_mlp", "lv", "lv1", "removed"),
         ("fashion_mlp", "relu", "relu", "same-binding"),
         ("fashion_mlp", "fused_matmul_add_relu", "fused_matmul1_add1", "reduces-twice"),

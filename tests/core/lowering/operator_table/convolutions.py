@@ -74,7 +74,9 @@ ENTRIES = (
         "conv_transpose3d",
         {"x": Tensors(F32, (1, 2, 3, 3, 3)), "w": Tensors("x", (2, 2, 2, 2, 2))},
         "F.conv_transpose3d(x, w, stride=2); nn.ConvTranspose3d(2, 2, 2, stride=2)(x)",
-        {"nn.ConvTranspose3d(2, 2, 2, dilation=2)(x)": "dilated"},
+        {
+            "nn.ConvTranspose3d(2, 2, 2, dilation=2)(x)": "it is a dilated transposed convolution in three dimensions"
+        },
     ),
     Entry(
         "max_pool1d",
@@ -90,8 +92,8 @@ ENTRIES = (
         "nn.MaxPool2d(2, dilation=2)(x); nn.MaxPool2d(3, stride=3, padding=1, ceil_mode=up)(x); "
         "F.max_pool2d(x[0], 3); aten.max_pool2d.default(x, [2, 2])",
         {
-            "F.max_pool2d(x, 2, return_indices=True)": "indices",
-            "nn.MaxPool2d(2, return_indices=True)(x)": "indices",
+            "F.max_pool2d(x, 2, return_indices=True)": "TVM has no indices of a pooling",
+            "nn.MaxPool2d(2, return_indices=True)(x)": "TVM has no indices of a pooling",
         },
     ),
     Entry("max_pool3d", {"x": _VOLUME}, "F.max_pool3d(x, 2); nn.MaxPool3d(2, padding=1)(x)"),
@@ -108,7 +110,9 @@ ENTRIES = (
         "nn.AvgPool2d(3, 2, 1, count_include_pad=include)(x); "
         "nn.AvgPool2d(2, ceil_mode=True, count_include_pad=False)(x); F.avg_pool2d(x[0], (3, 2)); "
         "F.avg_pool2d(x, 2, divisor_override=3); aten.avg_pool2d.default(x, [2, 2])",
-        {"F.avg_pool2d(x, 3, 2, ceil_mode=True)": "ceil_mode"},
+        {
+            "F.avg_pool2d(x, 3, 2, ceil_mode=True)": "with ceil_mode TVM divides the last windows by another count than torch"
+        },
     ),
     Entry(
         "avg_pool3d",
@@ -143,8 +147,8 @@ ENTRIES = (
         "F.adaptive_max_pool2d(x, (3, 4)); nn.AdaptiveMaxPool2d(1)(x); "
         "nn.AdaptiveMaxPool1d(2)(x[0, :, :8])",
         {
-            "F.adaptive_max_pool2d(x, (4, 3))": "does not divide",
-            "F.adaptive_max_pool2d(x, 3, return_indices=True)": "indices",
+            "F.adaptive_max_pool2d(x, (4, 3))": "its output size does not divide the input's",
+            "F.adaptive_max_pool2d(x, 3, return_indices=True)": "no relax operator for adaptive_max_pool2d_with_indices",
         },
         loose_export=True,
     ),
@@ -171,8 +175,8 @@ ENTRIES = (
         "nn.UpsamplingBilinear2d(scale_factor=2)(x); "
         "F.interpolate(x, scale_factor=2, mode='bicubic', align_corners=True)",
         {
-            "F.interpolate(x, scale_factor=1.3)": "scale factor",
-            "F.interpolate(x, (3, 3), mode='bilinear', antialias=True)": "antialiased",
+            "F.interpolate(x, scale_factor=1.3)": "its scale factor gives no whole size, and TVM steps by the sizes",
+            "F.interpolate(x, (3, 3), mode='bilinear', antialias=True)": "TVM has no antialiased resampling",
         },
     ),
     Entry(
@@ -196,7 +200,7 @@ ENTRIES = (
         "F.grid_sample(x, g, mode='nearest', align_corners=False); "
         "F.grid_sample(x, g, padding_mode='border', align_corners=corners); "
         "F.grid_sample(x, g, padding_mode='reflection', align_corners=False)",
-        {"F.grid_sample(x, g, mode='bicubic', align_corners=False)": "bicubic"},
+        {"F.grid_sample(x, g, mode='bicubic', align_corners=False)": "its mode is bicubic"},
     ),
     Entry(
         "affine_grid",

@@ -65,8 +65,8 @@ ENTRIES = (
         "x[mask]",
         {"x": Tensors(("float32", "int64"), (4, 4))},
         in_torch={
-            "x[x > 0]": "shape depends on the data",
-            "x[x[:, 0] > 0]": "shape depends on the data",
+            "x[x > 0]": "it is indexed by a mask, so its shape depends on the data",
+            "x[x[:, 0] > 0]": "it is indexed by a mask, so its shape depends on the data",
         },
     ),
     Entry(
@@ -128,7 +128,7 @@ ENTRIES = (
         "one_hot",
         {"i": Tensors(("int64",), rank=(0, 3), low=0, high=4)},
         "F.one_hot(i, 5); F.one_hot(i, num_classes=7)",
-        {"F.one_hot(i)": "shape depends on the data"},
+        {"F.one_hot(i)": "without num_classes its shape depends on the data"},
         tracers=("fx",),
     ),
     Entry(
@@ -204,7 +204,9 @@ ENTRIES = (
         "aten.index_put.default(x, [torch.tensor([1, 0])], x[1:]); "
         "x.index_put((x > 1,), torch.tensor(2, dtype=x.dtype)); "
         "x.index_put((x[:, 0] > 1,), x[1]); aten.index_put.default(x, [None, x[0] > 1], x[0, :1])",
-        {"x.index_put((x > 9,), x[0, :0])": "depends on the data"},
+        {
+            "x.index_put((x > 9,), x[0, :0])": "the number of values that its mask selects depends on the data"
+        },
     ),
     Entry(
         "masked_scatter",
@@ -254,7 +256,7 @@ ENTRIES = (
         {"x": Tensors(("float32", "int64"), (3, 4))},
         in_torch={
             "torch.nonzero(torch.relu(x))": "no relax operator for nonzero",
-            "torch.argwhere(x > 0)": "argwhere",
+            "torch.argwhere(x > 0)": "no relax operator for argwhere",
         },
     ),
     Entry(

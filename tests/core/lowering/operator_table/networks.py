@@ -45,8 +45,8 @@ ENTRIES = (
         "F.batch_norm(x, None, None, training=True); "
         "trained(nn.BatchNorm2d(4, track_running_stats=False))(x)",
         {
-            "trained(nn.BatchNorm2d(4))(x)": "training mode",
-            "F.batch_norm(x, x.mean((0, 2, 3)), x.var((0, 2, 3)), training=True)": "training mode",
+            "trained(nn.BatchNorm2d(4))(x)": "it is in training mode",
+            "F.batch_norm(x, x.mean((0, 2, 3)), x.var((0, 2, 3)), training=True)": "it is in training mode",
         },
         tracers=("fx",),
     ),
@@ -164,7 +164,9 @@ ENTRIES = (
         "F.cross_entropy(x, t, ignore_index=1); "
         "F.cross_entropy(x, t, ignore_index=2, label_smoothing=0.1, reduction=how); "
         "F.cross_entropy(x, torch.softmax(x, 1), label_smoothing=0.2)",
-        {"F.cross_entropy(x, t, weight=x[0].abs(), label_smoothing=0.1)": "smooths its labels"},
+        {
+            "F.cross_entropy(x, t, weight=x[0].abs(), label_smoothing=0.1)": "it smooths its labels, and has weights"
+        },
     ),
     Entry(
         "nll_loss",

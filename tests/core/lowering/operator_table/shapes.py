@@ -98,7 +98,9 @@ ENTRIES = (
         _ANY,
         "x.repeat_interleave(2, dim=dim); x.repeat_interleave(3); "
         "torch.repeat_interleave(x, 2, dim)",
-        {"torch.repeat_interleave(x.flatten()[:1], torch.tensor([2]), 0)": "repeats are a tensor"},
+        {
+            "torch.repeat_interleave(x.flatten()[:1], torch.tensor([2]), 0)": "its repeats are a tensor"
+        },
     ),
     Entry(
         "cat",
