@@ -1,8 +1,8 @@
 """Python programs in processes that have imported torch and TVM before they begin.
 
 The import takes seconds of a processor, and a test that is about what a program does needs none of
-its own: one process has imported the libraries, which have no texts and no settings of Lowerscope,
-and each program is a fork of it. What is about the start of a program starts it by `subprocess`.
+its own: one process has imported the libraries, though nothing of Lowerscope, and each program is a
+fork of it. What is about the start of a program starts it by `subprocess`.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ def _orders() -> socket.socket:
         )
 
     def end() -> None:
-        ours.close()
+        server.kill()
         server.wait()
+        ours.close()
 
     atexit.register(end)
     return ours

@@ -128,7 +128,7 @@ SCHEDULING = (APPLY_SCHEDULES, APPLY_RULES, APPLY_TUNED)
 def references_of(primitive: Primitive) -> tuple[Reference, ...]:
     """Return the references of a primitive, in the order of its arguments.
 
-    They are to loops and blocks.
+    They are to loops, blocks, and numbers that others returned.
     """
     return tuple(
         each

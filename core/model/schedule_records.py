@@ -27,6 +27,7 @@ FieldKind = Literal[
     "value",
     "index map",
     "integers",
+    "numbers",
 ]
 """Kind of value of a field of a primitive's form. Loops and blocks are chosen in the tree or in the
 script; ``buffer`` is a buffer of the block by its place among those that it reads or writes;

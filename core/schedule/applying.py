@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import tvm
 import tvm_ffi
 from tvm import DataType, ir, tirx
@@ -375,6 +377,10 @@ def apply(
     call = Call(sch=sch, target=target, values=values, forced=primitive.forced)
     if entry.guard is not None:
         entry.guard(call)
+    if entry.draws:
+        # A replay must draw the same, and so must what was shown before it got its id.
+        drawn = msgspec.json.encode((primitive.name, primitive.arguments))
+        sch.seed(zlib.crc32(drawn) % (2**31 - 2) + 1)
     made = _called(entry, call)
     if entry.name != "compute_inline":
         # It leaves loops and buffers as they are; rules apply it hundreds of times to a function.
@@ -447,7 +453,7 @@ def _words(
         loop = values.get("loop")
         whole = known(sch.get(loop).extent) if loop is not None else None
         sign = " + " if entry.name == "loop_partition" else " × "
-        return sign.join(_factors(value, whole, entry))
+        return sign.join(_factors(value, argument, whole, entry))
     if field.kind == "buffer":
         names = buffer_names(sch.get(values["block"]), field.name)
         return names[value] if 0 <= value < len(names) else _("buffer {number}", number=value)
@@ -457,13 +463,19 @@ def _words(
     return _plain(argument)
 
 
-def _factors(factors: Sequence[int | None], whole: int | None, entry: PrimitiveSpec) -> list[str]:
-    numbers = [each for each in factors if each is not None]
+def _factors(value: Any, argument: Argument, whole: int | None, entry: PrimitiveSpec) -> list[str]:
+    given_ones = argument if isinstance(argument, tuple) else (argument,)
+    sizes = [known(each) for each in value]
+    others = [size for size, each in zip(sizes, value, strict=True) if each is not None]
     rest = "…"
-    if whole is not None and all(each > 0 for each in numbers):
+    if whole is not None and all(size is not None and size > 0 for size in others):
+        numbers = [size or 0 for size in others]
         is_sum = entry.name == "loop_partition"
         rest = str(whole - sum(numbers) if is_sum else -(-whole // math.prod(numbers)))
-    return [rest if each is None else str(each) for each in factors]
+    return [
+        rest if each is None else _plain(text) if size is None else str(size)
+        for each, size, text in zip(value, sizes, given_ones, strict=True)
+    ]
 
 
 def name_of(sch: Schedule, output: LoopRV | SBlockRV) -> str:
@@ -490,7 +502,7 @@ def call_text(
 ) -> str:
     """Return a step as a line of Python: ``l4, l5 = sch.split(l2, factors=[4, 32])``.
 
-    `names`: gives the variable that holds a loop or a block.
+    `names`: gives the variable that holds a loop, a block or a number.
     `outputs`: the variables for the results of the step.
     `instruction`: what TVM noted of it in its trace; ``None`` where it was not applied.
     """

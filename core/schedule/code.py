@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 from tvm import s_tir
-from tvm.s_tir.schedule import LoopRV
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.files.python_text import comment, docstring, quoted
 from lowerscope.core.model.schedule import At, Made, Primitive, Reference, Schedule, references_of
@@ -30,7 +31,7 @@ from lowerscope.core.schedule.references import (
 from lowerscope.core.schedule.step_errors import StepFailed
 
 Variables = Mapping[Reference, str]
-"""Variables of the loops and blocks that a primitive refers to."""
+"""Variables of the loops, blocks and numbers that a primitive refers to."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Code:
     """The program of the primitives that were applied so far.
 
     `made`: the variables that hold the results of primitives, by their ids. `known`: all variables,
-    with the loops and blocks that they hold.
+    with the loops, blocks and numbers that they hold.
     """
 
     lines: tuple[str, ...] = ()
@@ -79,7 +80,7 @@ class Code:
     ) -> Code:
         """Return the program with the call of a primitive that was applied, and its results."""
         code, names = self._named(outputs)
-        call = _call(primitive, variables, names, sch.trace.insts[-1])
+        call = _call(_decided(primitive, sch), variables, names, sch.trace.insts[-1])
         return replace(
             code, lines=(*code.lines, call), last=call, made={**code.made, primitive.id: names}
         )
@@ -92,7 +93,7 @@ class Code:
         """Return the variable that holds a loop or block, and the program that fetches it."""
         stmt = found[index].stmt
         for name, output in self.known:
-            if stmt.same_as(stmt_of(sch, output)):
+            if isinstance(output, LoopRV | SBlockRV) and stmt.same_as(stmt_of(sch, output)):
                 return self, name
         if found[index].is_block:
             return self._fetching_block(index, found, sch)
@@ -137,8 +138,7 @@ class Code:
         """Return names for the results of a call, and the program that knows them."""
         first = len(self.known)
         names = tuple(
-            f"{'l' if isinstance(output, LoopRV) else 'b'}{number}"
-            for number, output in enumerate(outputs, start=first)
+            f"{_letter(output)}{number}" for number, output in enumerate(outputs, start=first)
         )
         return replace(self, known=(*self.known, *zip(names, outputs, strict=True))), names
 
@@ -182,6 +182,26 @@ def _call(
         lambda reference: variables.get(reference) or unresolved(reference),
         names,
         instruction,
+    )
+
+
+def _letter(output: Output) -> str:
+    if isinstance(output, LoopRV):
+        return "l"
+    return "b" if isinstance(output, SBlockRV) else "v"
+
+
+def _decided(primitive: Primitive, sch: s_tir.Schedule) -> Primitive:
+    """Return a primitive with its random decisions, so that its call draws the same."""
+    if not entry_of(primitive.name).draws:
+        return primitive
+    decisions = sch.trace.decisions
+    drawn: Any = next(
+        (decisions[each] for each in reversed(sch.trace.insts) if each in decisions), None
+    )
+    decision = tuple(int(each) for each in drawn) if hasattr(drawn, "__len__") else int(drawn)
+    return msgspec.structs.replace(
+        primitive, arguments={**primitive.arguments, "decision": decision}
     )
 
 

@@ -1,4 +1,4 @@
-"""Primitives of loops: splitting, fusing, ordering, execution, and annotations."""
+"""Primitives of loops: splitting, fusing, ordering, execution, sampled factors, and annotations."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tvm import ir, tirx
 from lowerscope.core.ir.tensorir import collected, known, mentions, operator_name
 from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.primitive import (
+    BLOCK,
     LOOP,
     LOOPS,
     MAX_UNROLLED,
@@ -21,6 +22,7 @@ from lowerscope.core.schedule.primitive import (
     FunctionSelection,
     PrimitiveSpec,
     field,
+    one_block,
     one_loop,
 )
 from lowerscope.core.schedule.references import Place, below
@@ -460,6 +462,196 @@ LOOP_PRIMITIVES = (
         ),
         candidates=one_loop,
         guard=_binds,
+    ),
+)
+
+
+def _perfect_tile(call: Call) -> None:
+    """Reject decisions whose product is not the extent."""
+    _check_factors(call, _extent(call))
+    decision, most = call.values["decision"], call.values["max_innermost_factor"]
+    if decision is not None and decision[-1] > most:
+        raise StepFailed(_("the innermost factor is at most {most}", most=most))
+
+
+def _partitioned_tile(call: Call) -> None:
+    """Reject parts that are empty or do not divide the extent."""
+    extent = _extent(call)
+    if call.values["partition_pos"] > call.values["n"]:
+        raise StepFailed(_("the second part must begin among the factors"))
+    if extent % call.values["innerpart_factor"]:
+        raise StepFailed(_("the product of the second part must divide {extent}", extent=extent))
+    _check_factors(call, extent)
+
+
+def _extent(call: Call) -> int:
+    extent = known(call.stmt("loop").extent)
+    if extent is None:
+        raise StepFailed(_("factors can be sampled only for a constant extent"))
+    return extent
+
+
+def _check_factors(call: Call, extent: int) -> None:
+    decision = call.values["decision"]
+    if decision is None:
+        return
+    if len(decision) != call.values["n"] or min(decision, default=0) < 1:
+        raise StepFailed(
+            _("the decision needs {value} factors of at least 1", value=call.values["n"])
+        )
+    if math.prod(decision) != extent:
+        raise StepFailed(
+            _(
+                "the product of the decision is {prod}, not {extent}",
+                prod=math.prod(decision),
+                extent=extent,
+            )
+        )
+
+
+def _categorical(call: Call) -> None:
+    """Reject invalid probabilities."""
+    candidates, chances = call.values["candidates"], call.values["probs"]
+    if not candidates or len(candidates) != len(chances):
+        raise StepFailed(_("each number needs one probability"))
+    if min(chances) < 0 or abs(sum(chances) - 1) > 1e-3:
+        raise StepFailed(_("probabilities are from 0 to 1 and sum to 1"))
+    decision = call.values["decision"]
+    if decision is not None and not 0 <= decision < len(candidates):
+        raise StepFailed(_("the decision is from 0 to {count}", count=len(candidates) - 1))
+
+
+def _compute_location(call: Call) -> None:
+    """Reject decisions that are not a place."""
+    decision = call.values["decision"]
+    if decision is None:
+        return
+    loops = len(call.sch.get_loops(call.values["block"]))
+    if not -2 <= decision < 64:
+        raise StepFailed(
+            _("the decision is -2, -1, or the place of one of {loops} loops", loops=loops)
+        )
+
+
+def _nothing(site: FunctionSelection) -> Iterator[Arguments]:
+    if not site.chosen:
+        yield {}
+
+
+_COUNT = field(
+    "n",
+    _("Tiles"),
+    "integer",
+    _("Number of factors to draw, for split."),
+    default=2,
+    low=1,
+    high=8,
+)
+_DECISION = field(
+    "decision", _("Decision"), "integers", _("Values to take instead of drawing."), optional=True
+)
+_ONE_DECISION = field(
+    "decision",
+    _("Decision"),
+    "integer",
+    _("Place among the candidates to take instead of drawing."),
+    optional=True,
+)
+_RANDOM = _("Drawn at random")
+
+SAMPLING_PRIMITIVES = (
+    PrimitiveSpec(
+        name="sample_perfect_tile",
+        group=_RANDOM,
+        title=_("draw {n} factors of {loop}"),
+        offer=_("draw factors that divide its extent"),
+        parameters=(
+            LOOP,
+            _COUNT,
+            field(
+                "max_innermost_factor",
+                _("Innermost at most"),
+                "integer",
+                _("The largest factor of the innermost loop."),
+                default=16,
+                low=1,
+                high=1024,
+            ),
+            _DECISION,
+        ),
+        candidates=one_loop,
+        guard=_perfect_tile,
+        many=True,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_partitioned_tile",
+        group=_RANDOM,
+        title=_("draw {n} factors of {loop} in two parts"),
+        offer=_("draw factors in two parts"),
+        parameters=(
+            LOOP,
+            _COUNT,
+            field(
+                "partition_pos",
+                _("Second part from"),
+                "integer",
+                _("The first of the factors that belong to the second part."),
+                default=1,
+                low=0,
+                high=8,
+            ),
+            field(
+                "innerpart_factor",
+                _("Second part's product"),
+                "integer",
+                _("The product of the second part is a multiple of it."),
+                default=1,
+                low=1,
+                high=4096,
+            ),
+            _DECISION,
+        ),
+        candidates=one_loop,
+        guard=_partitioned_tile,
+        many=True,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_categorical",
+        group=_RANDOM,
+        title=_("draw one of {candidates}"),
+        offer=_("sample one of several numbers"),
+        parameters=(
+            field(
+                "candidates",
+                _("Metrics"),
+                "integers",
+                _("One of them is drawn."),
+                default=(4, 8, 16),
+            ),
+            field(
+                "probs",
+                _("Probabilities"),
+                "numbers",
+                _("One for each number; their sum is 1."),
+                default=(0.25, 0.5, 0.25),
+            ),
+            _ONE_DECISION,
+        ),
+        candidates=_nothing,
+        guard=_categorical,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_compute_location",
+        group=_RANDOM,
+        title=_("draw a loop to compute {block} under"),
+        offer=_("draw a loop to compute it under"),
+        parameters=(BLOCK, _ONE_DECISION),
+        candidates=one_block,
+        guard=_compute_location,
+        draws=True,
     ),
 )
 

@@ -172,6 +172,7 @@ class PrimitiveSpec:
     `starred`: the argument whose members TVM takes as positional arguments.
     `converted`: Converts arguments to TVM's values whose meaning depends on other arguments.
     `many`: whether it returns a list; otherwise one result, or none.
+    `draws`: whether it draws at random, where its decision is not given.
     """
 
     name: str
@@ -186,6 +187,7 @@ class PrimitiveSpec:
     texts: Mapping[str, Text] = dataclass_field(default_factory=dict)
     choices: Mapping[str, Choices] = dataclass_field(default_factory=dict)
     many: bool = False
+    draws: bool = False
 
     @cached_property
     def by_name(self) -> Mapping[str, Field]:

@@ -24,7 +24,11 @@ from lowerscope.core.model.schedule import (
 from lowerscope.core.model.schedule_records import Field
 from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.block_primitives import BLOCK_PRIMITIVES, REDUCTION_PRIMITIVES
-from lowerscope.core.schedule.loop_primitives import ANNOTATION_PRIMITIVES, LOOP_PRIMITIVES
+from lowerscope.core.schedule.loop_primitives import (
+    ANNOTATION_PRIMITIVES,
+    LOOP_PRIMITIVES,
+    SAMPLING_PRIMITIVES,
+)
 from lowerscope.core.schedule.memory_primitives import MEMORY_PRIMITIVES
 from lowerscope.core.schedule.primitive import PrimitiveSpec
 from lowerscope.core.schedule.references import Output
@@ -38,6 +42,7 @@ PRIMITIVES: dict[str, PrimitiveSpec] = {
         *MEMORY_PRIMITIVES,
         *REDUCTION_PRIMITIVES,
         *ANNOTATION_PRIMITIVES,
+        *SAMPLING_PRIMITIVES,
     )
 }
 """In the order of the menu."""
@@ -168,13 +173,27 @@ def _integer(field: Field, argument: Argument, resolve: Resolve) -> int:
     return argument
 
 
-def _factors(field: Field, argument: Argument, resolve: Resolve) -> list[int | None]:
+def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
+    """Return a number, or a result that a step has drawn."""
+    if isinstance(argument, Made | At):
+        output = resolve(argument)
+        if isinstance(output, LoopRV | SBlockRV):
+            raise StepFailed(
+                _("{label} takes numbers, and not a loop or a block", label=field.label)
+            )
+        return output
+    return _integer(field, argument, resolve)
+
+
+def _factors(field: Field, argument: Argument, resolve: Resolve) -> list[Any]:
     factors = _several(field, argument)
     if not factors:
         raise StepFailed(_("{label} needs at least one value", label=field.label))
     if sum(factor is None for factor in factors) > 1:
         raise StepFailed(_("at most one factor can be left open"))
-    return [None if factor is None else _integer(field, factor, resolve) for factor in factors]
+    return [
+        None if factor is None else _number_or_made(field, factor, resolve) for factor in factors
+    ]
 
 
 def _each(convert: Convert) -> Convert:
@@ -242,17 +261,24 @@ def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
     if not members:
         raise StepFailed(_("{label} needs at least one value", label=field.label))
     for each in members:
-        if isinstance(each, int) and abs(each) > _WIDEST:
+        if isinstance(each, Made | At):
+            output = resolve(each)
+            if isinstance(output, LoopRV | SBlockRV):
+                raise StepFailed(_("{label} takes numbers and strings", label=field.label))
+        elif isinstance(each, int) and abs(each) > _WIDEST:
             raise StepFailed(
                 _("{label} takes numbers up to {widest}", label=field.label, widest=_WIDEST)
             )
-        is_infinite = isinstance(each, float) and not math.isfinite(each)
-        if is_infinite or not isinstance(each, int | float | str):
+        elif each is None or (isinstance(each, float) and not math.isfinite(each)):
             raise StepFailed(_("{label} takes numbers and strings", label=field.label))
-    values = [
-        tirx.IntImm("int32", int(each)) if isinstance(each, bool) else each for each in members
-    ]
+    values = [_annotated(each, resolve) for each in members]
     return values if isinstance(argument, tuple) else values[0]
+
+
+def _annotated(each: Any, resolve: Resolve) -> Any:
+    if isinstance(each, Made | At):
+        return resolve(each)
+    return tirx.IntImm("int32", int(each)) if isinstance(each, bool) else each
 
 
 _KINDS: Mapping[str, Convert] = {
@@ -272,6 +298,7 @@ _KINDS: Mapping[str, Convert] = {
     # The axes are known when the rest is: the entry makes the map.
     "index map": _text,
     "integers": _each(_integer),
+    "numbers": _each(lambda *each: float(_number(*each))),
 }
 
 
@@ -343,5 +370,11 @@ def _check(primitive: Primitive) -> None:
 
 
 def _standing_for(field: Field) -> Resolve:
-    """Return a resolver that gives a dummy loop or block, as the field takes one."""
-    return lambda _reference: SBlockRV() if field.kind == "block" else LoopRV()
+    """Return a resolver that gives a dummy loop, block or number, as the field takes one."""
+
+    def resolve(reference: Reference) -> Output:
+        if field.kind in ("loop", "loops", "loop or block"):
+            return LoopRV()
+        return SBlockRV() if field.kind == "block" else tirx.IntImm("int32", 1)
+
+    return resolve

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 from tvm import tirx
 from tvm.s_tir import SBlock, SBlockRealize, Schedule
-from tvm.s_tir.schedule import LoopRV
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.model.schedule import At, Made, Reference
 from lowerscope.core.model.texts import _, _n
 from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 Output = Any
-"""Result of a primitive: a ``LoopRV`` or an ``SBlockRV``."""
+"""Result of a primitive: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
 
 Outputs = Mapping[str | At, tuple[Output, ...]]
 """Results of the primitives of a schedule, by `Primitive.id`; and the blocks before them, each with
@@ -144,7 +144,7 @@ def block_around(sch: Schedule, block: Any) -> str:
 def resolve(
     sch: Schedule, reference: Reference, outputs: Outputs, absent: Mapping[str, str] | None = None
 ) -> Output:
-    """Return the loop or block of a schedule that `reference` names.
+    """Return the loop, block or number of a schedule that `reference` names.
 
     `absent`: reasons why steps are not in `outputs`, such as ``"step 2, which made this, is off"``,
     by their ids. Raises `StepFailed` if there is no such loop or block, or no longer.
@@ -166,7 +166,14 @@ def resolve(
             )
         )
     output = made[reference.output]
-    if stmt_of(sch, output) is None:
+    if isinstance(output, LoopRV | SBlockRV) and stmt_of(sch, output) is None:
+        if _is_no_place(sch, output):
+            raise StepFailed(
+                _(
+                    "step {step} drew no loop: the block is to stay where it is, or to be inlined",
+                    step=reference.step,
+                )
+            )
         raise StepFailed(
             _(
                 "the loop made by step {step} no longer exists: a later step changed it",
@@ -203,6 +210,16 @@ def stmt_of(sch: Schedule, output: Output) -> Any | None:
     return stmt if isinstance(stmt, tirx.For | SBlock) else None
 
 
+def _is_no_place(sch: Schedule, output: Output) -> bool:
+    """Return whether an output is the substitute for a loop of ``sample_compute_location``."""
+    return any(
+        made.kind.name == "SampleComputeLocation"
+        and output.same_as(made.outputs[0])
+        and int(sch.trace.decisions[made]) < 0
+        for made in sch.trace.insts
+    )
+
+
 def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
     """Return the reference of the next primitive to each loop and block, by ``For`` and ``SBlock``.
 
@@ -214,9 +231,10 @@ def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
     named: dict[Any, Reference] = {}
     for step, made in outputs.items():
         for index, output in enumerate(made):
-            stmt = stmt_of(sch, output)
-            if stmt is not None:
-                named.setdefault(stmt, _named(step, index))
+            if isinstance(output, LoopRV | SBlockRV):
+                stmt = stmt_of(sch, output)
+                if stmt is not None:
+                    named.setdefault(stmt, _named(step, index))
     found = places(func)
     for index, occurrence in block_occurrences(found):
         block = found[index]

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import tvm
 from tvm import s_tir, tirx
 from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.ir.script import (
@@ -420,7 +421,8 @@ def _names(state: Replayed, primitive: Primitive) -> dict[Reference, str]:
     for reference in references_of(primitive):
         with contextlib.suppress(StepFailed):
             output = resolve(sch, reference, state.outputs, state.absent)
-            names[reference] = name_of(sch, output)
+            if isinstance(output, LoopRV | SBlockRV):
+                names[reference] = name_of(sch, output)
     return names
 
 
@@ -447,14 +449,16 @@ def can_be_copied(sch: Schedule) -> bool:
 def renewed(sch: Schedule, name: str) -> tuple[Schedule, Callable[[Output], Output]]:
     """Return a new schedule of a function in its present state.
 
-    Returns it, and a map from the loops and blocks of the old schedule to its own; those that are
-    gone from the old one are unknown to both.
+    Returns it, and a map from the loops, blocks and numbers of the old schedule to its own; those
+    that are gone from the old one are unknown to both.
     """
     fresh = Schedule(sch.mod)
     fresh.work_on(name)
     named = references(sch, {})
 
     def own(output: Output) -> Output:
+        if not isinstance(output, LoopRV | SBlockRV):
+            return sch.get(output)
         at = named.get(stmt_of(sch, output))
         return output if at is None else resolve(fresh, at, {})
 

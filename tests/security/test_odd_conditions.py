@@ -28,6 +28,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 QUOTA = """
 import resource, sys
+# Else Python keeps the first 2,000 bytes of what it compiles.
+sys.dont_write_bytecode = True
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 from lowerscope.app.__main__ import main
 sys.exit(main(sys.argv[1:]))

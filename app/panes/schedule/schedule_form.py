@@ -27,7 +27,7 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import OrderList
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Draft, Scheduling
-from lowerscope.core.model.schedule import Argument, Element, Reference
+from lowerscope.core.model.schedule import Argument, Element, Made, Reference
 from lowerscope.core.model.schedule_records import Field
 from lowerscope.core.model.texts import _
 
@@ -35,8 +35,8 @@ MOST = 8
 _WIDTH = 52
 _LARGEST = 2**31 - 1
 
-Factor = int | None
-"""A number; ``None`` if left open."""
+Factor = int | str | None
+"""A number; text if it is only known once applied; ``None`` if left open."""
 
 
 class FactorsField(QWidget):
@@ -75,7 +75,11 @@ class FactorsField(QWidget):
             if place:
                 self._row.addWidget(Label("×"))
             field = QLineEdit("" if value is None else str(value))
-            field.setValidator(QIntValidator(1, _LARGEST, field))
+            if isinstance(value, str):
+                field.setReadOnly(True)
+                field.setToolTip(_("known once it is applied: {value}", value=value))
+            else:
+                field.setValidator(QIntValidator(1, _LARGEST, field))
             field.setPlaceholderText(_("auto"))
             field.setFixedWidth(_WIDTH)
             field.setAccessibleName(
@@ -103,7 +107,7 @@ class FactorsField(QWidget):
     def problem(self) -> str:
         """Return an error in the factors, in one line; ``""`` for none."""
         values = self.values()
-        given = [value for value in values if value is not None]
+        given = [value for value in values if isinstance(value, int)]
         if values.count(None) > 1:
             return _("only one factor can be left open")
         if 0 in given:
@@ -127,10 +131,13 @@ class FactorsField(QWidget):
 
     def _sum(self) -> str:
         values, extent = self.values(), self._extent
-        if extent is None:
+        given = [value for value in values if isinstance(value, int)]
+        if extent is None or any(isinstance(value, str) for value in values):
             return ""
-        rest = -(-extent // prod(value for value in values if value is not None))
-        given = [rest if value is None else value for value in values]
+        if len(given) < len(values):
+            part = prod(given)
+            rest = -(-extent // part)
+            given = [rest if value is None else int(value) for value in values]
         product = prod(given)
         words = " × ".join(map(str, given))
         if product == extent:
@@ -165,6 +172,8 @@ class FactorsField(QWidget):
 
 def _factor(field: QLineEdit) -> Factor:
     text = field.text().strip()
+    if field.isReadOnly():
+        return text
     return int(text) if text.isdigit() else None
 
 
@@ -272,6 +281,7 @@ class _Picked(Editor):
 class _Factors(Editor):
     def __init__(self, field: Field) -> None:
         super().__init__(field)
+        self._drawn: dict[str, Made] = {}
         self.factors = FactorsField(field.label, field.product)
         self.factors.setToolTip(field.help)
         self.column.addWidget(self.factors)
@@ -279,13 +289,26 @@ class _Factors(Editor):
 
     def set_value(self, value: Argument) -> None:
         values = value if isinstance(value, tuple) else (value,)
-        self.factors.set_values([each if isinstance(each, int) else None for each in values])
+        # Results of earlier steps, such as sample_perfect_tile.
+        self._drawn = {_result(each): each for each in values if isinstance(each, Made)}
+        self.factors.set_values([_shown_factor(each) for each in values])
 
     def value(self) -> Argument:
-        return self.factors.values()
+        values = self.factors.values()
+        return tuple(self._drawn[each] if isinstance(each, str) else each for each in values)
 
     def problem(self) -> str:
         return self.factors.problem()
+
+
+def _shown_factor(value: Element) -> Factor:
+    if isinstance(value, Made):
+        return _result(value)
+    return value if isinstance(value, int) else None
+
+
+def _result(made: Made) -> str:
+    return f"{made.step}[{made.output}]"
 
 
 class _Order(Editor):
@@ -410,6 +433,10 @@ def _several(text: str) -> tuple[int, ...]:
     return tuple(_integer(part) for part in text.strip("()[] ").split(",") if part.strip())
 
 
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_number(part) for part in text.strip("()[] ").split(",") if part.strip())
+
+
 def _anything(text: str) -> Argument:
     words = {"true": True, "false": False}
     if text.lower() in words:
@@ -432,12 +459,14 @@ _READERS: dict[str, Callable[[str], Argument]] = {
     "integer": _integer,
     "number": _number,
     "integers": _several,
+    "numbers": _numbers,
     "value": _anything,
 }
 _MISTAKES = {
     "integer": _("{label}: “{text}” is not a whole number up to {largest}"),
     "number": _("{label}: “{text}” is not a number"),
     "integers": _("{label}: “{text}” is not a list of whole numbers separated by commas"),
+    "numbers": _("{label}: “{text}” is not a list of numbers separated by commas"),
 }
 
 

@@ -224,4 +224,4 @@ EXAMPLES = {
         block_or_loop=loop("add", 0),
     ),
 }
-"""By names of primitives; bind is refused."""
+"""By names of primitives. What is drawn at random leaves the function as it is, bind is refused."""

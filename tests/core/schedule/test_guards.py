@@ -23,6 +23,12 @@ from tests.core.schedule.functions import (
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
+        ("sample_partitioned_tile", {"innerpart_factor": 0}, "at least 1"),
+        ("sample_partitioned_tile", {"innerpart_factor": 7}, "divide 32"),
+        ("sample_partitioned_tile", {"partition_pos": 3}, "among the factors"),
+        ("sample_perfect_tile", {"max_innermost_factor": 0}, "at least 1"),
+        ("sample_perfect_tile", {"n": 0}, "at least 1"),
+        ("sample_perfect_tile", {"decision": (3, 5)}, "product of the decision is 15"),
         ("split", {"factors": (None, 5), "disable_predication": True}, "divide 32"),
         ("split", {"factors": (8, 8), "disable_predication": True}, "divide 32"),
         ("split", {"factors": (2**40, None)}, "at most"),
@@ -98,8 +104,8 @@ def test_merge_across_what_lies_between_is_unsafe() -> None:
     assert failed.error.unsafe
 
 
-def test_symbolic_loops_are_neither_unrolled_nor_vectorized() -> None:
-    for name in ("unroll", "vectorize"):
+def test_symbolic_loops_are_neither_unrolled_nor_vectorized_nor_drawn_from() -> None:
+    for name in ("unroll", "vectorize", "sample_perfect_tile"):
         assert "constant extent" in str(refused(Steps(symbolic), name, loop=loop("add", 0)))
     Steps(symbolic).step("split", loop=loop("add", 0), factors=(None, 8))
 

@@ -70,6 +70,19 @@ def test_a_copy_with_other_indices_within_a_block(name: str) -> None:
     assert "inside the block conv_o" in str(refused(steps, name, **arguments))
 
 
+def test_what_is_drawn_is_drawn_again() -> None:
+    made_ = []
+    for _ in range(3):
+        steps = Steps(matmul)
+        steps.sch.seed(len(made_) + 1)
+        steps.step("sample_perfect_tile", loop=loop("matmul", 2), n=3)
+        steps.step(
+            "split", loop=loop("matmul", 2), factors=tuple(made("s1", each) for each in range(3))
+        )
+        made_.append(steps.sch.mod.script())
+    assert made_[0] == made_[1] == made_[2]
+
+
 @pytest.mark.parametrize(
     ("values", "factors", "place", "is_safe"),
     [

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
+import tvm
+import tvm_ffi
 
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.problems import Cancelled
@@ -121,6 +123,25 @@ def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline
     own = Schedule(function="matmul", structure=structure, primitives=WALK[:2])
     recipe = msgspec.structs.replace(MLP, schedules=(own, other))
     assert len(record_of(pipeline, recipe).steps) == 2
+
+
+def test_a_program_draws_what_the_schedule_has_drawn(pipeline: Pipeline) -> None:
+    tiles = tuple(Made(step="s1", output=each) for each in range(2))
+    drawn = scheduled(
+        step("s1", "sample_perfect_tile", loop=loop(2), n=2),
+        step("s2", "split", loop=loop(2), factors=tiles),
+        step("s3", "sample_categorical", candidates=(16, 64), probs=(0.5, 0.5)),
+        step("s4", "annotate", block_or_loop=loop(0), ann_key="pragma", ann_val=Made(step="s3")),
+    )
+    record = record_of(pipeline, drawn)
+    assert [each.error for each in record.steps] == [None] * 4
+    program: dict[str, Any] = {}
+    exec(record.code, program)
+    state = pipeline.stages(drawn).states("matmul")[-1]
+    for seed in range(1, 4):
+        sch = tvm.s_tir.Schedule(state.base, seed=seed)
+        program["apply_trace"](sch)
+        assert tvm_ffi.structural_equal(sch.mod["main"], state.function)
 
 
 def test_a_replay_can_be_cancelled() -> None:
