@@ -409,7 +409,7 @@ _BELOW_32_BITS = ("int8", "uint8", "int16", "uint16")
 def common_dtype(*values: Value) -> str:
     """Return the dtype to which torch promotes tensors and numbers.
 
-    Raises `KeyError` if TVM has no such dtype.
+    Raises `UnknownDtype` if TVM has no such dtype.
     """
     return dtype_name(torch_common_dtype(*values))
 

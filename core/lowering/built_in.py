@@ -17,10 +17,10 @@ from tvm.relax.frontend.torch.exported_program_translator import ExportedProgram
 from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
 from lowerscope.core.lowering.builder import NodeBuilder, as_tensor, functions_of
-from lowerscope.core.lowering.complex_numbers import refuse_encoded, rule_for
+from lowerscope.core.lowering.complex_numbers import rule_for
 from lowerscope.core.lowering.decomposition import NUMBERS_ONLY, Parts, as_traced, check_members
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
-from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
+from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, refuse_encoded
 from lowerscope.core.lowering.torch_operators import OF_SHAPE_ALONE, is_random, operator_name
 from lowerscope.core.lowering.types import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.user_rules import UserRule
@@ -28,6 +28,7 @@ from lowerscope.core.lowering.values import (
     SIZE_FUNCTIONS,
     Dimensions,
     EncodedTensor,
+    UnknownDtype,
     Value,
     is_size,
     is_tensor,
@@ -267,6 +268,8 @@ ONLY_TENSORS = _("only tensors can be computed from data")
 
 def reason_of(error: Exception) -> str:
     """Return a short reason why TVM, or a rule, failed."""
+    if isinstance(error, UnknownDtype):
+        return _("TVM has no {dtype}", dtype=error.args[0])
     needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
     if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
         return _("it needs a number, and the dimension is symbolic")
@@ -602,7 +605,7 @@ class BuiltIn:
             now.rule = rule.name
             now.note_rule("built-in", rule.name, rule.lower)
             return rule.apply(self._builder, args, kwargs)
-        refuse_encoded(args, kwargs)
+        refuse_encoded([args, kwargs])
         convert = self._stock.find(node)
         if convert is None:
             raise Refused("")

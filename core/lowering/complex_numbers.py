@@ -80,13 +80,6 @@ def rule_for(target: Any, args: Any, kwargs: Any) -> Rule | None:
     return None
 
 
-def refuse_encoded(args: Any, kwargs: Any) -> None:
-    """Raise `Refused` if there is a complex tensor among the arguments."""
-    for each in leaves([args, kwargs], slices=True):
-        if isinstance(each, EncodedTensor):
-            raise Refused(_("TVM has no {dtype}", dtype=each.dtype))
-
-
 def of_complex(name: str) -> Callable[[Lower], Lower]:
     """Register the decorated function as the rule `name` for complex arguments."""
 
@@ -236,6 +229,10 @@ def _joined_all(b: NodeBuilder, real: Value, imaginary: Value, dtype: str) -> Va
 def _bilinear(rule: Rule) -> Lower:
     @wraps(rule.lower)
     def lower(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
+        bias = None
+        if rule.name == "linear":
+            bias = kwargs.pop("bias", None) if len(args) < 3 else args[2]
+            args = args[:2]
         factors = [
             each
             for each in leaves([args, kwargs])
@@ -257,7 +254,11 @@ def _bilinear(rule: Rule) -> Lower:
 
             return rule.lower(b, *_mapped(args, of), **_mapped(kwargs, of))
 
-        return joined(b, multiplied(b, product, first, second), dtype)
+        parts = multiplied(b, product, first, second)
+        if bias is not None:
+            added = zip(parts, _cast(b, parts_of(b, bias), dtype), strict=True)
+            parts = tuple(plus(b, *each) for each in added)
+        return joined(b, parts, dtype)
 
     return lower
 

@@ -15,7 +15,7 @@ from tvm import ir, relax
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.library import Argument, Call, LibraryFunctions, Size, content_of
-from lowerscope.core.lowering.rule_table import Missing, Refused
+from lowerscope.core.lowering.rule_table import Missing, Refused, constant
 from lowerscope.core.lowering.torch_operators import has_shape_from_data, is_random, operator_name
 from lowerscope.core.lowering.types import Info
 from lowerscope.core.lowering.values import (
@@ -244,15 +244,7 @@ class LibraryNodes:
 
     def constant(self, tensor: torch.Tensor) -> Value:
         """Return one of the model's tensors as a constant, encoded if TVM lacks its dtype."""
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        if is_dtype(dtype):
-            return self._builder.constant(tensor)
-        held = held_type((), dtype)
-        if held is None:
-            raise Refused(_("TVM has no {dtype}", dtype=dtype))
-        data = tensor.detach().resolve_conj()
-        data = torch.view_as_real(data) if data.is_complex() else data.view(torch.uint8)
-        return EncodedTensor(self._builder.constant(data), dtype)
+        return constant(self._builder, tensor)
 
     def _call_of(self, node: fx.Node) -> Call:
         if node.op == "call_module":

@@ -18,7 +18,18 @@ from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.values import HALF, Value, dtype_of, is_float, is_tensor, leaves
+from lowerscope.core.lowering.values import (
+    HALF,
+    EncodedTensor,
+    Value,
+    dtype_of,
+    held_from,
+    held_type,
+    is_dtype,
+    is_float,
+    is_tensor,
+    leaves,
+)
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.onnx_models import OnnxNode
 
@@ -84,7 +95,10 @@ class Rule:
         if self.rounds_as_input:
             half = _half_dtype(kwargs["input"] if "input" in kwargs else args[0])
         if not half:
-            return self.lower(builder, *args, **kwargs, **_constants(builder, own))
+            constants = _constants(builder, own)
+            if not any(isinstance(each, EncodedTensor) for each in leaves([args, kwargs])):
+                refuse_encoded(constants)
+            return self.lower(builder, *args, **kwargs, **constants)
         args, kwargs = _in_float32(builder, args), _in_float32(builder, kwargs)
         with builder.constants_in_float32():
             value = self.lower(builder, *args, **kwargs, **_constants(builder, own))
@@ -140,11 +154,28 @@ def _attributes(
     return {name: getattr(module, name) for name in missing if hasattr(module, name)}
 
 
+def refuse_encoded(values: Any) -> None:
+    """Raise `Refused` if there is a tensor among some values of a dtype that TVM lacks."""
+    for each in leaves(values, slices=True):
+        if isinstance(each, EncodedTensor):
+            raise Refused(_("TVM has no {dtype}", dtype=each.dtype))
+
+
 def _constants(builder: NodeBuilder, values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: builder.constant(value) if isinstance(value, torch.Tensor) else value
+        name: constant(builder, value) if isinstance(value, torch.Tensor) else value
         for name, value in values.items()
     }
+
+
+def constant(builder: NodeBuilder, tensor: torch.Tensor) -> Value:
+    """Return one of the model's tensors as a constant, encoded if TVM lacks its dtype."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if is_dtype(dtype):
+        return builder.constant(tensor)
+    if held_type((), dtype) is None:
+        raise Refused(_("TVM has no {dtype}", dtype=dtype))
+    return EncodedTensor(builder.constant(held_from(tensor.detach())), dtype)
 
 
 @cache

@@ -182,14 +182,18 @@ def torch_dtype(dtype: str) -> torch.dtype:
     return _TORCH_DTYPES[dtype]
 
 
+class UnknownDtype(KeyError):
+    """TVM has no such dtype, given by its name."""
+
+
 def dtype_name(dtype: torch.dtype) -> str:
     """Return TVM's name for torch's dtype.
 
-    Raises `KeyError` if TVM has no such dtype.
+    Raises `UnknownDtype` if TVM has no such dtype.
     """
     name = str(dtype).removeprefix("torch.")
     if name not in _TORCH_DTYPES:
-        raise KeyError(f"{dtype} has no counterpart in TVM")
+        raise UnknownDtype(name)
     return name
 
 

@@ -169,3 +169,18 @@ def test_transforms_of_many_lengths() -> None:
 
     inputs = values((2, 256), (2, 256), complex_ones=1)
     check(Computing({str(n): of(n) for n in lengths}), inputs, "fx", "high-level")
+
+
+class Layers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 6, dtype=torch.complex64)
+        self.second = nn.Linear(6, 5, bias=False, dtype=torch.complex64)
+
+    def forward(self, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (self.second(self.first(z)),)
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_layers_with_complex_weights(tracer: str) -> None:
+    check(Layers().requires_grad_(False), values((3, 4), complex_ones=1), tracer, "high-level")
