@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import networkx
 import tvm
 from tvm import ir, relax
 
@@ -336,6 +335,9 @@ class _Pair:
         self, readers: Mapping[str, Sequence[str]], one: Sequence[str], other: Sequence[str]
     ) -> Explanation:
         """Return the answer for entities of which neither reads a value of the other."""
+        # Imported here since few commands explain fusion.
+        import networkx
+
         graph = networkx.DiGraph((source, user) for source in readers for user in readers[source])
         names = _("{one} and {other}", one=self._one.name, other=self._other.name)
         for sources, targets in ((one, other), (other, one)):
