@@ -359,9 +359,12 @@ class _CellDelegate(QStyledItemDelegate):
             painter.setPen(QPen(QColor(colours.quiet), 1, Qt.PenStyle.DotLine))
             painter.drawLine(QLineF(area.left(), y, area.right() + 1, y))
             if row == 0:
+                # Beside the point of this step and its value above it.
+                point = y_of(scale.share(cell.value)) if cell.value else math.inf
+                base = y + 15 if point <= y else min(y - 3, point - 2 * _LABEL)
                 painter.setFont(self._font)
                 painter.setPen(QColor(colours.quiet))
-                painter.drawText(QPointF(area.left() + 6, y - 3), level[0])
+                painter.drawText(QPointF(area.left() + 6, base), level[0])
         centre = area.center().x()
         ends = (
             (row - 0.5, row, area.left(), centre),
