@@ -122,7 +122,7 @@ def check_dimensions(
         if dimension.name not in names:
             raise LowerscopeError(
                 _("no input has a dimension called {name}", name=dimension.name),
-                where=where,
+                where=f"--sizes {dimension.name}" if dimension.sizes else where,
                 todo=_("The named dimensions are {names}", names=_(", ").join(names))
                 if names
                 else _(
