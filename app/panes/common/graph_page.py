@@ -533,11 +533,11 @@ class GraphPage(QWidget):
         return tuple(found)[:MOST_FLOWS]
 
     def _flows(self) -> list[tuple[str, str]]:
-        """Return the pairs of calls of which the second reads a value of the first."""
+        """Return the pairs of nodes with code of which the second reads a value of the first."""
         snapshot = self.document.snapshot
         if self.graph == "fx" and snapshot is not None:
             # Those in modules have no boxes.
-            calls = [each for each in snapshot.fx if each.opcode.startswith("call_")]
+            calls = [each for each in snapshot.fx if each.strategy]
             ids = {each.name: each.id for each in calls}
             return [
                 (ids[word], each.id)
