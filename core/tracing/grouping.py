@@ -178,7 +178,7 @@ def _between(
 ) -> set[fx.Node]:
     start, end = min(map(order.__getitem__, members)), max(map(order.__getitem__, members))
     span = [each for each in nodes[start : end + 1] if each.op.startswith("call")]
-    if any(map(_writes, span)):
+    if any(map(may_write, span)):
         # What is read before and after a change in place must stay so.
         return set(span)
     after: set[fx.Node] = set()
@@ -207,7 +207,7 @@ def _depend(nodes: Sequence[fx.Node], one: set[fx.Node], other: set[fx.Node]) ->
     return reaches(one, other) and reaches(other, one)
 
 
-def _writes(node: fx.Node) -> bool:
+def may_write(node: fx.Node) -> bool:
     """Return whether a node may change a tensor in place."""
     schema = getattr(node.target, "_schema", None)
     if schema is not None:

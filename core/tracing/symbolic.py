@@ -24,7 +24,8 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.model.texts import _
 from lowerscope.core.sources.pytree import CallSpec, plain
 from lowerscope.core.tracing.evaluated_nodes import EvaluatedNodes
-from lowerscope.core.tracing.example_run import run_eagerly
+from lowerscope.core.tracing.example_run import run_eagerly, tensors_in
+from lowerscope.core.tracing.grouping import may_write
 from lowerscope.core.tracing.splitting import OF_SHAPE, Split, TorchPart
 from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
@@ -271,6 +272,7 @@ class _Tracer(fx.Tracer):
         self._values = EvaluatedNodes(inputs)
         self._evaluates = False
         self._casts = torch.is_autocast_enabled("cpu")
+        self._taken: set[int] = set()
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)
@@ -319,6 +321,8 @@ class _Tracer(fx.Tracer):
                 _("it leaves out torch.autocast, which casts the computation inside")
             )
         node = self._elements_of(super().create_node(*args, **kwargs))
+        if self._taken and may_write(node) and self._shows_taken(node):
+            raise CannotFollow(_("it changes in place memory that it also reads by as_strided"))
         if node.target in _GRADIENTS:
             raise CannotFollow(_("it computes gradients"))
         if "functorch" in str(getattr(node.target, "__module__", "")):
@@ -346,7 +350,13 @@ class _Tracer(fx.Tracer):
         node.op, node.target = "call_function", torch.take
         node.args, node.kwargs = (node.all_input_nodes[0], index), {}
         node.prepend(index)
+        self._taken.add(result.untyped_storage().data_ptr())
         return node
+
+    def _shows_taken(self, node: fx.Node) -> bool:
+        """Return whether a node that writes has memory of which elements were taken."""
+        values = [self.value_of(each) for each in node.all_input_nodes[:1]]
+        return any(each.untyped_storage().data_ptr() in self._taken for each in tensors_in(values))
 
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None

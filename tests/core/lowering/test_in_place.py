@@ -119,12 +119,19 @@ def change_through_a_view(x: torch.Tensor) -> Any:
     return x
 
 
+def change_through_strides(x: torch.Tensor) -> Any:
+    x.as_strided([3], [5])[1:].mul_(2)
+    return x
+
+
 def write_into(x: torch.Tensor) -> Any:
     x[:, 0] = 1.0
     return x
 
 
-@pytest.mark.parametrize("function", [change_under_a_view, change_through_a_view])
+@pytest.mark.parametrize(
+    "function", [change_under_a_view, change_through_a_view, change_through_strides]
+)
 def test_a_view_that_is_read_later_is_an_error_of_the_fx_tracer(
     bench: Any, function: Callable[..., Any]
 ) -> None:
@@ -136,7 +143,9 @@ def test_a_view_that_is_read_later_is_an_error_of_the_fx_tracer(
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
-@pytest.mark.parametrize("function", [change_under_a_view, change_through_a_view, write_into])
+@pytest.mark.parametrize(
+    "function", [change_under_a_view, change_through_a_view, change_through_strides, write_into]
+)
 def test_and_works_with_the_export_tracer(
     bench: Any, function: Callable[..., Any], strategy: str
 ) -> None:
