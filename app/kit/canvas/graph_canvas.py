@@ -22,7 +22,7 @@ from lowerscope.app.kit.canvas.graph_geometry import GraphIndex, Way, described
 from lowerscope.app.kit.canvas.graph_painting import Marks
 from lowerscope.app.kit.code.code_view import FindBar, compile_pattern
 from lowerscope.app.kit.hover_card import CardText, HoverCard
-from lowerscope.core.model.graph import GROUPS, Box, GraphRecord, Port
+from lowerscope.core.model.graph import GROUPS, Box, Edge, GraphRecord, Port
 
 # --- Key bindings of a graph that do not depend on the keyboard's position ---
 
@@ -140,6 +140,8 @@ def _is_found(node: Box, pattern: re.Pattern[str]) -> bool:
 
 # A press that moves less than this many pixels is a click.
 _DRAG = 4
+_NEAR = 6.0
+"""Pixels beside an edge that still are on it, for the mouse."""
 
 
 class GraphCanvas(CanvasDrawing):
@@ -164,8 +166,9 @@ class GraphCanvas(CanvasDrawing):
     collapse_wanted = Signal(str)
     # The flag of a node is to be toggled: its id, or ``""`` for the selection.
     flag_wanted = Signal(str)
-    # A context menu is requested: the node, frame or ``""``, and a screen position.
-    menu_requested = Signal(str, QPoint)
+    # A context menu is requested: the node, frame or ``""``, the edge or ``None``, and a screen
+    # position.
+    menu_requested = Signal(str, object, QPoint)
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -311,6 +314,9 @@ class GraphCanvas(CanvasDrawing):
         is_drawn = self.view.zoom >= BLOCK_SCALE
         return self._index.port_at(self.view.to_graph(place)) if is_drawn else None
 
+    def _edge_at(self, place: QPointF) -> Edge | None:
+        return self._painter.edge_at(self.view.to_graph(place), _NEAR / self.view.zoom)
+
     def _is_chevron(self, place: QPointF) -> bool:
         is_drawn = self.view.zoom >= CHEVRON_SCALE
         return is_drawn and self._index.chevron_at(self.view.to_graph(place))
@@ -433,7 +439,8 @@ class GraphCanvas(CanvasDrawing):
         place = event.globalPos()
         if by_keyboard and name:
             place = self.viewport().mapToGlobal(self.node_rect(name).center().toPoint())
-        self.menu_requested.emit(name, place)
+        edge = None if by_keyboard or name else self._edge_at(QPointF(event.pos()))
+        self.menu_requested.emit(name, edge, place)
 
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from typing import Generic, Literal, TypeVar
 
 from PySide6.QtCore import QLineF, QPointF, QRectF
-from PySide6.QtGui import QPainterPath
+from PySide6.QtGui import QPainterPath, QPainterPathStroker
 
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.graph import CHEVRON, GROUPS, TITLE_BAR, Edge, GraphRecord, Port, Region
@@ -365,6 +365,18 @@ class EdgePaths:
                 for a, b in pairwise(self._edges[number].points)
             ]
         return found
+
+    def at(self, point: QPointF, near: float) -> Edge | None:
+        """Return the edge at a position, or at most `near` beside it."""
+        stroker = QPainterPathStroker()
+        stroker.setWidth(2 * near)
+        around = QRectF(point.x() - near, point.y() - near, 2 * near, 2 * near)
+        for bunch in self.inside(around):
+            for number in self._bunches[bunch]:
+                line, _ = self._path(number)
+                if stroker.createStroke(line).contains(point):
+                    return self._edges[number]
+        return None
 
     def of_nodes(self, names: Iterable[str]) -> list[int]:
         """Return the indices of the edges of some nodes."""

@@ -57,6 +57,7 @@ from lowerscope.core.model.graph import (
     ROW,
     TITLE_BAR,
     Box,
+    Edge,
     GraphRecord,
     Port,
     Region,
@@ -610,6 +611,10 @@ class GraphPainter:
         if zoom >= BLOCK_SCALE:
             paint_ports(painter, self._index, self._index.graph.ports, area, zoom)
         return self.nodes.paint(painter, level.boxes_in(area), level.blocks_in(area), zoom)
+
+    def edge_at(self, point: QPointF, near: float) -> Edge | None:
+        """Return the edge at a position, or at most `near` beside it."""
+        return self._edges.at(point, near)
 
     def paint_edges(self, painter: QPainter, area: QRectF, zoom: float) -> None:
         """Paint the edges in an area, and their labels."""

@@ -31,6 +31,7 @@ from lowerscope.core.model.graph import (
     STRATEGY_NAMES,
     WHOLE,
     Box,
+    Edge,
     GraphName,
     GraphRecord,
     Region,
@@ -46,6 +47,11 @@ from lowerscope.core.model.texts import _
 # --- Texts of the cards of a graph's boxes ---
 
 _TYPE = re.compile(r"(?<=\w): .+? = ")
+
+_WORD = re.compile(r"\w+")
+
+MOST_FLOWS = 8
+"""Pairs of nodes in the menu of an edge."""
 
 MOST_CODE = 8
 """Lines of code in a card."""
@@ -149,17 +155,27 @@ def _given(facts: list[tuple[str, str]]) -> Facts:
 Deeds = dict[QAction, Callable[[], object]]
 
 
-def open_menu(page: GraphPage, name: str, position: QPoint) -> None:
+def open_menu(page: GraphPage, name: str, edge: Edge | None, position: QPoint) -> None:
     """Open the menu of a graph.
 
     Args:
-        name: The box or frame; empty for the background.
+        name: The box or frame; empty for an edge and the background.
         position: Screen position.
     """
     menu = QMenu(page)
     deeds: Deeds = {}
     if name:
         _add_thing(page, name, menu, deeds)
+        menu.addSeparator()
+    flows = () if edge is None else page.flows_along(edge)
+    for source, target in flows:
+        text = _(
+            "Explain the fusion of {source} and {target}",
+            source=literal(page.name_of(source)),
+            target=literal(page.name_of(target)),
+        )
+        deeds[menu.addAction(text)] = partial(page.why_wanted.emit, source, target)
+    if flows:
         menu.addSeparator()
     _add_graph(page, menu, deeds)
     # A command may replace the graph: run it once the menu is gone.
@@ -502,12 +518,40 @@ class GraphPage(QWidget):
 
     def neighbours(self, name: str) -> tuple[str, ...]:
         """Return the calls that read a call's value, and those whose values it reads."""
+        flows = self._flows()
+        users = (target for source, target in flows if source == name)
+        sources = (source for source, target in flows if target == name)
+        return tuple(dict.fromkeys((*users, *sources)))
+
+    def flows_along(self, edge: Edge) -> tuple[tuple[str, str], ...]:
+        """Return the calls between which values flow along an edge, which may be in modules."""
+        ends = [
+            {each, *self._boxes[each].members} if each in self._boxes else {each}
+            for each in (edge.source, edge.target)
+        ]
+        found = (each for each in self._flows() if each[0] in ends[0] and each[1] in ends[1])
+        return tuple(found)[:MOST_FLOWS]
+
+    def _flows(self) -> list[tuple[str, str]]:
+        """Return the pairs of nodes with code of which the second reads a value of the first."""
+        snapshot = self.document.snapshot
+        if self.graph == "fx" and snapshot is not None:
+            # Those in modules have no boxes.
+            calls = [each for each in snapshot.fx if each.strategy]
+            ids = {each.name: each.id for each in calls}
+            return [
+                (ids[word], each.id)
+                for each in calls
+                for word in dict.fromkeys(_WORD.findall(f"{each.args} {each.kwargs}"))
+                if word in ids
+            ]
+        is_call = {name for name, box in self._boxes.items() if box.kind == "call"}
         edges = () if self._record is None else self._record.edges
-        users = (each.target for each in edges if each.source == name)
-        sources = (each.source for each in edges if each.target == name)
-        found = (name, *dict.fromkeys((*users, *sources)))
-        calls = [each for each in found if each in self._boxes and self._boxes[each].kind == "call"]
-        return tuple(calls[1:]) if name in calls else ()
+        return [
+            (each.source, each.target)
+            for each in edges
+            if is_call.issuperset((each.source, each.target))
+        ]
 
     def breaks_of(self, name: str) -> tuple[str, ...]:
         """Return the nodes or bindings of a box, or the selected ones if there is none."""
@@ -534,8 +578,8 @@ class GraphPage(QWidget):
         ends = [entity for name in names for entity in self.entities_of(name)]
         self.document.select(dict.fromkeys(ends))
 
-    def _open_menu(self, name: str, position: QPoint) -> None:
-        open_menu(self, name, position)
+    def _open_menu(self, name: str, edge: Edge | None, position: QPoint) -> None:
+        open_menu(self, name, edge, position)
 
     def _clear(self) -> None:
         self.document.select(())

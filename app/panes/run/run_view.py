@@ -414,7 +414,8 @@ def _size_row(record: SizeRecord) -> Row:
     return Row(
         name,
         (
-            Cell(name, bold=True),
+            # The names of the dimensions would be cut in the narrow column.
+            Cell(", ".join(map(str, record.sizes.values())), bold=True, tooltip=name, spoken=name),
             duration_text(record.tvm_ms),
             duration_text(record.torch_ms),
             Cell(mark, role, tooltip="\n".join(filter(None, facts)), spoken=spoken),

@@ -157,7 +157,7 @@ def test_hover_and_menu(qtbot: QtBot, canvas: GraphCanvas) -> None:
     event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, canvas.viewport().mapToGlobal(at))
     with qtbot.waitSignal(canvas.menu_requested) as asked:
         QApplication.sendEvent(canvas.viewport(), event)
-    assert asked.args == ["n1", canvas.viewport().mapToGlobal(at)]
+    assert asked.args == ["n1", None, canvas.viewport().mapToGlobal(at)]
     with qtbot.waitSignal(canvas.node_hovered) as heard:
         QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))
     assert heard.args == [""]
@@ -171,3 +171,18 @@ def test_empty_graph_says_so(canvas: GraphCanvas) -> None:
     assert canvas.empty.accessibleName() == "No graph"
     assert not canvas.zoom_control.isVisible()
     assert canvas.selection() == frozenset()
+
+
+def test_the_menu_of_an_edge(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    upper, lower = canvas.node_rect("n0"), canvas.node_rect("n1")
+    on_it = QPointF(upper.center().x() + 4, (upper.bottom() + lower.top()) / 2).toPoint()
+    for at, expected in ((on_it, ("n0", "n1")), (on_it - QPoint(40, 0), None)):
+        place = canvas.viewport().mapToGlobal(at)
+        with qtbot.waitSignal(canvas.menu_requested) as asked:
+            QApplication.sendEvent(
+                canvas.viewport(),
+                QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, place),
+            )
+        name, edge, _place = asked.args
+        assert name == ""
+        assert (edge and (edge.source, edge.target)) == expected
