@@ -1,12 +1,14 @@
-"""NaN-preserving TensorIR of Relax operators for which TVM's own loses NaN or infinity.
+"""TensorIR of Relax operators for which TVM's own is wrong or slow.
 
 TVM's relu turns NaN into 0; its max and min lose a NaN that is followed by a number, and start at
-the largest finite number. torch keeps NaN, and so do these. They replace TVM's wherever an operator
-is legalised, for tensors of floats; the Relax operators themselves are unchanged.
+the largest finite number. torch keeps NaN, and so do these. TVM's scatters walk down the columns
+of rows, and misplace an index that is smaller than the data. The forms here replace TVM's wherever
+an operator is legalised; the Relax operators themselves are unchanged.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
@@ -250,6 +252,102 @@ def _relu(stock: Legalise) -> Legalise:
     return legalise
 
 
+_COMBINED: dict[str, Callable[[Any, Any], Any]] = {
+    "update": lambda old, new: new,
+    "add": lambda old, new: old + new,
+    "mul": lambda old, new: old * new,
+    "min": lambda old, new: _kept_of(False, old, new),
+    "max": lambda old, new: _kept_of(True, old, new),
+}
+"""Reductions of scatters, by their names in Relax."""
+
+
+def _kept_of(largest: bool, old: Any, new: Any) -> Any:
+    if str(old.ty.dtype).startswith(("float", "bfloat")):
+        return _ahead_of(largest, old, new)
+    return tirx.max(old, new) if largest else tirx.min(old, new)
+
+
+_LANES = 16
+"""Number of columns that a thread writes, where rows are long."""
+
+_SHARED = 1 << 15
+"""Number of elements from which threads share them."""
+
+
+def _scattered(
+    data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int, reduction: str, rows: bool
+) -> te.Tensor:
+    """Return the data with updates, in one pass over these along their memory.
+
+    `rows`: an index has one place for each slice of the updates, and not one for each element.
+    """
+
+    def body(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        old, places, new = inputs
+        (out,) = outputs
+
+        def copied(at: list[Any]) -> Any:
+            return tirx.BufferStore(out, old[tuple(at)], at)
+
+        def written(at: list[Any]) -> Any:
+            place = places[at[0], 0] if rows else places[tuple(at)]
+            extent = tirx.Cast(str(indices.dtype), data.shape[axis])
+            target = list(at)
+            target[axis] = tirx.Select(place < 0, place + extent, place)
+            value = _COMBINED[reduction](out[tuple(target)], new[tuple(at)])
+            return tirx.BufferStore(out, value, target)
+
+        return tirx.SeqStmt([_loops(out.shape, -1, copied), _loops(new.shape, axis, written)])
+
+    out = str(data.dtype)
+    return te.extern([data.shape], [data, indices, updates], body, dtype=out, name="scatter")
+
+
+def _loops(shape: Sequence[Any], ordered: int, body: Callable[[list[Any]], Any]) -> Any:
+    """Return loops over a shape, the outermost parallel; that over the axis `ordered` is not."""
+    extents = [int(each) if isinstance(each, tirx.IntImm) else None for each in shape]
+    at: list[Any] = [tirx.Var(f"i{axis}", "int64") for axis in range(len(shape))]
+    nest = list(zip(at, shape, strict=True))
+    last = extents[-1]
+    if ordered == 0 and len(shape) > 1 and last and last % _LANES == 0 and last > _LANES:
+        outer, inner = tirx.Var("columns", "int64"), tirx.Var("lane", "int64")
+        at[-1] = outer * _LANES + inner
+        nest = [(outer, last // _LANES), *nest[:-1], (inner, _LANES)]
+        ordered = 1
+    total = None if None in extents else math.prod(each or 0 for each in extents)
+    stmt = body(at)
+    for depth, (var, extent) in reversed(list(enumerate(nest))):
+        shares = depth == 0 and ordered != 0 and (total is None or total >= _SHARED)
+        kind = tirx.ForKind.PARALLEL if shares else tirx.ForKind.SERIAL
+        stmt = tirx.For(var, tirx.const(0, "int64"), tirx.Cast("int64", extent), kind, stmt)
+    return stmt
+
+
+def _scatter(rows: bool, stock: Legalise) -> Legalise:
+    def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
+        data, indices, updates = call.args
+        target = tvm.target.Target.current(allow_none=True)
+        for_gpu = target is not None and "gpu" in target.keys
+        reduction = str(call.attrs.reduction)
+        ranks = [each.ty.ndim for each in call.args]
+        if for_gpu or reduction not in _COMBINED or ranks[0] < 1:
+            return stock(builder, call)
+        if rows and (ranks[1] != 2 or not _is_one(indices.ty.shape.values[1])):
+            return stock(builder, call)
+        axis = 0 if rows else int(call.attrs.axis) % ranks[0]
+        name = str(call.op.name).removeprefix("relax.")
+        return builder.call_te(
+            _scattered, data, indices, updates, axis, reduction, rows, primfunc_name_hint=name
+        )
+
+    return legalise
+
+
+def _is_one(extent: Any) -> bool:
+    return isinstance(extent, tirx.IntImm) and int(extent) == 1
+
+
 def _is_float(value: Any) -> bool:
     return str(value.ty.dtype).startswith(("float", "bfloat"))
 
@@ -273,5 +371,7 @@ _enter("relax.max", partial(_reduction, True))
 _enter("relax.min", partial(_reduction, False))
 _enter("relax.argmax", partial(_search, True))
 _enter("relax.argmin", partial(_search, False))
+_enter("relax.scatter_elements", partial(_scatter, False))
+_enter("relax.scatter_nd", partial(_scatter, True))
 for _dimensions in (1, 2, 3):
     _enter(f"relax.nn.max_pool{_dimensions}d", partial(_pooling, _dimensions))

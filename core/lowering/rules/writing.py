@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from tvm import relax
+from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, common_dtype, to_common_dtype
@@ -27,6 +27,7 @@ from lowerscope.core.lowering.values import (
     is_float,
     is_tensor,
     rank_of,
+    same_sizes,
     scalar,
     shape_of,
     torch_dtype,
@@ -231,7 +232,7 @@ def scatter(
     if rank_of(updates) == 0:
         updates = broadcast_to(b, updates, shape_of(index))
     updates = as_large_as(b, updates, index)
-    return b.emit(op.scatter_elements(input, index, updates, axis_of(dim, rank_of(input))))
+    return _scatter_values(b, input, axis_of(dim, rank_of(input)), index, updates, "update")
 
 
 @exact(torch.scatter_add, "scatter_add", "scatter_add_", aten.scatter_add.default)
@@ -240,6 +241,8 @@ def scatter_add(b: NodeBuilder, input: Value, dim: int, index: Value, src: Value
 
 
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+
+_BROADCAST = ir.Op.get("relax.broadcast_to")
 
 
 @exact(torch.scatter_reduce, "scatter_reduce", "scatter_reduce_", aten.scatter_reduce.two)
@@ -260,8 +263,31 @@ def scatter_reduce(
     if not include_self:
         # Replace the existing elements by the neutral element.
         least = broadcast_to(b, _neutral(reduce, dtype_of(input)), shape_of(index))
-        input = b.emit(op.scatter_elements(input, index, least, axis))
-    return b.emit(op.scatter_elements(input, index, updates, axis, reduction=_REDUCTIONS[reduce]))
+        input = _scatter_values(b, input, axis, index, least, "update")
+    return _scatter_values(b, input, axis, index, updates, _REDUCTIONS[reduce])
+
+
+def _scatter_values(
+    b: NodeBuilder, input: Value, axis: int, index: Value, updates: Value, reduction: str
+) -> Value:
+    """Write each element at its place, or whole rows where the index repeats one for each."""
+    rows = _index_of_rows(b, index) if axis == 0 else None
+    if rows is not None and same_sizes(shape_of(updates)[1:], shape_of(input)[1:]):
+        return b.emit(op.scatter_nd(input, rows, updates, reduction=reduction))
+    return b.emit(op.scatter_elements(input, index, updates, axis, reduction=reduction))
+
+
+def _index_of_rows(b: NodeBuilder, index: Value) -> Value | None:
+    """Return the places of rows, in a column, that an index repeats along them."""
+    made = b.lookup_binding(index) if isinstance(index, relax.Var) else index
+    if getattr(made, "op", None) != _BROADCAST or rank_of(index) < 2:
+        return None
+    column = made.args[0]
+    if rank_of(column) != rank_of(index) or shape_of(column)[0] != shape_of(index)[0]:
+        return None
+    if any(each != 1 for each in shape_of(column)[1:]):
+        return None
+    return reshape_to(b, column, [-1, 1])
 
 
 def _neutral(reduce: str, dtype: str) -> Value:
@@ -282,7 +308,7 @@ def _mean_of_written(
         raise Refused(_("it is a mean of integers or of halves, which torch rounds in between"))
 
     def added(start: Value, values: Value) -> Value:
-        return b.emit(op.scatter_elements(start, index, values, axis, reduction="add"))
+        return _scatter_values(b, start, axis, index, values, "add")
 
     def full(extents: Sequence[int], value: int) -> Value:
         return broadcast_to(b, scalar(value, dtype), extents)

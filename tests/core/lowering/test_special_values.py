@@ -154,3 +154,39 @@ def test_values_at_the_edge_give_what_torch_does(
     expected = (expected,) if isinstance(expected, torch.Tensor) else expected
     for ours, theirs in zip(actual, expected, strict=True):
         torch.testing.assert_close(torch.as_tensor(ours), theirs, equal_nan=True)
+
+
+class Scattered(nn.Module):
+    def forward(
+        self, x: torch.Tensor, i: torch.Tensor, s: torch.Tensor, places: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        rows = places.view(-1, 1, 1).expand_as(s)
+        return (
+            x.scatter_add(0, i, s),
+            x.scatter_reduce(1, i, s, "amax"),
+            x.scatter_reduce(2, i % 2, s, "amin"),
+            x[:, :5, :-1].scatter_add(0, rows, s),
+            x[:, :5, :-1].scatter_reduce(0, rows, s, "amax", include_self=False),
+        )
+
+
+@pytest.mark.parametrize("columns", [2, 48])
+def test_scatters_of_any_shape_write_where_torch_does_and_keep_nan(columns: int) -> None:
+    # An index smaller than the data has other strides; rows of 48 columns are written in parts.
+    x, s = torch.randn(7, 6, columns + 1), torch.randn(4, 5, columns)
+    s[1, 2, 0], x[2, 3, 1] = NAN, NAN
+    i, places = torch.randint(0, 6, s.shape), torch.tensor([5, 0, 5, 2])
+    model = Scattered().eval()
+    expected = model(x, i, s, places)
+    inputs = (x, i, s, places)
+    specs = [
+        (name, tuple(each.shape), str(each.dtype).removeprefix("torch."))
+        for name, each in zip(("x", "i", "s", "places"), inputs, strict=True)
+    ]
+    lowered = lower(trace(model, inputs, "fx"), specs, "high-level")
+    target = tvm.target.Target("llvm")
+    made = transform(lowered.module, find_pipeline("cpu").steps, target=target)
+    made.check()
+    actual = Execution(build(made.module, target).executable, "main", inputs).outputs()
+    for ours, theirs in zip(actual, expected, strict=True):
+        torch.testing.assert_close(torch.as_tensor(ours), theirs, equal_nan=True)
