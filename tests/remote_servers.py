@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tvm.rpc import base
+
+from tests.warm_processes import WarmProcess
 
 KEY = "bench"
 
@@ -24,8 +23,8 @@ class Farm:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._trackers: list[subprocess.Popen[bytes]] = []
-        self.servers: dict[int, subprocess.Popen[bytes]] = {}
+        self._trackers: list[WarmProcess] = []
+        self.servers: dict[int, WarmProcess] = {}
         port = free_port()
         self.tracker = f"127.0.0.1:{port}"
         self._trackers.append(self._start("rpc_tracker", port, []))
@@ -51,7 +50,7 @@ class Farm:
 
     def kill(self, port: int) -> None:
         """Kill a server, with whoever it serves."""
-        end_group(self.servers.pop(port))
+        self.servers.pop(port).end()
 
     def serving(self) -> list[int]:
         """Return the ports of servers that serve somebody: a session has a process of its own."""
@@ -72,7 +71,7 @@ class Farm:
     def close(self) -> None:
         """End all of them."""
         for each in (*self.servers.values(), *self._trackers):
-            end_group(each)
+            each.end()
 
     def _start(
         self,
@@ -80,24 +79,22 @@ class Farm:
         port: int,
         words: list[str],
         environment: dict[str, str] | None = None,
-    ) -> subprocess.Popen[bytes]:
+    ) -> WarmProcess:
         place = ["--host", "127.0.0.1", "--port", str(port), "--port-end", str(port + 1)]
         log = (self._folder / f"{module}-{port}.log").open("wb")
         path = os.pathsep.join(filter(None, (self._without_torch(), os.environ.get("PYTHONPATH"))))
         with log:
-            return subprocess.Popen(
-                [sys.executable, "-m", f"tvm.exec.{module}", *place, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "PYTHONPATH": path, **(environment or {})},
-                start_new_session=True,
+            return WarmProcess(
+                *("-m", f"tvm.exec.{module}", *place, *words),
+                environment={**os.environ, "PYTHONPATH": path, **(environment or {})},
+                output=log,
+                errors=log,
             )
 
     def _without_torch(self) -> str:
         """Return a folder that hides torch, which TVM imports where it is there.
 
-        A board has none, and the import is two thirds of what a server takes to start.
+        A board has none, and what serves is a process of its own that the server starts.
         """
         folder = self._folder / "without-torch"
         folder.mkdir(exist_ok=True)
@@ -120,13 +117,6 @@ def members(group: int) -> list[int]:
             if each.name.isdigit() and int(of) == group and state != "Z":
                 found.append(int(each.name))
     return found
-
-
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that was started here, and all that it has started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def free_port() -> int:

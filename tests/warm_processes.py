@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -36,15 +36,15 @@ while True:
         os.close(each)
     os.waitpid(-1, os.WNOHANG)
 orders.close()
-# Who waits for the program tells its number and its end.
+# The program tells its number once it leads its group, and who waits for it tells its end.
 program = os.fork()
 if program:
     for each in files[:3]:
         os.close(each)
-    os.write(files[3], b"%d\\n" % program)
     os.write(files[3], b"%d\\n" % os.waitpid(program, 0)[1])
     os._exit(0)
 os.setsid()
+os.write(files[3], b"%d\\n" % os.getpid())
 for number, each in enumerate(files[:3]):
     os.dup2(each, number)
 for each in files:
@@ -95,6 +95,8 @@ class WarmProcess:
 
     Attributes
     ----------
+    stdin
+        What it reads; ``None`` if that is nothing.
     stdout, stderr
         What it prints, as it comes; ``None`` if it goes into a file.
     returncode
@@ -108,8 +110,10 @@ class WarmProcess:
         folder: Path | None = None,
         output: IO[bytes] | None = None,
         errors: IO[bytes] | None = None,
+        reads: bool = False,
     ) -> None:
         self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = None
         self.stdout: IO[str] | None = None
         self.stderr: IO[str] | None = None
         order = {
@@ -118,10 +122,14 @@ class WarmProcess:
             "folder": str(folder or Path.cwd()),
         }
         told, tells = os.pipe()
-        nothing = os.open(os.devnull, os.O_RDONLY)
+        if reads:
+            source, sink = os.pipe()
+            self.stdin = os.fdopen(sink, "wb")
+        else:
+            source = os.open(os.devnull, os.O_RDONLY)
         self.stdout, prints = _end(output)
         self.stderr, says = _end(errors)
-        given = (nothing, prints, says, tells)
+        given = (source, prints, says, tells)
         socket.send_fds(_orders(), [json.dumps(order).encode()], given)
         for each in given:
             os.close(each)
@@ -135,17 +143,21 @@ class WarmProcess:
             self._told.close()
         return self.returncode
 
-    def end(self) -> None:
-        """End it with its process group, unless it has ended."""
+    def kill(self) -> None:
+        """Kill its process group, unless it has been waited for."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self.wait()
+
+    def end(self) -> None:
+        """End it with its process group, unless it has ended."""
+        self.kill()
+        self.wait()
 
     def close(self) -> None:
-        """End it, and close what it prints to."""
+        """End it, and close what it reads and prints to."""
         self.end()
-        for each in (self.stdout, self.stderr):
+        for each in (self.stdin, self.stdout, self.stderr):
             if each is not None:
                 each.close()
 
@@ -165,3 +177,18 @@ def run_warm(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(words, code, out.read().decode(), err.read().decode())
+
+
+_MEASURES = """
+import os, sys
+from lowerscope.core.run.tuning import measuring_process
+
+sys.argv.insert(1, str(os.getppid()))
+measuring_process.main()
+"""
+
+
+def start_measuring(words: Sequence[str]) -> WarmProcess:
+    """Start a process that measures candidates, as `LocalMeasurer` does."""
+    with open(os.devnull, "wb") as nowhere:
+        return WarmProcess("-c", _MEASURES, *words, errors=nowhere, reads=True)

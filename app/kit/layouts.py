@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -66,6 +65,9 @@ def scrolled(inside: QWidget | None = None, *, sideways: bool = True) -> QScroll
 
     `sideways`: whether it has a horizontal scroll bar where they are too wide.
     """
+    # Imported here since the enumerations of Qt are made then, which the first paint waits for.
+    from PySide6.QtCore import Qt
+
     area = QScrollArea()
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setFrameShape(QFrame.Shape.NoFrame)

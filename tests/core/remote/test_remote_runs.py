@@ -158,7 +158,7 @@ def test_who_is_not_there_is_named(farm: Farm, capsys: pytest.CaptureFixture[str
         (["--tracker", farm.tracker], "a tracker needs the key of its servers"),
         (["--key", KEY], "a key needs a tracker"),
         (["--tracker", "host:port", "--key", KEY], "is not the address of a tracker"),
-        ([*farm.words, "--remote-timeout", "0"], "not a number of seconds"),
+        ([*farm.words, "--remote-timeout", "0"], "not a valid number of seconds"),
     ):
         assert main.main([*run, *words]) == 2
         line = capsys.readouterr().err.strip()
