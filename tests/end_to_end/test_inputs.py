@@ -94,7 +94,7 @@ def test_a_set_is_run_and_its_worst_sample_taken(
     qtbot.waitUntil(lambda: sets.record is not None and not sets.running, timeout=PATIENCE)
     assert page.switch.current() == "set"
     text = page.sets.summary.text()
-    assert "10 of 10 (100.0%) the same class as torch" in text
+    assert "same class as torch: 10 of 10 (100.0%)" in text
     assert "as labelled: TVM 10 of 10 (100.0%), torch 10 of 10 (100.0%)" in text
     assert not document.problems
     rows = page.sets.worst.rows()
