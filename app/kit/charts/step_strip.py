@@ -361,7 +361,9 @@ class _CellDelegate(QStyledItemDelegate):
             if row == 0:
                 # Beside the point of this step and its value above it.
                 point = y_of(scale.share(cell.value)) if cell.value else math.inf
-                base = y + 15 if point <= y else min(y - 3, point - 2 * _LABEL)
+                base = y - 3
+                if abs(point - y) < 2 * _LABEL:
+                    base = y + _LABEL if point <= y else point - 2 * _LABEL
                 painter.setFont(self._font)
                 painter.setPen(QColor(colours.quiet))
                 painter.drawText(QPointF(area.left() + 6, base), level[0])
