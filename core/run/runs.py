@@ -223,8 +223,10 @@ def run_all(
             repeats = 1 if quick else WATCHED
             watched = node_runs(stages, recipe, values, progress, repeats=repeats, keep=keep)
         calls = with_hand_overs(stages, values, watched.calls)
-    record = record_of(runs, stages, built)
-    record, nodes = with_choices(record, watched.nodes, watched.kept, recipe.tolerances)
+        record = record_of(runs, stages, built)
+        record, nodes = with_choices(
+            record, watched.nodes, watched.kept, recipe.tolerances, progress.check
+        )
     # A node off the path to the outputs, such as an unread state, is no difference of the run.
     first = first_difference(nodes) if record.verdict in FAILING else ""
     kept = None if watched.kept is None else watched.kept.values

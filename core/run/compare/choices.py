@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,11 @@ from lowerscope.core.sources.opened_model import in_eval_mode, run_mode
 
 
 def with_choices(
-    record: RunRecord, nodes: Sequence[NodeRun], kept: KeptRun | None, tolerances: Tolerances
+    record: RunRecord,
+    nodes: Sequence[NodeRun],
+    kept: KeptRun | None,
+    tolerances: Tolerances,
+    check: Callable[[], None],
 ) -> tuple[RunRecord, Sequence[NodeRun]]:
     """Return a run that differs as one that differs by rounding, if a choice is the cause.
 
@@ -30,11 +34,13 @@ def with_choices(
     elements, or the boxes above a threshold. The values that it chooses by are within tolerance.
     If torch, given TVM's value of each node, computes TVM's value of the next ones to the end, no
     node is wrong, and the outputs differ by the rounding of what is chosen by.
+
+    `check`: called before each node; may raise to cancel.
     """
     name = first_difference(nodes).removeprefix("fx:")
     if record.verdict != "differ" or record.sizes or kept is None or not name:
         return record, nodes
-    if not _is_choice(kept, name) or not _torch_follows(kept, tolerances):
+    if not _is_choice(kept, name) or not _torch_follows(kept, tolerances, check):
         return record, nodes
     why = _("by rounding: {node} chooses by values that match within tolerance", node=name)
 
@@ -94,7 +100,7 @@ def _value(kept: KeptRun, part: Part) -> torch.Tensor | None:
     return written[item].value if item < len(written) and call not in kept.unread else None
 
 
-def _torch_follows(kept: KeptRun, tolerances: Tolerances) -> bool:
+def _torch_follows(kept: KeptRun, tolerances: Tolerances, check: Callable[[], None]) -> bool:
     """Return whether torch computes each value of TVM's from the ones before it."""
     assert kept.parts is not None
     assert kept.traced is not None
@@ -106,6 +112,7 @@ def _torch_follows(kept: KeptRun, tolerances: Tolerances) -> bool:
     torch.manual_seed(kept.seed)
     with run_mode(model)():
         for node in graph_module.graph.nodes:
+            check()
             if node.op == "output":
                 return known.issuperset(node.all_input_nodes)
             try:
