@@ -61,13 +61,18 @@ class Text(str):
 
 
 _received: dict[str, str] = {}
-MOST_RECEIVED = 50_000
+MOST_RECEIVED = 10_000
 """Texts of other processes that are kept with their English; of more, the first are forgotten."""
+
+LONGEST_RECEIVED = 2_000
+"""Characters of such a text; what runs a model's code may send any."""
 
 
 def keep_english(texts: Mapping[str, str]) -> None:
     """Keep the English of texts that another process made, for `english`."""
-    _received.update(texts)
+    for text, source in texts.items():
+        if len(text) <= LONGEST_RECEIVED and len(source) <= LONGEST_RECEIVED:
+            _received[text] = source
     while len(_received) > MOST_RECEIVED:
         del _received[next(iter(_received))]
 

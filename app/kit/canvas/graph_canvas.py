@@ -315,6 +315,9 @@ class GraphCanvas(CanvasDrawing):
         return self._index.port_at(self.view.to_graph(place)) if is_drawn else None
 
     def _edge_at(self, place: QPointF) -> Edge | None:
+        if self.view.zoom < BLOCK_SCALE:
+            # Farther out, edges are too close to each other to be meant.
+            return None
         return self._painter.edge_at(self.view.to_graph(place), _NEAR / self.view.zoom)
 
     def _is_chevron(self, place: QPointF) -> bool:

@@ -374,7 +374,9 @@ class EdgePaths:
         for bunch in self.inside(around):
             for number in self._bunches[bunch]:
                 line, _ = self._path(number)
-                if stroker.createStroke(line).contains(point):
+                # An edge that runs straight down has an extent as well.
+                extent = line.boundingRect().adjusted(-1, -1, 1, 1)
+                if extent.intersects(around) and stroker.createStroke(line).contains(point):
                     return self._edges[number]
         return None
 

@@ -31,6 +31,7 @@ from lowerscope.core.engine.protocol import (
     reply_to,
     to_raw,
 )
+from lowerscope.core.model import texts
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import Problem
@@ -146,3 +147,14 @@ def test_texts_of_a_child_keep_their_english_in_the_window() -> None:
     assert english(str(text)) == text.english
     assert isinstance(received[1], Failure)
     assert received[1].problem.what == text
+
+
+def test_a_child_cannot_fill_the_window_with_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[str, str] = {}
+    monkeypatch.setattr(texts, "_received", kept)
+    long = "中" * (texts.LONGEST_RECEIVED + 1)
+    keep_english({long: "short", "短": long})
+    assert kept == {}
+    for begin in range(0, 3 * texts.MOST_RECEIVED, texts.MOST_RECEIVED):
+        keep_english({f"文{begin + number}": "text" for number in range(texts.MOST_RECEIVED)})
+    assert len(kept) == texts.MOST_RECEIVED
