@@ -108,6 +108,16 @@ class Farm:
             time.sleep(0.05)
 
 
+def farm_in(folder: Path) -> Iterator[Farm]:
+    """Yield a tracker with one server, and end them."""
+    farm = Farm(folder)
+    try:
+        farm.add()
+        yield farm
+    finally:
+        farm.close()
+
+
 def members(group: int) -> list[int]:
     """Return the processes of a group."""
     found = []

@@ -14,18 +14,13 @@ from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.panes.remote.commands import RemoteDialog, TargetDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
-from tests.remote_servers import KEY, Farm, free_port
+from tests.remote_servers import KEY, Farm, farm_in, free_port
 from tests.sandboxes import reason_without
 
 
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
-    farm = Farm(tmp_path_factory.mktemp("farm"))
-    try:
-        farm.add()
-        yield farm
-    finally:
-        farm.close()
+    yield from farm_in(tmp_path_factory.mktemp("farm"))
 
 
 def dialog_of(window: MainWindow, command: str, kind: type) -> Any:

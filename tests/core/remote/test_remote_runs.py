@@ -20,7 +20,7 @@ from lowerscope.core.model.recipe import Recipe, Source, Step, from_json, to_jso
 from lowerscope.core.model.schedule import APPLY_RULES
 from lowerscope.core.remote.running import measure_remotely, remote_state
 from lowerscope.core.stages import Pipeline
-from tests.remote_servers import KEY, Farm, free_port, relay
+from tests.remote_servers import KEY, Farm, farm_in, free_port, relay
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -54,12 +54,7 @@ class Stopping(Silent):
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """Return a tracker with one server."""
-    farm = Farm(tmp_path_factory.mktemp("farm"))
-    try:
-        farm.add()
-        yield farm
-    finally:
-        farm.close()
+    yield from farm_in(tmp_path_factory.mktemp("farm"))
 
 
 def remote(farm: Farm, timeout: float = 60.0) -> Remote:
