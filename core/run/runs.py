@@ -618,7 +618,7 @@ def _code(module: IRModule, bindings: frozenset[str]) -> dict[str, tuple[Any, ..
     found = {}
     for bound in binding_ids(module):
         if bound.id in bindings:
-            value = getattr(bound.binding, "value", None)
+            value = bound.value
             callee = callee_of(value)
             called = module.functions.get(callee) if isinstance(callee, ir.GlobalVar) else None
             found[bound.id] = (value, called)
@@ -640,7 +640,7 @@ def _schedules(stages: Stages, recipe: Recipe, bindings: frozenset[str]) -> Iter
     module, structures = stages.unscheduled.module, stages.functions.structures
     own = _of(inverse(stages.unscheduled.bindings), bindings)
     for bound in binding_ids(module):
-        callee = callee_of(getattr(bound.binding, "value", None)) if bound.id in own else None
+        callee = callee_of(bound.value) if bound.id in own else None
         name = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
         structure = structures.get(name)
         if structure is None or schedule_for(recipe.schedules, name, structure) is None:

@@ -98,7 +98,7 @@ class _Reading:
 
     def _written(self, kind: str, instruction: Any) -> list[Any]:
         if kind not in _WRITTEN:
-            raise StepFailed(_("there is no primitive for {kind}", kind=kind))
+            raise StepFailed(_("there is no primitive for {kind}"), kind=kind)
         name, arguments = _WRITTEN[kind](self, instruction)
         if name == "fuse" and len(arguments["loops"]) == 1:
             return self._inputs(instruction)

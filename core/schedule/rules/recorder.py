@@ -374,10 +374,8 @@ class ScheduleRecorder:
         block = arguments.get("block") if name == "compute_inline" else None
         if isinstance(block, At) and not self.can_inline(block.block):
             raise StepFailed(
-                _(
-                    "the consumer of {block} cannot take its value in place of a load",
-                    block=block.block,
-                )
+                _("the consumer of {block} cannot take its value in place of a load"),
+                block=block.block,
             )
         step = f"s{len(self.primitives) + 1}"
         primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
