@@ -49,9 +49,7 @@ def register_library(functions: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def build(
-    module: tvm.IRModule,
-    target: tvm.target.Target,
-    instruments: Sequence[PassInstrument] = (),
+    module: tvm.IRModule, target: tvm.target.Target, instruments: Sequence[PassInstrument] = ()
 ) -> BuiltModel:
     """Compile `module` with TVM's default pipeline.
 

@@ -519,10 +519,7 @@ def _cache(options: argparse.Namespace) -> tuple[int, str]:
             lines.append(_("removed {size}", size=bytes_text(cleared.freed)))
         if cleared.in_use:
             lines.append(
-                _(
-                    "kept {size} that a running tuning adds to",
-                    size=bytes_text(cleared.in_use),
-                )
+                _("kept {size} that a running tuning adds to", size=bytes_text(cleared.in_use))
             )
     lines.append(
         _("{size} of at most {limit}", size=bytes_text(cache_size()), limit=bytes_text(LIMIT))

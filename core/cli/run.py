@@ -70,12 +70,7 @@ from lowerscope.core.model.queries import (
     RunQuery,
 )
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import (
-    FAILING,
-    NodeRun,
-    NodeStatus,
-    RunRecord,
-)
+from lowerscope.core.model.run_records import FAILING, NodeRun, NodeStatus, RunRecord
 from lowerscope.core.model.texts import _, capitalized
 from lowerscope.core.sandbox.memory_limit import limit_memory
 from lowerscope.core.sandbox.running_call import CallWriter
@@ -113,10 +108,7 @@ def add_run_options(parser: OneLineParser) -> None:
     )
     add_nonfinite_option(parser)
     parser.add_argument(
-        "--memory-limit",
-        type=_limit,
-        metavar="3GB",
-        help=_("memory limit of the run"),
+        "--memory-limit", type=_limit, metavar="3GB", help=_("memory limit of the run")
     )
     # Descriptor from which `supervised` reads the current call.
     parser.add_argument("--calls", type=int, default=None, help=argparse.SUPPRESS)
@@ -542,8 +534,7 @@ def _row(variant: Variant) -> tuple[str, ...]:
         variant.name,
         _(", ").join(
             filter(
-                None,
-                (verdict_words(record.verdict)[0], not_finite_text(record.not_finite_count)),
+                None, (verdict_words(record.verdict)[0], not_finite_text(record.not_finite_count))
             )
         ),
         error_text(record.max_abs_error),

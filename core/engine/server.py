@@ -341,10 +341,7 @@ Warm = Callable[[], Answers]
 
 
 def serve(
-    role: Role,
-    warm: Warm,
-    calls_file: int | None = None,
-    memory: int | None = None,
+    role: Role, warm: Warm, calls_file: int | None = None, memory: int | None = None
 ) -> NoReturn:
     """Answer queries on descriptors 0 and 1 until the window closes the pipe.
 
@@ -399,12 +396,7 @@ def _start(name: str, target: Callable[[], None]) -> None:
     threading.Thread(target=target, name=name, daemon=True).start()
 
 
-def _read(
-    channel: Channel,
-    role: Role,
-    jobs: Jobs,
-    lanes: Mapping[LaneName, Lane],
-) -> NoReturn:
+def _read(channel: Channel, role: Role, jobs: Jobs, lanes: Mapping[LaneName, Lane]) -> NoReturn:
     """Put requests into their lanes, until the window has gone."""
     try:
         for message in channel.messages():

@@ -66,13 +66,7 @@ from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerance
-from lowerscope.core.passes import (
-    batch_norm_folding,
-    own_passes,
-    transposed,
-    vector_math,
-    winograd,
-)
+from lowerscope.core.passes import batch_norm_folding, own_passes, transposed, vector_math, winograd
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.catalogue import MODULES, Pass, arguments_of, find, split, user_passes
 from lowerscope.core.passes.own_passes import ATTACH, without_row_major
@@ -263,10 +257,7 @@ _INFINITE = (math.inf, -math.inf)
 
 def _without_form(value: Any) -> LowerscopeError:
     return LowerscopeError(
-        _(
-            "an input is of type {name}, which cannot be written as code",
-            name=type(value).__name__,
-        ),
+        _("an input is of type {name}, which cannot be written as code", name=type(value).__name__),
         where=PROGRAM,
         todo=_("Give the model tensors, or tuples, lists, dicts and dataclasses of tensors"),
     )

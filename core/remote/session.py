@@ -406,10 +406,7 @@ class Session:
             )
         if "RPCSessionTimeoutError" in text:
             return LowerscopeError(
-                _(
-                    "the server ended the session, which took too long, while {doing}",
-                    doing=doing,
-                ),
+                _("the server ended the session, which took too long, while {doing}", doing=doing),
                 where=self.where,
                 todo=_("Give it more time: --remote-timeout SECONDS"),
                 details=text,

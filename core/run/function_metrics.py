@@ -56,13 +56,7 @@ from lowerscope.core.model.schedule_records import Checked, Measured, Peaks, Wor
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.checking import Limit, Reference, reference_of
 from lowerscope.core.run.checking import check as check_function
-from lowerscope.core.run.standalone import (
-    Given,
-    at_sizes,
-    is_symbolic,
-    sizes_at_calls,
-    time_alone,
-)
+from lowerscope.core.run.standalone import Given, at_sizes, is_symbolic, sizes_at_calls, time_alone
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
 from lowerscope.core.schedule.replay import state_at
 from lowerscope.core.stages import Pipeline, Stages, has_functions, has_module

@@ -533,9 +533,7 @@ _SUM = 1e-3
 
 
 def predict(
-    classes: Sequence[str],
-    actual: Sequence[torch.Tensor],
-    expected: Sequence[torch.Tensor] | None,
+    classes: Sequence[str], actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor] | None
 ) -> Prediction | None:
     """Name the classes with the highest scores in the first output of each side.
 

@@ -264,8 +264,7 @@ def _tensorizes(call: Call) -> None:
     _load(file)
     if name == _SATURATES and not call.forced:
         raise StepFailed(
-            _("it adds in 16 bits and truncates overflow: the result can differ"),
-            unsafe=True,
+            _("it adds in 16 bits and truncates overflow: the result can differ"), unsafe=True
         )
 
 

@@ -534,13 +534,7 @@ def _nothing(site: FunctionSelection) -> Iterator[Arguments]:
 
 
 _COUNT = field(
-    "n",
-    _("Tiles"),
-    "integer",
-    _("Number of factors to draw, for split."),
-    default=2,
-    low=1,
-    high=8,
+    "n", _("Tiles"), "integer", _("Number of factors to draw, for split."), default=2, low=1, high=8
 )
 _DECISION = field(
     "decision", _("Decision"), "integers", _("Values to take instead of drawing."), optional=True

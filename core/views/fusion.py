@@ -25,14 +25,7 @@ from lowerscope.core.model.recipe import Override, Recipe, Step
 from lowerscope.core.model.texts import _, _n, capitalized, english, enumeration
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.bindings import match_bindings
-from lowerscope.core.passes.fusion import (
-    KIND_TEXTS,
-    MOST_FUSED,
-    Kind,
-    Partition,
-    Vertex,
-    read_by,
-)
+from lowerscope.core.passes.fusion import KIND_TEXTS, MOST_FUSED, Kind, Partition, Vertex, read_by
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.stages import Pipeline, Stages
 
@@ -381,10 +374,7 @@ class _Pair:
                     "{fuse_ops} has {level}=0, which fuses nothing", fuse_ops=FUSE_OPS, level=level
                 )
                 return self._not("fusion-disabled", text, source, user)
-            text = _(
-                "{fuse_ops} decided otherwise than by its known rules",
-                fuse_ops=FUSE_OPS,
-            )
+            text = _("{fuse_ops} decided otherwise than by its known rules", fuse_ops=FUSE_OPS)
             return self._not("unknown", text, source, user)
         cause, where, words = fusion_reason(one, other, module)
         cites = (

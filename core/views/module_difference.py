@@ -489,10 +489,7 @@ def _in_order(
 
 
 def _by_name(
-    one: Sequence[Any],
-    other: Sequence[Any],
-    olds: dict[Elements, str],
-    news: dict[Elements, str],
+    one: Sequence[Any], other: Sequence[Any], olds: dict[Elements, str], news: dict[Elements, str]
 ) -> Iterator[tuple[str, Any, Any]]:
     named = {olds[elements_of(each)]: each for each in one if elements_of(each) in olds}
     for each in other:

@@ -34,14 +34,7 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.recipe import Recipe, applies_schedules
-from lowerscope.core.model.schedule import (
-    Argument,
-    At,
-    Made,
-    Primitive,
-    Reference,
-    schedule_for,
-)
+from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference, schedule_for
 from lowerscope.core.model.schedule_records import (
     Advice,
     ByRule,

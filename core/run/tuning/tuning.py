@@ -32,21 +32,9 @@ from lowerscope.core.remote.bench import measurer_of
 from lowerscope.core.run.function_metrics import calls_from_main, given_of
 from lowerscope.core.run.standalone import AtSizes, Given, at_sizes
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
-from lowerscope.core.run.tuning.candidates import (
-    Proposal,
-    Search,
-    drawn_from,
-    replayed,
-    with_cores,
-)
+from lowerscope.core.run.tuning.candidates import Proposal, Search, drawn_from, replayed, with_cores
 from lowerscope.core.run.tuning.database import Database, Kept, Tried, identity_of
-from lowerscope.core.run.tuning.measurers import (
-    Candidate,
-    LocalMeasurer,
-    Outcome,
-    Sized,
-    Subject,
-)
+from lowerscope.core.run.tuning.measurers import Candidate, LocalMeasurer, Outcome, Sized, Subject
 from lowerscope.core.schedule.step_errors import StepFailed
 from lowerscope.core.stages import Pipeline, Stages
 

@@ -393,6 +393,14 @@ class ScheduleRecorder:
         """Split a loop by an inner extent, and return both loops; see `do`."""
         return self.do("split", why, loop=loop, factors=(None, factor))
 
+    def vectorize(self, loop: Reference, why: str | Reason) -> None:
+        """Compute the values of a loop in the lanes of registers; see `do`."""
+        self.do("vectorize", why, loop=loop)
+
+    def unroll(self, loop: Reference, why: str | Reason) -> None:
+        """Write out the iterations of a loop; see `do`."""
+        self.do("unroll", why, loop=loop)
+
     def reorder(self, loops: Iterable[Reference], why: str | Reason) -> None:
         """Order loops, the outermost first; see `do`."""
         self.do("reorder", why, loops=tuple(loops))
@@ -509,6 +517,10 @@ def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
         writing.inline(each, reason("the sum is used where it is computed"))
     return after[-1]
 
+
+STACK = 1024
+"""Bytes from which on TVM takes local buffers from a pool, and LLVM keeps them in memory: its
+``kMaxStackAlloca``."""
 
 WORTH_THREADS = 1 << 15
 """Values that take about as long as waking other threads."""

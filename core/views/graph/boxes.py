@@ -314,10 +314,7 @@ _FRAME = 60.0
 
 
 def level_that_fits(
-    boxes: Sequence[Box],
-    flows: Sequence[Edge],
-    items: Sequence[Item],
-    fits: tuple[float, float],
+    boxes: Sequence[Box], flows: Sequence[Edge], items: Sequence[Item], fits: tuple[float, float]
 ) -> frozenset[str]:
     """Return the ids of the groups to expand: all down to the depth at which all are legible."""
     groups = list(groups_in(items))

@@ -611,10 +611,7 @@ class _Graph(_NumpyProgram):
         operator = operator_of(value)
         if operator:
             raise LowerscopeError(
-                _(
-                    "NumPy loops cannot express {operator}, an operator of Relax",
-                    operator=operator,
-                ),
+                _("NumPy loops cannot express {operator}, an operator of Relax", operator=operator),
                 where=self._entity,
                 todo=_("Legalise it, or lower it with TE; or see the script instead"),
             )

@@ -297,10 +297,7 @@ class _Program:
         spatial = [axis.var for axis in block.iter_vars if axis.iter_type == tirx.IterVar.DataPar]
         if list(store.indices) != spatial:
             raise refusal(
-                _(
-                    "the block {name_hint} writes outside of its own axes",
-                    name_hint=block.name_hint,
-                )
+                _("the block {name_hint} writes outside of its own axes", name_hint=block.name_hint)
             )
         return _Stage(tuple(loops), block, store)
 
@@ -370,10 +367,7 @@ class _Program:
         reducer, so_far, added = _reduction(value)
         if stage.block.init is None or not reducer:
             raise self.expressions.refusal(
-                _(
-                    "the block {name_hint} is not a sum, product, maximum or minimum",
-                    name_hint=name,
-                )
+                _("the block {name_hint} is not a sum, product, maximum or minimum", name_hint=name)
             )
         if not isinstance(so_far, ir.TensorLoad) or not so_far.source.same_as(buffer):
             raise self.expressions.refusal(
