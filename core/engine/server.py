@@ -257,11 +257,7 @@ class Jobs:
         try:
             self._send(answer)
         except ProtocolError as error:
-            self._send(
-                Failure(
-                    job.id, Problem(what=_("internal error: {error}", error=error), code="internal")
-                )
-            )
+            self._send(Failure(job.id, _internal(error)))
         return True
 
     def _answer(self, job: Job, answer_to: Answer) -> Reply | Failure | None:
@@ -320,10 +316,11 @@ def problem_of(error: BaseException) -> Problem:
     text = "".join(traceback.format_exception(error))
     print(text, file=sys.stderr, flush=True)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    problem = Problem(
-        what=_("internal error: {summary}", summary=summary), code="internal", details=text
-    )
-    return bubblewrap.explained(problem, error)
+    return bubblewrap.explained(_internal(summary, text), error)
+
+
+def _internal(error: object, details: str = "") -> Problem:
+    return Problem(what=_("internal error: {error}", error=error), code="internal", details=details)
 
 
 class Answers(Protocol):
@@ -409,10 +406,7 @@ def _read(channel: Channel, role: Role, jobs: Jobs, lanes: Mapping[LaneName, Lan
                     try:
                         job = _accept(message, role)
                     except ProtocolError as error:
-                        problem = Problem(
-                            what=_("internal error: {error}", error=error), code="internal"
-                        )
-                        channel.send(Failure(message.id, problem))
+                        channel.send(Failure(message.id, _internal(error)))
                     else:
                         jobs.add(job)
                         lanes[job.query.lane].put(job)

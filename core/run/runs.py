@@ -215,8 +215,7 @@ def run_all(
             for each, known in zip(sizes, times_of(before, len(sizes)), strict=True)
         ]
         # Separate and last: the timed runs must not be instrumented ones.
-        inputs = inputs_at(sizes[0], stages, recipe)
-        values = tuple(each.value for each in inputs)
+        values = inputs_at(sizes[0], stages, recipe)
         if quick and runs[0].times.sides[0].milliseconds > SLOW_MS:
             watched = NodeRuns()
         else:
@@ -264,7 +263,7 @@ def measure_again(
     times: list[RunTimes] = []
     with stages.running():
         for sizes in runs_of(recipe):
-            values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
+            values = inputs_at(sizes, stages, recipe)
             _other, reference = reference_of(stages.loaded, values, recipe.seed)
             execution = Execution(stages.built.executable, "main", stages.arguments(values))
             times += measure_by_turns(
@@ -290,7 +289,7 @@ def _run_at(
     quick: bool,
 ) -> SizedRun:
     loaded = stages.loaded
-    values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
+    values = inputs_at(sizes, stages, recipe)
     side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read out of bounds for an invalid index: the model may have been
     # traced with other values.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -395,7 +396,7 @@ class Tuning:
         self._state = TuneState(doing=_("Lowering the model"))
         threads = use_threads(recipe.threads)
         remote = recipe.remote or remote_of(options.tracker, options.key)
-        with measurer_of(remote, recipe.threads, progress) as measurer:
+        with closing(measurer_of(remote, recipe.threads, progress)) as measurer:
             stages = pipeline.stages(recipe, progress)
             if remote is None:
                 check_runs_here(stages.target)
