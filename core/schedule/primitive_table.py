@@ -109,8 +109,8 @@ _RVS: Mapping[str, tuple[Any, str]] = {
 }
 
 
-def _refused(field: Field, text: str, argument: Any = None, **more: Any) -> StepFailed:
-    return StepFailed(text, label=field.label, argument=argument, **more)
+def _refused(field: Field, message: str, argument: Any = None, **more: Any) -> StepFailed:
+    return StepFailed(message, label=field.label, argument=argument, **more)
 
 
 def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
