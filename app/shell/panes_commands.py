@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command, Commands
+from lowerscope.app.kit.commands import Command, Commands, available
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.shell.modes import MODES
 from lowerscope.core.model.texts import _
@@ -83,18 +83,16 @@ class PaneCommands(QObject):
                 partial(self._go, -1),
                 "Ctrl+Shift+Tab; Ctrl+F6",
             ),
-            Command(
-                "maximise-pane",
-                _("M&aximise or restore the pane"),
-                self._maximise,
-                "Ctrl+0",
-                enabled=self._has_panes,
-            ),
-            Command(
-                "pane-window",
-                _("Open the pane in a new &window, or put it back"),
-                self._switch_window,
-                enabled=self._has_panes,
+            *available(
+                self._has_panes,
+                Command(
+                    "maximise-pane", _("M&aximise or restore the pane"), self._maximise, "Ctrl+0"
+                ),
+                Command(
+                    "pane-window",
+                    _("Open the pane in a new &window, or put it back"),
+                    self._switch_window,
+                ),
             ),
             *(
                 Command(
@@ -103,20 +101,21 @@ class PaneCommands(QObject):
                     partial(self._switch, name),
                     enabled=partial(self._belongs, name),
                     checked=partial(self._is_shown, name),
-                    mode_keys=letter,
-                    mode="explore",
+                    explore_keys=letter,
                 )
                 for name, title, letter in sides
             ),
-            Command(
-                "drawer",
-                _("Problems and &log"),
-                self._switch_drawer,
-                "Ctrl+J",
-                enabled=self._has_panes,
-                checked=self._has_drawer,
+            *available(
+                self._has_panes,
+                Command(
+                    "drawer",
+                    _("Problems and &log"),
+                    self._switch_drawer,
+                    "Ctrl+J",
+                    checked=self._has_drawer,
+                ),
+                Command("reset-layout", _("R&eset layout"), self._reset),
             ),
-            Command("reset-layout", _("R&eset layout"), self._reset, enabled=self._has_panes),
         )
 
     def fill(self, panes: Panes, commands: Commands) -> None:

@@ -560,14 +560,15 @@ class CodeView(QWidget):
             "copy": self.editor.copy,
             "select-all": self.editor.selectAll,
         }
-        self.editor.key_pressed.connect(self._press)
+        self.editor.key_pressed.connect(self.press)
         self.editor.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.editor.customContextMenuRequested.connect(self._open_menu)
         self.find_bar.closed.connect(self._close_bars)
         self.go_to_bar.closed.connect(self._close_bars)
         self.go_to_bar.line_chosen.connect(self.go_to_line)
 
-    def _press(self, key: str) -> None:
+    def press(self, key: str) -> None:
+        """Run a command of a key or of the menu."""
         self._commands[key]()
 
     def _open_menu(self, position: QPoint) -> None:
@@ -589,7 +590,7 @@ class CodeView(QWidget):
     def _choose(self, action: QAction) -> None:
         # Actions added by others have no data, and are connected by themselves.
         if action.data() in self._commands:
-            self._press(action.data())
+            self.press(action.data())
 
     @staticmethod
     def _add(menu: QMenu, text: str, command: str, keys: str = "") -> QAction:

@@ -12,7 +12,7 @@ from PySide6.QtCore import QMimeData, QObject
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.kit.commands import Command, Host, available
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.files.sources import MEMORY, MODELS, SCRIPTED, WEIGHTS, is_file
 from lowerscope.core.model.recipe import Recipe, Source, with_source
@@ -213,25 +213,15 @@ def changing_inputs(host: Host, inputs: Inputs) -> tuple[Command, ...]:
         return bool(inputs.records)
 
     return (
-        Command("input-page", _("Show the inputs"), shown, "Ctrl+Shift+I", enabled=has_inputs),
-        Command("input-file", _("Input f&rom a file…"), partial(one, "file"), enabled=has_inputs),
-        Command(
-            "input-random",
-            _("New random &values for the input"),
-            partial(one, "random"),
-            enabled=has_inputs,
-        ),
-        Command(
-            "input-folder",
-            _("Run a fol&der of inputs…"),
-            partial(set_of, "folder"),
-            enabled=has_inputs,
-        ),
-        Command(
-            "input-archive",
-            _("Run a set of inputs in an .np&z…"),
-            partial(set_of, "archive"),
-            enabled=has_inputs,
+        *available(
+            has_inputs,
+            Command("input-page", _("Show the inputs"), shown, "Ctrl+Shift+I"),
+            Command("input-file", _("Input f&rom a file…"), partial(one, "file")),
+            Command("input-random", _("New random &values for the input"), partial(one, "random")),
+            Command("input-folder", _("Run a fol&der of inputs…"), partial(set_of, "folder")),
+            Command(
+                "input-archive", _("Run a set of inputs in an .np&z…"), partial(set_of, "archive")
+            ),
         ),
     )
 

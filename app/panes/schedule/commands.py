@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.buttons import check_box, push_button
-from lowerscope.app.kit.commands import Command, Commands, Host
+from lowerscope.app.kit.commands import Command, Commands, Host, available
 from lowerscope.app.kit.dialogs import Dialog, LineQuestion
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
@@ -266,47 +266,18 @@ class ScheduleCommands(QObject):
                     ("reverse_compute_at", _("Reverse compute at")),
                 )
             ),
-            Command(
-                "edit-primitive",
-                _("&Edit the step…"),
-                partial(self._on_history, "edit_step"),
-                enabled=has_steps,
-                key_there="Return",
-            ),
-            Command(
-                "switch-primitive",
-                _("S&witch the step on or off"),
-                partial(self._on_history, "switch_step"),
-                enabled=has_steps,
-                key_there="Space",
-            ),
-            Command(
-                "insert-primitive",
-                _("&Insert before the step"),
-                partial(self._on_history, "insert_before"),
-                enabled=has_steps,
-                key_there="Insert",
-            ),
-            Command(
-                "primitive-up",
-                _("Move the step &back"),
-                partial(self._on_history, "move_step", -1),
-                enabled=has_steps,
-                key_there="Ctrl+Left",
-            ),
-            Command(
-                "primitive-down",
-                _("Move the step f&orward"),
-                partial(self._on_history, "move_step", 1),
-                enabled=has_steps,
-                key_there="Ctrl+Right",
-            ),
-            Command(
-                "delete-primitive",
-                _("Delete the &step"),
-                partial(self._on_history, "remove_step"),
-                enabled=has_steps,
-                key_there="Del",
+            *(
+                Command(
+                    key, title, partial(self._on_history, *act), enabled=has_steps, key_there=there
+                )
+                for key, title, there, *act in (
+                    ("edit-primitive", _("&Edit the step…"), "Return", "edit_step"),
+                    ("switch-primitive", _("S&witch the step on or off"), "Space", "switch_step"),
+                    ("insert-primitive", _("&Insert before the step"), "Insert", "insert_before"),
+                    ("primitive-up", _("Move the step &back"), "Ctrl+Left", "move_step", -1),
+                    ("primitive-down", _("Move the step f&orward"), "Ctrl+Right", "move_step", 1),
+                    ("delete-primitive", _("Delete the &step"), "Del", "remove_step"),
+                )
             ),
             Command(
                 "by-rule",
@@ -325,37 +296,15 @@ class ScheduleCommands(QObject):
             Command(
                 "new-variant", _("&New variant…"), self._ask_new_name, enabled=self.has_function
             ),
-            Command(
-                "duplicate-variant",
-                _("Du&plicate the variant"),
-                self.duplicate,
-                enabled=has_schedule,
+            *available(
+                has_schedule,
+                Command("duplicate-variant", _("Du&plicate the variant"), self.duplicate),
+                Command("rename-variant", _("&Rename the variant…"), self._ask_other_name),
+                Command("delete-variant", _("Delete the &variant"), self._variants.remove),
+                Command("unscheduled", _("Unsc&heduled"), partial(self._variants.choose, None)),
+                Command("copy-schedule", _("&Copy as Python"), self.copy_python),
+                Command("save-schedule", _("Save as &JSON…"), self.save),
             ),
-            Command(
-                "rename-variant",
-                _("&Rename the variant…"),
-                self._ask_other_name,
-                enabled=has_schedule,
-            ),
-            Command(
-                "delete-variant",
-                _("Delete the &variant"),
-                self._variants.remove,
-                enabled=has_schedule,
-            ),
-            Command(
-                "unscheduled",
-                _("Unsc&heduled"),
-                partial(self._variants.choose, None),
-                enabled=has_schedule,
-            ),
-            Command(
-                "copy-schedule",
-                _("&Copy as Python"),
-                self.copy_python,
-                enabled=has_schedule,
-            ),
-            Command("save-schedule", _("Save as &JSON…"), self.save, enabled=has_schedule),
             Command("load-schedule", _("&Load JSON…"), self.load, enabled=self.has_function),
             Command(
                 "left-over",

@@ -463,10 +463,7 @@ def keeping_sessions(
             partial(reopen, document, sessions, open_session),
         ),
         Command(
-            "watch",
-            _("Reload files when they are &saved"),
-            watch.switch,
-            checked=lambda: watch.on,
+            "watch", _("Reload files when they are &saved"), watch.switch, checked=lambda: watch.on
         ),
     )
 

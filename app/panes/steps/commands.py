@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.document.timelines import NodeSteps
-from lowerscope.app.kit.commands import Command, Commands, Host
+from lowerscope.app.kit.commands import Command, Commands, Host, available
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
     load_preset,
@@ -215,44 +215,15 @@ def passes(
         return Command(key, text, act, shortcut, enabled=document.is_open)
 
     return (
-        Command(
-            "next-step",
-            _("&Next step"),
-            partial(stepping.step, 1),
-            "F10",
-            enabled=has_steps,
-        ),
-        Command(
-            "previous-step",
-            _("&Previous step"),
-            partial(stepping.step, -1),
-            "F7",
-            enabled=has_steps,
-            key_there="Shift+F10",
-        ),
-        Command(
-            "first-step",
-            _("&First step"),
-            stepping.first,
-            "Alt+Home",
-            enabled=has_steps,
-            key_there="Home",
-        ),
-        Command(
-            "last-step",
-            _("&Last step"),
-            stepping.last,
-            "Alt+End",
-            enabled=has_steps,
-            key_there="End",
-        ),
-        Command(
-            "play",
-            _("Play or pause"),
-            stepping.play_or_pause,
-            "Ctrl+Space",
-            enabled=has_steps,
-            key_there="Space",
+        *available(
+            has_steps,
+            Command("next-step", _("&Next step"), partial(stepping.step, 1), "F10"),
+            Command(
+                "previous-step", _("&Previous step"), partial(stepping.step, -1), "F7", "Shift+F10"
+            ),
+            Command("first-step", _("&First step"), stepping.first, "Alt+Home", "Home"),
+            Command("last-step", _("&Last step"), stepping.last, "Alt+End", "End"),
+            Command("play", _("Play or pause"), stepping.play_or_pause, "Ctrl+Space", "Space"),
         ),
         Command(
             "play-until",
@@ -300,28 +271,20 @@ def passes(
         edit("delete-step", _("&Delete the step"), "remove"),
         edit("move-step-up", _("Move the step up"), "move_step", -1, shortcut="Ctrl+Shift+Up"),
         edit("move-step-down", _("Move the step down"), "move_step", 1, shortcut="Ctrl+Shift+Down"),
-        *(
-            Command(
-                f"pipeline-{preset.name}",
-                preset.title,
-                partial(pipeline.choose, preset.steps),
-                enabled=document.is_open,
-                checked=partial(is_pipeline, preset),
-                group="pipeline",
-            )
-            for preset in PRESETS
-        ),
-        Command(
-            "save-pipeline",
-            _("Sa&ve the pipeline as a preset…"),
-            pipeline.save,
-            enabled=document.is_open,
-        ),
-        Command("load-pipeline", _("Load a p&reset…"), pipeline.load, enabled=document.is_open),
-        Command(
-            "load-passes",
-            _("Load passes of &your own…"),
-            load_passes,
-            enabled=document.is_open,
+        *available(
+            document.is_open,
+            *(
+                Command(
+                    f"pipeline-{preset.name}",
+                    preset.title,
+                    partial(pipeline.choose, preset.steps),
+                    checked=partial(is_pipeline, preset),
+                    group="pipeline",
+                )
+                for preset in PRESETS
+            ),
+            Command("save-pipeline", _("Sa&ve the pipeline as a preset…"), pipeline.save),
+            Command("load-pipeline", _("Load a p&reset…"), pipeline.load),
+            Command("load-passes", _("Load passes of &your own…"), load_passes),
         ),
     )
