@@ -21,7 +21,7 @@ from lowerscope.app.document.selection import Links, Selection
 from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import APART, Moment
-from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import (
     Override,
     Recipe,
@@ -567,6 +567,14 @@ class Document(QObject):
         """Show a problem that no version caused, in place of the previous ones."""
         if problem.code != "cancelled":
             self.set(problems=(problem,), rejected=None)
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Report the problem of a `LowerscopeError` that is raised inside."""
+        try:
+            yield
+        except LowerscopeError as error:
+            self.report(error.problem)
 
     def clear_problems(self) -> None:
         self.set(problems=(), rejected=None)

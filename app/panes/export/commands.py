@@ -23,7 +23,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.commands import Command, Host, available
-from lowerscope.app.kit.dialogs import Dialog, Question
+from lowerscope.app.kit.dialogs import Dialog, Question, file_to_save
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ProgressLine
@@ -439,13 +439,8 @@ class ExportCommands(QObject):
             text = _("No difference is shown: choose Compare with, or a step")
             self._document.notify(text, "info")
             return
-        path, _filter = QFileDialog.getSaveFileName(
-            self._host.widget,
-            _("Save the difference"),
-            "difference.patch",
-            _("Patches (*.patch *.diff)"),
-        )
-        if path:
+        title, kinds = _("Save the difference"), _("Patches (*.patch *.diff)")
+        if path := file_to_save(self._host.widget, title, "difference.patch", kinds):
             self._write(path, lambda file: file.write_text(unified_text(record) + "\n", "utf-8"))
 
     def save_picture(self) -> None:

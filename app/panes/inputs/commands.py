@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QMimeData, QObject
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command, Host, available
+from lowerscope.app.kit.dialogs import file_to_open
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.files.sources import MEMORY, MODELS, SCRIPTED, WEIGHTS, is_file
 from lowerscope.core.model.recipe import Recipe, Source, with_source
@@ -163,14 +164,9 @@ def takes_parameters(document: Document) -> bool:
 
 def choose_parameters(host: Host, document: Document) -> None:
     """Select a file in a dialog, and load the model's parameters from it."""
-    kinds = " ".join(f"*{suffix}" for suffix in WEIGHTS)
-    path, _filter = QFileDialog.getOpenFileName(
-        host.widget,
-        _("Load parameters"),
-        _folder(document),
-        _("Parameters ({kinds});;All files (*)", kinds=kinds),
-    )
-    if path:
+    suffixes = " ".join(f"*{suffix}" for suffix in WEIGHTS)
+    kinds = _("Parameters ({kinds});;All files (*)", kinds=suffixes)
+    if path := file_to_open(host.widget, _("Load parameters"), _folder(document), kinds):
         take_parameters(document, path)
 
 

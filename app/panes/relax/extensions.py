@@ -14,7 +14,7 @@ from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.buttons import push_button
-from lowerscope.app.kit.dialogs import Dialog
+from lowerscope.app.kit.dialogs import Dialog, file_to_open
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -240,10 +240,8 @@ class Extensions(QObject):
             "library": _("Add a library file"),
             "passes": _("Add a file of passes"),
         }
-        path, _filter = QFileDialog.getOpenFileName(
-            self._window, titles[kind], self._start(), _("Python files (*.py)")
-        )
-        if path:
+        kinds = _("Python files (*.py)")
+        if path := file_to_open(self._window, titles[kind], self._start(), kinds):
             self._folder = str(Path(path).parent)
             self.add(path, kind)
 

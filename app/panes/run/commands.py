@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from PySide6.QtWidgets import (
     QDialogButtonBox,
-    QFileDialog,
     QFormLayout,
     QGridLayout,
     QLineEdit,
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.buttons import check_box
 from lowerscope.app.kit.commands import Command, Host, available
-from lowerscope.app.kit.dialogs import Dialog, mark_wrong, number_field
+from lowerscope.app.kit.dialogs import Dialog, file_to_save, mark_wrong, number_field
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
@@ -534,9 +533,8 @@ class Reporting:
         if not variants:
             return
         name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
-        path, _filter = QFileDialog.getSaveFileName(
-            self.host.widget, _("Export a report"), f"{name}.html", _("Reports (*.html)")
-        )
+        title, kinds = _("Export a report"), _("Reports (*.html)")
+        path = file_to_save(self.host.widget, title, f"{name}.html", kinds)
         if path:
             path = path if path.endswith((".html", ".htm")) else f"{path}.html"
             self._explain(path, variants, ())
@@ -566,9 +564,6 @@ class Reporting:
     def _write(self, path: str, variants: Sequence[Variant]) -> None:
         from lowerscope.core.files.report import write_report
 
-        try:
+        with self.document.reporting():
             written = write_report(path, variants)
-        except LowerscopeError as error:
-            self.document.report(error.problem)
-        else:
             self.document.notify(_("Report written: {written}", written=written), "info")

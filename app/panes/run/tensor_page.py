@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
-from PySide6.QtWidgets import QFileDialog, QMenu, QSpinBox, QWidget
+from PySide6.QtWidgets import QMenu, QSpinBox, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
@@ -19,7 +18,7 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, SlicesRow
 from lowerscope.app.kit.charts.plots import Histogram
-from lowerscope.app.kit.dialogs import show_within
+from lowerscope.app.kit.dialogs import file_to_save, show_within
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled, stack_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -571,12 +570,9 @@ class TensorPage(QWidget):
         if record is None:
             return
         name = f"{self._name()}-{side}.npy"
-        path, _filter = QFileDialog.getSaveFileName(
-            self, _("Save {name}", name=name), name, _("NumPy arrays (*.npy)")
-        )
-        if path:
+        title, kinds = _("Save {name}", name=name), _("NumPy arrays (*.npy)")
+        if path := file_to_save(self, title, name, kinds, ".npy"):
             # The values selected before, whatever is shown by now.
-            path = path if Path(path).suffix == ".npy" else f"{path}.npy"
             self._save(record.place, side, path)
 
     def _note_saved(self, path: str) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.commands import Command, Commands, Host, available
-from lowerscope.app.kit.dialogs import Dialog, LineQuestion
+from lowerscope.app.kit.dialogs import Dialog, LineQuestion, file_to_open, file_to_save
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label, literal
@@ -24,7 +24,6 @@ from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_tree import LETTERS
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.schedule import shown_name
 from lowerscope.core.model.schedule_records import RuledFunction
 from lowerscope.core.model.texts import _, _n
@@ -376,34 +375,20 @@ class ScheduleCommands(QObject):
 
     def save(self) -> None:
         """Select a file in a dialog, and save the schedule to it."""
-        scheduling = self._scheduling
-        schedule, name = scheduling.schedule, f"{scheduling.function}.json"
+        schedule, name = self._scheduling.schedule, f"{self._scheduling.function}.json"
         if schedule is None:
             return
-        path, _filter = QFileDialog.getSaveFileName(
-            self._host.widget, _("Save the schedule"), name, FILES
-        )
-        if not path:
-            return
-        path = path if path.endswith(".json") else f"{path}.json"
-        try:
-            save_schedules([schedule], path)
-        except LowerscopeError as error:
-            self._document.report(error.problem)
-        else:
-            self._document.notify(_("Saved as {path}.", path=path), "info")
+        title = _("Save the schedule")
+        if path := file_to_save(self._host.widget, title, name, FILES, ".json"):
+            with self._document.reporting():
+                save_schedules([schedule], path)
+                self._document.notify(_("Saved as {path}.", path=path), "info")
 
     def load(self) -> None:
         """Select a file in a dialog, and load its schedule as another variant."""
-        path, _filter = QFileDialog.getOpenFileName(
-            self._host.widget, _("Load a schedule"), "", FILES
-        )
-        if not path:
-            return
-        try:
-            self._variants.load(path)
-        except LowerscopeError as error:
-            self._document.report(error.problem)
+        if path := file_to_open(self._host.widget, _("Load a schedule"), "", FILES):
+            with self._document.reporting():
+                self._variants.load(path)
 
     def apply_to_model(self) -> None:
         """Toggle whether the schedules are applied to the model."""

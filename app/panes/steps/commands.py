@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.document.timelines import NodeSteps
 from lowerscope.app.kit.commands import Command, Commands, Host, available
+from lowerscope.app.kit.dialogs import file_to_open, file_to_save
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
     load_preset,
@@ -22,7 +23,6 @@ from lowerscope.core.files.pipelines_and_schedules import (
     with_pipeline,
 )
 from lowerscope.core.model.module_steps import Moment, Section
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
     Step,
     binds_params,
@@ -117,37 +117,24 @@ class PipelineEditing(QObject):
     def save(self) -> None:
         """Select a file in a dialog, and save the pipeline to it."""
         recipe = self._document.wanted
-        path, _filter = QFileDialog.getSaveFileName(
-            self._host.widget, _("Save the pipeline"), "pipeline.json", FILES
-        )
+        title = _("Save the pipeline")
+        path = file_to_save(self._host.widget, title, "pipeline.json", FILES, ".json")
         if recipe is None or not path:
             return
         name = path.rpartition("/")[2].removesuffix(".json")
-        path = path if path.endswith(".json") else f"{path}.json"
-        try:
+        said = _("Saved; --pipeline {path} uses it on the command line.", path=path)
+        with self._document.reporting():
             save_preset(Preset(name=name, title=name, steps=recipe.steps), path)
-        except LowerscopeError as error:
-            self._document.report(error.problem)
-        else:
-            self._document.notify(
-                _("Saved; --pipeline {path} uses it on the command line.", path=path), "info"
-            )
+            self._document.notify(said, "info")
 
     def load(self) -> None:
         """Select a file in a dialog, and load its pipeline."""
-        path, _filter = QFileDialog.getOpenFileName(
-            self._host.widget, _("Load a pipeline"), "", FILES
-        )
-        if not path:
-            return
-        try:
-            preset = load_preset(path)
-        except LowerscopeError as error:
-            self._document.report(error.problem)
-        else:
-            recipe = self._document.wanted
-            if recipe is not None:
-                self._trust(with_pipeline(recipe, preset.steps), self._document.change)
+        path = file_to_open(self._host.widget, _("Load a pipeline"), "", FILES)
+        recipe = self._document.wanted
+        if path and recipe is not None:
+            with self._document.reporting():
+                steps = load_preset(path).steps
+                self._trust(with_pipeline(recipe, steps), self._document.change)
 
 
 def binding(document: Document, pipeline: PipelineEditing) -> tuple[Command, ...]:
