@@ -48,7 +48,7 @@ class ScriptPage(QWidget):
         self._document = document
         self._whole: Collection[str] = ()
         self._headings: Mapping[int, Heading] = NO_HEADINGS
-        self._record: TextRecord | None = None
+        self.record: TextRecord | None = None  # The text shown.
         # The bindings that begin with each line, computed on demand.
         self._bindings: dict[int, list[str]] | None = None
         self._first_lines: dict[str, int] = {}
@@ -89,7 +89,7 @@ class ScriptPage(QWidget):
             headings: Lines that are headings, by number from 0.
             stay: Whether it is another state of the same text, so that the scroll position is kept.
         """
-        before, self._record = self._record, record
+        before, self.record = self.record, record
         self._bindings = None
         self._whole, self._headings = whole, headings
         if record is None:
@@ -112,11 +112,6 @@ class ScriptPage(QWidget):
             self.code.set_place(place)
         if self._here:
             self.code.point_at(self._here)
-
-    @property
-    def record(self) -> TextRecord | None:
-        """The text shown."""
-        return self._record
 
     def point_at(self, line: int) -> None:
         """Point at a line of this text and of subsequent ones, from 1; 0 for none."""
@@ -141,8 +136,8 @@ class ScriptPage(QWidget):
 
     def _show_form(self) -> None:
         """Show the same text in another form."""
-        if self._record is not None:
-            self._set_text(self._record)
+        if self.record is not None:
+            self._set_text(self.record)
 
     def show_selection(self) -> None:
         """Mark the lines of the selection, and scroll to the first one."""
@@ -212,12 +207,12 @@ class ScriptPage(QWidget):
 
     def _sharing(self, entity: str) -> tuple[str, ...]:
         """Return the bindings on the same line as the one at the caret."""
-        if self._record is None or not entity.startswith("relax:") or "/" not in entity:
+        if self.record is None or not entity.startswith("relax:") or "/" not in entity:
             return (entity,)
         line = self.code.caret_line()
         if self._bindings is None:
             self._bindings = {}
-            for span in self._record.spans:
+            for span in self.record.spans:
                 if span.entity.startswith("relax:") and "/" in span.entity:
                     self._bindings.setdefault(span.first, []).append(span.entity)
         found = self._bindings.get(line, [])
@@ -290,7 +285,7 @@ class FetchedPage(QWidget):
         self._view: View = view
         self._kind = "relax" if view == "bytecode" else kind
         self._name: str | None = None
-        self._moment: Moment | None = None
+        self.moment: Moment | None = None  # The step of the text; ``None`` for the final module.
         self._shown_name: str | None = None
         self._watch = queries.watch(
             self,
@@ -303,17 +298,12 @@ class FetchedPage(QWidget):
         self.script = ScriptPage(document, colouring, name)
         self.column = column_of(self, (self.script, 1))
 
-    @property
-    def moment(self) -> Moment | None:
-        """The step of the text; ``None`` for the final module."""
-        return self._moment
-
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
         """Show the text of a function or file, once visible; empty for the module.
 
         The same function at another `moment` keeps its scroll position.
         """
-        self._name, self._moment = name, moment
+        self._name, self.moment = name, moment
         self._watch.update()
 
     @property
@@ -333,7 +323,7 @@ class FetchedPage(QWidget):
         recipe = self._document.recipe
         if recipe is None or self._name is None:
             return None
-        return TextQuery(recipe, self._name, self._view, self._moment)
+        return TextQuery(recipe, self._name, self._view, self.moment)
 
     def _note_progress(self, text: str, fraction: float | None) -> None:
         """Show the child's progress."""
@@ -488,7 +478,7 @@ class CompiledPage(FetchedPage):
     def _take_text(self, record: TextRecord) -> None:
         self._offer()
         super()._take_text(record)
-        if self._moment is None:
+        if self.moment is None:
             self._build.note_built()
 
     def _take_problem(self, problem: Problem) -> None:

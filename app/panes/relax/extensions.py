@@ -217,21 +217,16 @@ class Extensions(QObject):
         self._trust = trust
         self._window = window
         self._folder = ""
-        self._dialog: ExtensionsDialog | None = None
+        self.dialog: ExtensionsDialog | None = None  # The list's dialog, if it has been shown.
 
     def show_list(self) -> None:
         """Show the list of rule and library files in a modeless dialog."""
-        if self._dialog is None:
-            self._dialog = ExtensionsDialog(self._document, self._window)
-            self._dialog.file_wanted.connect(self.choose)
-            self._dialog.place_wanted.connect(self.open_file)
-        self._dialog.show()
-        self._dialog.activateWindow()
-
-    @property
-    def dialog(self) -> ExtensionsDialog | None:
-        """The list's dialog, if it has been shown."""
-        return self._dialog
+        if self.dialog is None:
+            self.dialog = ExtensionsDialog(self._document, self._window)
+            self.dialog.file_wanted.connect(self.choose)
+            self.dialog.place_wanted.connect(self.open_file)
+        self.dialog.show()
+        self.dialog.activateWindow()
 
     def choose(self, kind: ExtensionKind) -> None:
         """Select a file with rules, library functions or passes in a dialog, and add it."""
