@@ -569,6 +569,11 @@ class Document(QObject):
         """Show one line in the banner; its role is ``"info"`` or ``"wrong"``."""
         self.set(notice=Notice(text, role))
 
+    def notify_of(self, problem: Problem) -> None:
+        """Show a problem in the banner; a cancellation, or a crash, is told elsewhere."""
+        if problem.code not in ("cancelled", "crashed"):
+            self.notify(problem.line(), "wrong")
+
 
 _WAITING = frozenset(("recipe", "pending"))
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.commands import Command, Commands, available
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.shell.modes import MODES
@@ -52,9 +53,7 @@ class PaneCommands(QObject):
         self._set_mode = set_mode
         self._reset = reset
         self._window = window
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        application.focusChanged.connect(self._note_focus)
+        theme.application().focusChanged.connect(self._note_focus)
         self._last = ""
         self._in_modes: dict[str, str] = {}  # Pane of each mode that last had the focus.
 
@@ -294,18 +293,14 @@ class Pointing(QObject):
         event = QHelpEvent(QEvent.Type.ToolTip, place, target.mapToGlobal(place))
         QApplication.sendEvent(target, event)
         if QToolTip.isVisible():
-            application = QApplication.instance()
-            assert application is not None
-            application.installEventFilter(self)
+            theme.application().installEventFilter(self)
 
     # Qt
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
             return False
-        application = QApplication.instance()
-        assert application is not None
-        application.removeEventFilter(self)
+        theme.application().removeEventFilter(self)
         QToolTip.hideText()
         # Escape closes the tool tip, and nothing else that it might close.
         return event.key() == Qt.Key.Key_Escape

@@ -14,6 +14,7 @@ from shiboken6 import isValid
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.colouring import Colouring as NodeColouring
 from lowerscope.app.kit.commands import Command, available
 from lowerscope.core.model.texts import _
@@ -44,9 +45,7 @@ class Graphs(QObject):
         # The widget that the menu bar took the keyboard focus from.
         self._before: QWidget | None = None
 
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        application.focusChanged.connect(self._note_focus)
+        theme.application().focusChanged.connect(self._note_focus)
 
     def _note_focus(self, old: QWidget | None, new: QWidget | None) -> None:
         if isinstance(new, QMenuBar):
@@ -192,9 +191,7 @@ class CodeCommands(QObject):
         self._panes = panes
         self._window = window
         self._last: CodeView | None = None
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        application.focusChanged.connect(self._follow)
+        theme.application().focusChanged.connect(self._follow)
 
     def commands(self) -> tuple[Command, ...]:
         colouring, act = self._colouring, partial(partial, self._press)

@@ -61,8 +61,7 @@ class Bisecting(KeptAnswer[BisectRecord]):
         super()._accept(record)
 
     def _refuse(self, problem: Problem) -> None:
-        if problem.code != "cancelled":
-            self._document.report(problem)
+        self._document.report(problem)
         super()._refuse(problem)
 
 

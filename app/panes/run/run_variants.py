@@ -261,8 +261,7 @@ class RunVariants(QObject):
     def _refuse_times(self, problem: Problem) -> None:
         """Use the times that each run measured itself."""
         self._end()
-        if problem.code != "cancelled":
-            self._document.report(problem)
+        self._document.report(problem)
 
     def _end(self) -> None:
         self._abandon()

@@ -147,7 +147,7 @@ class SchedulingByRule(QObject):
             return
         self._function = scheduling.function
         params = ByRuleQuery(recipe=scheduling.recipe, function=scheduling.function)
-        self._slot.ask(params, self._take, self._take_problem)
+        self._slot.ask(params, self._take, self._document.notify_of)
 
     def _take(self, ruled: ByRule) -> None:
         document = self._document
@@ -171,10 +171,6 @@ class SchedulingByRule(QObject):
             steps=steps,
         )
         document.notify(text, "info")
-
-    def _take_problem(self, problem: Problem) -> None:
-        if problem.code not in ("cancelled", "crashed"):
-            self._document.notify(problem.line(), "wrong")
 
 
 # Rule-based scheduling of the whole model: the pipeline's step, and each function's rule.
