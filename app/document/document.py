@@ -383,6 +383,11 @@ class Document(QObject):
         if self.wanted is not None:
             self.change(msgspec.structs.replace(self.wanted, **values))
 
+    def change_by(self, change: Callable[..., Recipe], *arguments: object) -> None:
+        """Request the recipe that a function makes of the wanted one, as one undo step."""
+        if self.wanted is not None:
+            self.change(change(self.wanted, *arguments))
+
     def amend(self, recipe: Recipe) -> None:
         """Request a recipe in place of the wanted one, without an undo step of its own."""
         if self.recipe is not None and recipe != self.wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
@@ -69,6 +69,19 @@ def choose_from(
     menu.deleteLater()
     if chosen in actions:
         actions[chosen]()
+
+
+def add_choices(
+    menu: QMenu, choices: Mapping[Any, str], choose: Callable[[QAction], object]
+) -> QActionGroup:
+    """Add exclusive choices to a menu; each action has its key in `choices` as data."""
+    group = QActionGroup(menu)
+    for key, title in choices.items():
+        action = QAction(title, group, checkable=True)
+        action.setData(key)
+        menu.addAction(action)
+    group.triggered.connect(choose)
+    return group
 
 
 MARKED_LETTER = re.compile(r"\(&(\w)\)")

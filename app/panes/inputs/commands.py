@@ -172,9 +172,7 @@ def choose_parameters(host: Host, document: Document) -> None:
 
 def take_parameters(document: Document, path: str) -> None:
     """Load the parameters from a file, or from the model itself, as one undo step."""
-    recipe = document.wanted
-    if recipe is not None:
-        document.change(with_source(recipe, params=path))
+    document.change_by(partial(with_source, params=path))
 
 
 def _folder(document: Document) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Field, Part
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, add_choices
 from lowerscope.core.model.recipe import TRANSLATORS
 from lowerscope.core.model.texts import _
 
@@ -122,12 +121,7 @@ class ImporterField(Field):
         super().__init__(_("Importer"))
         self._document = document
         menu = QMenu(self)
-        self._choices = QActionGroup(menu)
-        for translator in TRANSLATORS:
-            action = QAction(TRANSLATOR_NAMES[translator], self._choices, checkable=True)
-            action.setData(translator)
-            menu.addAction(action)
-        self._choices.triggered.connect(self._choose)
+        self._choices = add_choices(menu, TRANSLATOR_NAMES, self._choose)
         self.set_menu(menu)
         self.setToolTip(
             _("Translated by TVM's own importer, without Lowerscope's rules; shown unchanged")
@@ -146,6 +140,4 @@ class ImporterField(Field):
             action.setChecked(action.data() == recipe.translator)
 
     def _choose(self, action: QAction) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(msgspec.structs.replace(recipe, translator=action.data()))
+        self._document.change_fields(translator=action.data())

@@ -132,9 +132,7 @@ class ExtensionsDialog(Dialog):
         self.buttons["down"].setEnabled(0 <= place < count - 1)
 
     def _change(self, files: list[Extension]) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(msgspec.structs.replace(recipe, extensions=tuple(files)))
+        self._document.change_fields(extensions=tuple(files))
 
     def _switch(self, item: QTreeWidgetItem) -> None:
         place = self.list.indexOfTopLevelItem(item)

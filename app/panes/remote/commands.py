@@ -323,10 +323,8 @@ class TargetDialog(Dialog):
         self.accept()
 
     def _take(self) -> None:
-        recipe = self._document.wanted
-        text = self.line.text().strip()
-        if recipe is not None and text:
-            self._document.change(msgspec.structs.replace(recipe, target=text))
+        if text := self.line.text().strip():
+            self._document.change_fields(target=text)
 
 
 def _said(problem: Problem) -> str:

@@ -182,11 +182,8 @@ class TolerancesDialog(Dialog):
         )
 
     def _take(self) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            read = {dtype: self._read(dtype) for dtype in DTYPES}
-            changed = msgspec.structs.replace(recipe, tolerances=Tolerances(**read))
-            self._document.change(changed)
+        read = {dtype: self._read(dtype) for dtype in DTYPES}
+        self._document.change_fields(tolerances=Tolerances(**read))
 
 
 def edit_tolerances(document: Document, parent: QWidget) -> None:

@@ -100,9 +100,7 @@ class LeftOver(QObject):
 
     def remove(self, schedule: Schedule) -> None:
         """Remove a schedule from the recipe."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(sharing.with_schedule(recipe, schedule, None))
+        self._document.change_by(sharing.with_schedule, schedule, None)
 
     def try_here(self, schedule: Schedule) -> None:
         """Add its steps as a variant of the scheduled function, and enable it."""
@@ -201,9 +199,7 @@ class RulesInModel(QObject):
 
     def set_in_model(self, on: bool) -> None:
         """Add the step that schedules the model by rules to the pipeline's end, or remove it."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(ruled_in_model(recipe, on))
+        self._document.change_by(ruled_in_model, on)
 
     def ask(self) -> None:
         """Query the rules' results for the functions, unless cached for the recipe shown."""
@@ -310,9 +306,7 @@ class Variants:
 
     def set_in_model(self, on: bool) -> None:
         """Add the step that applies the schedules at the end of the pipeline, or remove it."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(applied_to_model(recipe, on))
+        self._document.change_by(applied_to_model, on)
 
     def notes(self) -> tuple[str, ...]:
         """Return the notes on orphaned schedules.

@@ -98,9 +98,7 @@ class PipelineEditing(QObject):
 
     def choose(self, steps: tuple[Step, ...]) -> None:
         """Switch to another pipeline, as one undo step."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(with_pipeline(recipe, steps))
+        self._document.change_by(with_pipeline, steps)
 
     def keep_params(self) -> None:
         """Toggle whether the model's parameters are arguments or constants."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
@@ -173,9 +172,7 @@ class PipelineView(Pane):
 
     def change_steps(self, steps: tuple[Step, ...]) -> None:
         """Switch to other steps, as one undo step."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(msgspec.structs.replace(recipe, steps=steps))
+        self._document.change_fields(steps=steps)
 
     def add_pass(self) -> None:
         """Show the dialog that selects a pass, and insert it after the selected step."""
