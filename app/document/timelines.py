@@ -41,7 +41,7 @@ class BuildSteps(QObject):
         self._is_built = False
         self._slot = Slot(queries)
         self.problem: Problem | None = None  # The problem that prevented the list, if any.
-        stepping.section_changed.connect(self._note_section)
+        stepping.section_changed.connect(self._ask)
         document.on(("snapshot",), self._take)
         document.on(("run",), self._note_run)
 
@@ -70,9 +70,6 @@ class BuildSteps(QObject):
         self._slot.drop()
         self.problem = None
         self.changed.emit()
-        self._ask()
-
-    def _note_section(self) -> None:
         self._ask()
 
     def _ask(self) -> None:

@@ -24,8 +24,8 @@ from lowerscope.app.panes.model.model_view import ModelView, OutlineStrip
 from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.app.panes.relax.relax_view import RelaxView
 from lowerscope.app.panes.relax.translation_page import TranslationPage
+from lowerscope.app.panes.run.calls_strip import MemoryPage
 from lowerscope.app.panes.run.compare_page import ComparePage
-from lowerscope.app.panes.run.memory_page import MemoryPage
 from lowerscope.app.panes.run.rounding_page import RoundingPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.run_view import RunView

@@ -431,10 +431,6 @@ class CodeText(PlainTextEdit):
     def _is_heading(self, line: int) -> bool:
         return self.heading(line) is not None
 
-    def whole_line(self, line: int) -> str:
-        """Return the printed text of a line whose types or end are hidden, or ``""``."""
-        return self.content.whole_line(line)
-
     @property
     def settled(self) -> bool:
         """Return whether everything is inserted, folded, and coloured where visible."""
@@ -1087,7 +1083,7 @@ class CodeEditor(CodeText):
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             line = self.line_at(event.pos().y())
-            text = "" if line < 0 else self.whole_line(line)
+            text = "" if line < 0 else self.content.whole_line(line)
             QToolTip.showText(event.globalPos(), text[:LONGEST], self.viewport())
             return True
         return super().viewportEvent(event)

@@ -434,8 +434,8 @@ class CompiledPage(FetchedPage):
         self._build = build
         self._set_busy = set_busy
         empty = self.script.code.empty
-        self.cancel = empty.add_action(_("Cancel"), self._cancel)
-        self.again = empty.add_action(_("Compile"), self._compile, primary=True)
+        self.cancel = empty.add_action(_("Cancel"), self._watch.cancel)
+        self.again = empty.add_action(_("Compile"), self._watch.refresh, primary=True)
         self._offer()
         self._timer = QTimer(self, singleShot=True, interval=WAITING_MS)
         self._timer.timeout.connect(self._show_waiting)
@@ -488,9 +488,3 @@ class CompiledPage(FetchedPage):
     def _offer(self, action: QWidget | None = None) -> None:
         for each in (self.cancel, self.again):
             each.setVisible(each is action)
-
-    def _cancel(self) -> None:
-        self._watch.cancel()
-
-    def _compile(self) -> None:
-        self._watch.refresh()

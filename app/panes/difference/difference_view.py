@@ -465,7 +465,7 @@ class DifferenceView(QWidget):
         self.chips.chosen.connect(self._show_function)
         self.previous.clicked.connect(self.previous_change)
         self.following.clicked.connect(self.next_change)
-        self.save.clicked.connect(self._save)
+        self.save.clicked.connect(self.patch_wanted)
         self.page.arrived.connect(self._ask_ahead)
         self.page.shown.connect(self._take_record)
         self.code.shown.connect(self._show_place)
@@ -513,9 +513,6 @@ class DifferenceView(QWidget):
         return self.code.diff if self._shows_code else self.page.diff
 
     # Slots
-
-    def _save(self) -> None:
-        self.patch_wanted.emit()
 
     def _step_back(self) -> None:
         self._stepping.pause()

@@ -502,7 +502,7 @@ class TensorPage(QWidget):
         )
         self.facts.horizontalHeader().hide()
         self.empty = EmptyState()
-        self.again = self.empty.add_action(_("Try again"), self._try_again)
+        self.again = self.empty.add_action(_("Try again"), self._watch.refresh)
         self.again.hide()
         self.no_values = EmptyState()
         self.values = stack_of(self.matrix, self.no_values)
@@ -753,9 +753,6 @@ class TensorPage(QWidget):
 
     def _say_busy(self) -> None:
         self._document.say(LOOKING, of="values")
-
-    def _try_again(self) -> None:
-        self._watch.refresh()
 
     def _show_nothing(self) -> None:
         self.again.hide()

@@ -340,7 +340,7 @@ class ScheduleCommands(QObject):
         """Open the menu of primitives for the selection."""
         if not self._scheduling.active:
             self.show()
-        self.view.open_menu_here()
+        self.view.tree.open_menu()
 
     def _choose(self, name: str) -> None:
         self._scheduling.trying.choose_named(name)
@@ -478,7 +478,11 @@ class NumberCommands:
                 enabled=self._schedules.has_function,
             ),
             Command("measure-variants", _("Measure all variants"), self.measure_all),
-            Command("measure-peaks", _("Measure the &peak rates of this machine"), self.peaks),
+            Command(
+                "measure-peaks",
+                _("Measure the &peak rates of this machine"),
+                self._measurements.measure_peaks,
+            ),
         )
 
     def show(self) -> None:
@@ -497,7 +501,3 @@ class NumberCommands:
     def measure_all(self) -> None:
         """Measure all variants."""
         self._schedules.view.variants.measure_all()
-
-    def peaks(self) -> None:
-        """Measure the machine's peak rates again."""
-        self._measurements.measure_peaks()

@@ -291,10 +291,6 @@ class ScheduleView(Pane):
             self._scheduling.trying.cancel_draft()
             self.menu.open_at(place)
 
-    def open_menu_here(self) -> None:
-        """Open the primitives for the selection beside its row of the tree."""
-        self.tree.open_menu()
-
     # Qt
 
     def focusInEvent(self, event: QFocusEvent) -> None:
