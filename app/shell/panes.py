@@ -76,50 +76,18 @@ class Panes(QWidget):
         self._features = features
         self._document = features.document
         self.model = ModelView(features.document)
-        self.fx = FxView(
-            features.document,
-            features.queries,
-            features.run_steps,
-            features.colouring,
-        )
-        self.relax = RelaxView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.run_steps,
-            features.colouring,
-            features.build,
-        )
-        self.tensorir = TensorIRView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.colouring,
-            features.build,
-        )
+        self.fx = FxView(features.shared)
+        self.relax = RelaxView(features.shared)
+        self.tensorir = TensorIRView(features.shared)
         self.problems = ProblemsView(
             features.document, features.variants.notes, features.faults.remedies
         )
         features.variants.left_over.changed.connect(self.problems.show_problems)
         self.log = LogView(features.document, features.processes)
         self.details = DetailsView(features.document, features.queries)
-        self.pipeline = PipelineView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.pins,
-            features.build,
-            features.run_steps,
-        )
+        self.pipeline = PipelineView(features.shared)
         self.schedule = ScheduleView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.scheduling,
-            features.variants,
-            features.measurements,
-            features.colouring,
-            features.build,
+            features.shared, features.scheduling, features.variants, features.measurements
         )
         self.outcome = RunView(
             features.document, features.runs, features.faults, features.bisecting
@@ -215,9 +183,7 @@ class Panes(QWidget):
         self.inputs = InputsPage(document, queries, features.inputs)
         self.translation = TranslationPage(document, queries, self.relax.set_busy)
         self.node_map = NodeMap(document)
-        self.difference = DifferenceView(
-            document, queries, features.stepping, features.pins, self.changes.set_busy
-        )
+        self.difference = DifferenceView(features.shared, self.changes.set_busy)
         self.call = RunStepPage(document, queries, features.run_steps, self.changes.set_busy)
         for pane, key, title, page in (
             (self.outcome, "compare", _("Compare"), self.compare),

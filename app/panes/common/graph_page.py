@@ -11,9 +11,8 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.document.timelines import RunSteps, can_break
+from lowerscope.app.document.timelines import Shared, can_break
 from lowerscope.app.kit.canvas.colouring import FIGURES, Colouring
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.hover_card import CardText
@@ -291,18 +290,12 @@ class GraphPage(QWidget):
     picture_wanted = Signal(object, bool)  # Save the page as a picture, or its visible part.
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        run_steps: RunSteps,
-        graph: GraphName,
-        name: str,
-        set_busy: Callable[[bool], None],
+        self, shared: Shared, graph: GraphName, name: str, set_busy: Callable[[bool], None]
     ) -> None:
         super().__init__()
         self.graph: GraphName = graph
-        self.document = document
-        self.run_steps = run_steps
+        self.document = document = shared.document
+        self.run_steps = run_steps = shared.run_steps
         self.record: GraphRecord | None = None  # The graph shown.
         self._boxes: dict[str, Box] = {}
         self._frames: dict[str, Region] = {}
@@ -323,7 +316,7 @@ class GraphPage(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.canvas)
         self._wanted_title: str | None = None
-        self._watch = queries.watch(
+        self._watch = shared.queries.watch(
             self, self._query, self._take_graph, self._take_problem, set_busy
         )
         self.canvas.node_clicked.connect(self._select)

@@ -9,11 +9,9 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QMenu, QWidget
 
-from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.document.timelines import BuildSteps
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import check_box
 from lowerscope.app.kit.code.code_editor import NO_HEADINGS, Heading, NamedPlace
@@ -43,9 +41,9 @@ class ScriptPage(QWidget):
         name: Accessible name of the code view.
     """
 
-    def __init__(self, document: Document, colouring: Colouring, name: str) -> None:
+    def __init__(self, shared: Shared, name: str) -> None:
         super().__init__()
-        self._document = document
+        self._document = document = shared.document
         self._whole: Collection[str] = ()
         self._headings: Mapping[int, Heading] = NO_HEADINGS
         self.record: TextRecord | None = None  # The text shown.
@@ -67,7 +65,7 @@ class ScriptPage(QWidget):
         self.code.menu_opening.connect(self._add_to_menu)
         self.code.editor.arranged.connect(self._reveal_again)
         self.code.editor.set_describing(self._belongs_to)
-        self._colouring = colouring
+        self._colouring = shared.colouring
         self._colouring.changed.connect(self._colour)
         self._colour()
         document.on(("selection", "snapshot"), self.show_selection)
@@ -271,9 +269,7 @@ class FetchedPage(QWidget):
 
     def __init__(
         self,
-        document: Document,
-        queries: Queries,
-        colouring: Colouring,
+        shared: Shared,
         view: View,
         name: str,
         set_busy: Callable[[bool], None],
@@ -281,21 +277,16 @@ class FetchedPage(QWidget):
         kind: str = "tir",
     ) -> None:
         super().__init__()
-        self._document = document
+        self._document = shared.document
         self._view: View = view
         self._kind = "relax" if view == "bytecode" else kind
         self._name: str | None = None
         self.moment: Moment | None = None  # The step of the text; ``None`` for the final module.
         self._shown_name: str | None = None
-        self._watch = queries.watch(
-            self,
-            self._query,
-            self._take_text,
-            self._take_problem,
-            set_busy,
-            self._note_progress,
+        self._watch = shared.queries.watch(
+            self, self._query, self._take_text, self._take_problem, set_busy, self._note_progress
         )
-        self.script = ScriptPage(document, colouring, name)
+        self.script = ScriptPage(shared, name)
         self.column = column_of(self, (self.script, 1))
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
@@ -421,17 +412,10 @@ class CompiledPage(FetchedPage):
     """
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        colouring: Colouring,
-        build: BuildSteps,
-        view: View,
-        name: str,
-        set_busy: Callable[[bool], None],
+        self, shared: Shared, view: View, name: str, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(document, queries, colouring, view, name, self._note_busy)
-        self._build = build
+        super().__init__(shared, view, name, self._note_busy)
+        self._build = shared.build
         self._set_busy = set_busy
         empty = self.script.code.empty
         self.cancel = empty.add_action(_("Cancel"), self._watch.cancel)

@@ -23,10 +23,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedWidget, QToolTip, QWidget
 
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.pins import Pins
-from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
@@ -393,18 +390,12 @@ class DifferenceView(QWidget):
     filter_wanted = Signal()  # The key that goes to the filter of the steps was pressed.
     why_wanted = Signal(str, str)  # Explain the fusion of two functions, given by their ids.
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        pins: Pins,
-        set_busy: Callable[[bool], None],
-    ) -> None:
+    def __init__(self, shared: Shared, set_busy: Callable[[bool], None]) -> None:
         super().__init__()
-        self._document = document
-        self._pins = pins
-        self._stepping = stepping
+        self._document = document = shared.document
+        self._pins = pins = shared.pins
+        self._stepping = stepping = shared.stepping
+        queries = shared.queries
         self._view = "llvm"
         self._columns = "two"  # As the user set them.
         self._is_narrow = False

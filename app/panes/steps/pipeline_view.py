@@ -9,11 +9,8 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.pins import Pins
-from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import ORDER, StepLine, Stepping
-from lowerscope.app.document.timelines import BuildSteps, RunSteps
+from lowerscope.app.document.stepping import ORDER, StepLine
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, icon, push_button
 from lowerscope.app.kit.dialogs import filter_field
@@ -44,22 +41,14 @@ class PipelineView(Pane):
 
     export_wanted = Signal(object)
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        pins: Pins,
-        build: BuildSteps,
-        run_steps: RunSteps,
-    ) -> None:
+    def __init__(self, shared: Shared) -> None:
         super().__init__(_("Steps"))
-        self._document = document
-        self._queries = queries
-        self._pins = pins
-        self._build = build
-        self._run_steps = run_steps
-        self._stepping = stepping
+        self._document = document = shared.document
+        self._queries = shared.queries
+        self._pins = pins = shared.pins
+        self._build = build = shared.build
+        self._run_steps = shared.run_steps
+        self._stepping = stepping = shared.stepping
         self.dialog: PassDialog | None = None  # The open dialog, if any.
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
