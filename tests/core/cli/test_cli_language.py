@@ -36,7 +36,7 @@ CHINESE = re.compile(r"[\u2e80-\uffef]")
 
 ALL = """
 import contextlib, io, json, sys
-from lowerscope.app.__main__ import main
+from lowerscope.core.cli.main import main
 
 printed = []
 for line in json.loads(sys.argv[1]):
