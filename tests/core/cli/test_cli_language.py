@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -34,30 +33,15 @@ JSON = (
 CHINESE = re.compile(r"[\u2e80-\uffef]")
 
 
-ALL = """
-import contextlib, io, json, sys
-from lowerscope.core import stages
-from lowerscope.core.cli.main import main
-
-# They share what they derive.
-memo, hashes = stages.Memo(stages.KEPT_BYTES), stages.FileHashes()
-stages.Memo, stages.FileHashes = lambda _limit: memo, lambda: hashes
-printed = []
-for line in json.loads(sys.argv[1]):
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        assert main(line.split()) == 0, line
-    printed.append(out.getvalue())
-print(json.dumps(printed))
-"""
-
-
 def test_files_and_json_are_in_english(tmp_path: Path) -> None:
-    chinese = {**os.environ, VARIABLE: "zh_CN"}
-    lines = json.dumps(("samples", EXPORT, *JSON))
-    # In a process of their own, whose language is fixed when it starts.
-    done = run_warm("-c", ALL, lines, folder=tmp_path, environment=chinese)
-    assert done.returncode == 0, done.stderr
-    printed = json.loads(done.stdout)
+    printed = []
+    for line in ("samples", EXPORT, *JSON):
+        # Each in a process of its own, as its language is fixed when it starts.
+        words = ("-m", "lowerscope.app", *line.split())
+        chinese = {**os.environ, VARIABLE: "zh_CN"}
+        done = run_warm(*words, folder=tmp_path, environment=chinese)
+        assert done.returncode == 0, line
+        printed.append(done.stdout)
     samples, _paths, *printed = printed
     assert CHINESE.search(samples)
     written = {path.name: path.read_bytes() for path in tmp_path.glob("files/**/*.*")}
