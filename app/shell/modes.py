@@ -101,6 +101,7 @@ class ModeArea(Split):
     """
 
     window_opened = Signal(QWidget)  # A pane is in a window of its own.
+    placing = Signal()  # It is known which panes have a place; they are about to be shown.
     emptied = Signal(bool)  # All panes of the mode are in windows of their own, or not any more.
 
     def __init__(self, panes: Mapping[str, Pane]) -> None:
@@ -347,6 +348,7 @@ class ModeArea(Split):
         if over and (over not in self._collapsed or over in self._empty):
             self._end_over()
         self._visible = shown = self._shown()
+        self.placing.emit()
         shares = self._shares()
         for name, pane in self._panes.items():
             place = self.indexOf(pane)

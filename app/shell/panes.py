@@ -145,8 +145,9 @@ class Panes(QWidget):
         self.strip = OutlineStrip()
         self.strip.clicked.connect(self._open_outline)
         self.model.close_wanted.connect(self._open_outline)
-        self.arranged.connect(self._show_strip)
         self._lay_out()
+        self.area.placing.connect(self._show_strip)
+        self.arranged.connect(self._show_strip)
         for name, pane in (*self.by_name.items(), ("drawer", self.drawer)):
             set_page(pane, HELP_PAGES.get(name, name))
         set_page(self.summary, "result")
@@ -172,6 +173,7 @@ class Panes(QWidget):
 
     def _lay_out(self) -> None:
         above = QWidget()
+        self._above = above
         self.away = EmptyState(_("In a window of its own"))
         self.away.add_action(_("Put it back"), self._put_back)
         self.away.hide()
@@ -294,7 +296,12 @@ class Panes(QWidget):
     def _show_strip(self) -> None:
         """Show the strip of the outline where that is closed."""
         belongs = "model" in dict(self.area.mode.panes) and not self.area.maximised
-        self.strip.setVisible(belongs and not self.area.has_place("model"))
+        hidden = not belongs or self.area.has_place("model")
+        layout = self._above.layout()
+        if hidden != self.strip.isHidden() and layout is not None:
+            self.strip.setHidden(hidden)
+            # At once: the panes would be laid out, and painted, for the width before as well.
+            layout.activate()
 
     def _close_details(self) -> None:
         self.switch_closed("details")

@@ -81,7 +81,7 @@ class PaneCommands(QObject):
                 "previous-pane",
                 _("Pre&vious pane"),
                 partial(self._go, -1),
-                "Ctrl+Shift+Tab; Ctrl+F6",
+                "Ctrl+Shift+Tab; Shift+F6",
             ),
             Command(
                 "maximise-pane",
@@ -137,6 +137,11 @@ class PaneCommands(QObject):
             target.window().activateWindow()
             target.setFocus(Qt.FocusReason.TabFocusReason)
         return target is not None
+
+    def enter_first(self) -> None:
+        """Give the keyboard focus to the first pane of the mode."""
+        if (panes := self._panes()) is not None:
+            self.enter(panes.by_name[FIRST[panes.mode]])
 
     def _note_focus(self, _old: QWidget | None, new: QWidget | None) -> None:
         panes = self._panes()

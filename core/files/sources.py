@@ -209,8 +209,7 @@ def unknown_kind(path: Path) -> LowerscopeError:
     """Return the error for a file that is neither Python nor an exported program."""
     suffix = path.suffix.lower()
     what = _(
-        "{suffix} is neither .py nor .pt2 nor .onnx",
-        suffix=suffix or _("a file without a suffix"),
+        "{suffix} is neither .py nor .pt2 nor .onnx", suffix=suffix or _("a file without a suffix")
     )
     todo = _("Open a Python file with a model, a program of torch.export.save, or an ONNX model")
     if suffix in WEIGHTS:
@@ -365,10 +364,7 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
         return file, layout
     if EXTENT.fullmatch(value):
         raise LowerscopeError(
-            _(
-                "{value} is neither a readable file nor a declared dimension",
-                value=value,
-            ),
+            _("{value} is neither a readable file nor a declared dimension", value=value),
             where=option(text),
             todo=_(
                 "Declare it: --dim {value}=1..64; or give {forms} (.npy, .npz, .pt or an image)",

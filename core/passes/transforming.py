@@ -76,11 +76,7 @@ def apply_without(
     others = module.clone()
     for variable in failing:
         del others[variable]
-    begins()
-    try:
-        result = made(others).clone()
-    except TVM_ERRORS:
-        raise error from None
+    result = _applied_to(others, made, error, begins)
     names = {str(each.name_hint) for each in result.get_global_vars()}
     if any(str(each.name_hint) in names for each in failing):
         raise error
@@ -88,6 +84,17 @@ def apply_without(
         result.update_func(variable, module[variable])
         leave_out(str(variable.name_hint), reason)
     return result
+
+
+def _applied_to(
+    module: tvm.IRModule, made: Any, error: Exception, begins: Callable[[], None]
+) -> tvm.IRModule:
+    """Return the module after a pass, to be changed; raise `error` if it fails on this one too."""
+    begins()
+    try:
+        return made(module).clone()
+    except TVM_ERRORS:
+        raise error from None
 
 
 def _with_roots(
@@ -111,11 +118,7 @@ def _with_roots(
     whole = module.clone()
     for variable, function in rooted.items():
         whole.update_func(variable, function)
-    begins()
-    try:
-        result = made(whole).clone()
-    except TVM_ERRORS:
-        raise error from None
+    result = _applied_to(whole, made, error, begins)
     kept = {str(each.name_hint): result[each] for each in result.get_global_vars()}
     for variable, function in rooted.items():
         if function.same_as(kept.get(str(variable.name_hint))):
@@ -167,11 +170,7 @@ def _with_hidden(
     rest = module.clone()
     for variable in failing:
         rest.update_func(variable, hidden[variable])
-    begins()
-    try:
-        result = made(rest).clone()
-    except TVM_ERRORS:
-        raise error from None
+    result = _applied_to(rest, made, error, begins)
     after = {str(each.name_hint): result[each] for each in result.get_global_vars()}
     for variable, reason in failing.items():
         if not hidden[variable].same_as(after.pop(str(variable.name_hint), None)):

@@ -80,12 +80,10 @@ def given(entry: PrimitiveSpec, primitive: Primitive) -> dict[str, Argument]:
         if name not in entry.by_name:
             known = _(", ").join(entry.by_name)
             raise StepFailed(
-                _(
-                    "{name} does not take {name2!r}; it takes {known}",
-                    name=entry.name,
-                    name2=name,
-                    known=known,
-                )
+                _("{name} does not take {name2!r}; it takes {known}"),
+                name=entry.name,
+                name2=name,
+                known=known,
             )
     return {
         field.name: primitive.arguments.get(field.name, field.default) for field in entry.parameters
@@ -100,7 +98,7 @@ def value(field: Field, argument: Argument, resolve: Resolve) -> Any:
     if argument is None:
         if field.optional:
             return None
-        raise StepFailed(_("{label} is missing", label=field.label))
+        raise StepFailed(_("{label} is missing"), label=field.label)
     return _KINDS[field.kind](field, argument, resolve)
 
 
@@ -111,11 +109,9 @@ def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
     kind = "loop" if field.kind == "loops" else field.kind
     if not isinstance(argument, Made | At):
         raise StepFailed(
-            _(
-                "{label} takes a loop or a block, and not {argument!r}",
-                label=field.label,
-                argument=argument,
-            )
+            _("{label} takes a loop or a block, and not {argument!r}"),
+            label=field.label,
+            argument=argument,
         )
     output = resolve(argument)
     if not isinstance(output, _RVS[kind]):
@@ -132,11 +128,9 @@ def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
 def _several(field: Field, argument: Argument) -> tuple[Any, ...]:
     if not isinstance(argument, tuple):
         raise StepFailed(
-            _(
-                "{label} takes several values, and not {argument!r}",
-                label=field.label,
-                argument=argument,
-            )
+            _("{label} takes several values, and not {argument!r}"),
+            label=field.label,
+            argument=argument,
         )
     return argument
 
@@ -144,31 +138,25 @@ def _several(field: Field, argument: Argument) -> tuple[Any, ...]:
 def _integer(field: Field, argument: Argument, resolve: Resolve) -> int:
     if not isinstance(argument, int) or isinstance(argument, bool):
         raise StepFailed(
-            _(
-                "{label} takes a whole number, and not {argument!r}",
-                label=field.label,
-                argument=argument,
-            )
+            _("{label} takes a whole number, and not {argument!r}"),
+            label=field.label,
+            argument=argument,
         )
     low = -_WIDEST if field.low is None else field.low
     high = _WIDEST if field.high is None else field.high
     if argument < low:
         raise StepFailed(
-            _(
-                "{label} is at least {low}, and not {argument}",
-                label=field.label,
-                low=low,
-                argument=argument,
-            )
+            _("{label} is at least {low}, and not {argument}"),
+            label=field.label,
+            low=low,
+            argument=argument,
         )
     if argument > high:
         raise StepFailed(
-            _(
-                "{label} is at most {high}, and not {argument}",
-                label=field.label,
-                high=high,
-                argument=argument,
-            )
+            _("{label} is at most {high}, and not {argument}"),
+            label=field.label,
+            high=high,
+            argument=argument,
         )
     return argument
 
@@ -179,7 +167,7 @@ def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
         output = resolve(argument)
         if isinstance(output, LoopRV | SBlockRV):
             raise StepFailed(
-                _("{label} takes numbers, and not a loop or a block", label=field.label)
+                _("{label} takes numbers, and not a loop or a block"), label=field.label
             )
         return output
     return _integer(field, argument, resolve)
@@ -188,7 +176,7 @@ def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
 def _factors(field: Field, argument: Argument, resolve: Resolve) -> list[Any]:
     factors = _several(field, argument)
     if not factors:
-        raise StepFailed(_("{label} needs at least one value", label=field.label))
+        raise StepFailed(_("{label} needs at least one value"), label=field.label)
     if sum(factor is None for factor in factors) > 1:
         raise StepFailed(_("at most one factor can be left open"))
     return [
@@ -207,11 +195,9 @@ def _order(field: Field, argument: Argument, resolve: Resolve) -> list[int]:
     order: list[int] = _each(_integer)(field, argument, resolve)
     if sorted(order) != list(range(len(order))):
         raise StepFailed(
-            _(
-                "{label} takes each place from 0 once, and not {order}",
-                label=field.label,
-                order=order,
-            )
+            _("{label} takes each place from 0 once, and not {order}"),
+            label=field.label,
+            order=order,
         )
     return order
 
@@ -219,14 +205,14 @@ def _order(field: Field, argument: Argument, resolve: Resolve) -> list[int]:
 def _flag(field: Field, argument: Argument, resolve: Resolve) -> bool:
     if not isinstance(argument, bool):
         raise StepFailed(
-            _("{label} is on or off, and not {argument!r}", label=field.label, argument=argument)
+            _("{label} is on or off, and not {argument!r}"), label=field.label, argument=argument
         )
     return argument
 
 
 def _text(field: Field, argument: Argument, resolve: Resolve) -> str:
     if not isinstance(argument, str):
-        raise StepFailed(_("{label} takes a string", label=field.label))
+        raise StepFailed(_("{label} takes a string"), label=field.label)
     return argument
 
 
@@ -234,12 +220,10 @@ def _choice(field: Field, argument: Argument, resolve: Resolve) -> str:
     text = _text(field, argument, resolve)
     if field.choices and text not in field.choices:
         raise StepFailed(
-            _(
-                "{label} is one of {choices}, and not {text!r}",
-                label=field.label,
-                choices=_(", ").join(field.choices),
-                text=text,
-            )
+            _("{label} is one of {choices}, and not {text!r}"),
+            label=field.label,
+            choices=_(", ").join(field.choices),
+            text=text,
         )
     return text
 
@@ -251,7 +235,7 @@ def _number(field: Field, argument: Argument, resolve: Resolve) -> float:
         or not math.isfinite(argument)
     ):
         raise StepFailed(
-            _("{label} takes a number, and not {argument!r}", label=field.label, argument=argument)
+            _("{label} takes a number, and not {argument!r}"), label=field.label, argument=argument
         )
     return argument
 
@@ -259,18 +243,18 @@ def _number(field: Field, argument: Argument, resolve: Resolve) -> float:
 def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
     members = argument if isinstance(argument, tuple) else (argument,)
     if not members:
-        raise StepFailed(_("{label} needs at least one value", label=field.label))
+        raise StepFailed(_("{label} needs at least one value"), label=field.label)
     for each in members:
         if isinstance(each, Made | At):
             output = resolve(each)
             if isinstance(output, LoopRV | SBlockRV):
-                raise StepFailed(_("{label} takes numbers and strings", label=field.label))
+                raise StepFailed(_("{label} takes numbers and strings"), label=field.label)
         elif isinstance(each, int) and abs(each) > _WIDEST:
             raise StepFailed(
-                _("{label} takes numbers up to {widest}", label=field.label, widest=_WIDEST)
+                _("{label} takes numbers up to {widest}"), label=field.label, widest=_WIDEST
             )
         elif each is None or (isinstance(each, float) and not math.isfinite(each)):
-            raise StepFailed(_("{label} takes numbers and strings", label=field.label))
+            raise StepFailed(_("{label} takes numbers and strings"), label=field.label)
     values = [_annotated(each, resolve) for each in members]
     return values if isinstance(argument, tuple) else values[0]
 

@@ -24,8 +24,6 @@ from lowerscope.core.model.run_records import CallRun, NodeRun, RunRecord
 from lowerscope.core.model.snapshot import FxNode, ModelRecord, Snapshot, TextRecord
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
-    BoxText,
-    Flow,
     Modules,
     Opening,
     groups_in,
@@ -125,16 +123,16 @@ class Sketch:
     """A graph that is written down node by node."""
 
     def __init__(self) -> None:
-        self.boxes: list[BoxText] = []
-        self.flows: list[Flow] = []
+        self.boxes: list[Box] = []
+        self.flows: list[Edge] = []
         self.paths: list[str] = []
 
     def add(self, name: str, path: str, *sources: str, kind: str = "call") -> str:
         entity = f"fx:{name}_{len(self.boxes)}"
         title, rows = f"{name}_{len(self.boxes)}", (("64", ""),)
-        self.boxes.append(BoxText(entity, title, kind, "te", name, rows))
+        self.boxes.append(Box(entity, title, kind, "te", operator=name, rows=rows))
         self.paths.append(path)
-        self.flows += [Flow(source, entity, "1×128×768") for source in sources]
+        self.flows += [Edge(source, entity, "1×128×768") for source in sources]
         return entity
 
 

@@ -116,10 +116,14 @@ def paint_chevron(painter: QPainter, middle: QPointF, folded: bool) -> None:
 
 def columns_area(start: int, end: int, block: QTextBlock, row: QRectF) -> QRectF:
     """Return the area of some columns of a line; its text begins at ``row``."""
-    text_line = block.layout().lineAt(0)
-    left = row.left() + x_of(text_line.cursorToX(start)) - text_line.x()
-    right = row.left() + x_of(text_line.cursorToX(end)) - text_line.x()
-    return QRectF(left, row.top() + 1, right - left, row.height() - 2)
+    text, text_line = block.text(), block.layout().lineAt(0)
+    if text.isascii() and "\t" not in text:
+        # All characters have one width; Qt would find the shapes of all in the line.
+        width = TextMetrics(code_font()).horizontalAdvance("0")
+        left, right = start * width, end * width
+    else:
+        left, right = (x_of(text_line.cursorToX(at)) - text_line.x() for at in (start, end))
+    return QRectF(row.left() + left, row.top() + 1, right - left, row.height() - 2)
 
 
 def x_of(position: object) -> float:

@@ -130,10 +130,14 @@ class FunctionChips(QWidget):
     def _arrange(self) -> None:
         self._areas = []
         left, top = 0.0, (self.height() - _HEIGHT) / 2
-        room = self.width()
-        widths = [self._width(chip) for chip in self._chips]
-        if sum(widths) + _GAP * len(widths) > room:
-            room -= 64
+        room, used, widths = self.width(), 0.0, list[float]()
+        for chip in self._chips:
+            widths.append(self._width(chip))
+            used += widths[-1] + _GAP
+            if used > room:
+                # Those behind it have no room, however wide they are.
+                room -= 64
+                break
         for width in widths:
             if left + width > room and self._areas:
                 break

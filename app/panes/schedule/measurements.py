@@ -150,6 +150,10 @@ class Measurements(QObject):
         """The function after the current step; ``None`` if no function is scheduled."""
         return self._here
 
+    def named_engine(self, text: str) -> str:
+        """Return a text about torch with the name of what runs the open model's nodes."""
+        return self._document.named_engine(text)
+
     @property
     def waits(self) -> bool:
         """Return whether a run or a tuning uses the processors, so that nothing is measured."""

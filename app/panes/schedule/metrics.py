@@ -142,7 +142,9 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
     nodes = _(", ").join(measured.torch_nodes)
     of_torch = Cell("–")
     if torch is not None and measured.torch_does_more:
-        more = _("The function is only a part of {nodes}; torch computes all of it", nodes=nodes)
+        more = _(
+            "The function is only a part of {nodes}; this is the time of all of it", nodes=nodes
+        )
         of_torch = Cell(f"({duration_text(torch)})", "quiet", tooltip=more)
     elif torch is not None:
         of_torch = Cell(duration_text(torch), bold=True, tooltip=nodes)
@@ -491,8 +493,8 @@ class VariantTable(SeenPage):
         name = _("torch, node") if measured.torch_does_more else _("torch")
         faster = "" if before is None else ratio_text(before.milliseconds / time)
         bar = Cell("", gauge=Gauge(time / longest, "quiet"))
-        cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
-        return Row("torch", cells)
+        title = Cell(self._measurements.named_engine(name), "quiet")
+        return Row("torch", (title, bar, duration_text(time), faster, ""))
 
     def _row(self, key: str, name: str, of: Scheduled, on: bool, longest: float) -> Row:
         measurements = self._measurements
@@ -593,7 +595,8 @@ class RooflineView(SeenPage):
             marks.append(Mark(_("current"), intensity, now.gflops, "here"))
         torch = now or before
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
-            marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
+            name = measurements.named_engine("torch")
+            marks.append(Mark(name, intensity, flops / torch.torch_ms / 1e6, "other"))
         return tuple(marks)
 
 
@@ -634,4 +637,4 @@ class Standing(QWidget):
         measured = measurements.measured(here)
         before = measurements.measured(here.unscheduled)
         parts = [] if measured is None else standing(measured, before)
-        self.times.set_whole(PART.join(parts))
+        self.times.set_whole(measurements.named_engine(PART.join(parts)))

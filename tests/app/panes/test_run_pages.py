@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
@@ -32,6 +32,7 @@ from lowerscope.core.model.run_records import (
     MemoryRecord,
     NodeRun,
     RunEstimate,
+    SizeRecord,
     Storage,
     StoredTensor,
 )
@@ -107,6 +108,39 @@ def test_a_run_is_started_and_stopped_where_nothing_has_run(bench: Bench, view: 
     for button in (times.again, times.settings):
         assert button.width() >= button.sizeHint().width()
         assert times.rect().contains(button.geometry())
+
+
+def test_the_table_of_sizes_is_painted_in_its_final_widths_at_once(
+    bench: Bench, view: RunView
+) -> None:
+    bench.run(TIMED)
+    QApplication.processEvents()
+    widths, sizes = set[int](), view.summary.sizes
+
+    class Watch(QObject):
+        def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.Paint:
+                widths.add(sizes.columnWidth(0))
+            return False
+
+    watch = Watch()
+    sizes.viewport().installEventFilter(watch)
+    bench.run(msgspec.structs.replace(TIMED, sizes=tuple(map(_size, (1, 8, 64)))))
+    for _turn in range(4):
+        QApplication.processEvents()
+    assert len(widths) == 1
+
+
+def _size(extent: int) -> SizeRecord:
+    return SizeRecord(
+        sizes={"n": extent},
+        verdict="match",
+        reason="",
+        max_abs_error=1e-6,
+        max_rel_error=1e-6,
+        torch_ms=1.0,
+        tvm_ms=2.0,
+    )
 
 
 def test_a_run_that_takes_long_says_so_before_and_offers_a_pipeline(
