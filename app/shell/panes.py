@@ -24,8 +24,8 @@ from lowerscope.app.panes.model.model_view import ModelView, OutlineStrip
 from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.app.panes.relax.relax_view import RelaxView
 from lowerscope.app.panes.relax.translation_page import TranslationPage
+from lowerscope.app.panes.run.calls_strip import MemoryPage
 from lowerscope.app.panes.run.compare_page import ComparePage
-from lowerscope.app.panes.run.memory_page import MemoryPage
 from lowerscope.app.panes.run.rounding_page import RoundingPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.run_view import RunView
@@ -76,50 +76,18 @@ class Panes(QWidget):
         self._features = features
         self._document = features.document
         self.model = ModelView(features.document)
-        self.fx = FxView(
-            features.document,
-            features.queries,
-            features.run_steps,
-            features.colouring,
-        )
-        self.relax = RelaxView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.run_steps,
-            features.colouring,
-            features.build,
-        )
-        self.tensorir = TensorIRView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.colouring,
-            features.build,
-        )
+        self.fx = FxView(features.shared)
+        self.relax = RelaxView(features.shared)
+        self.tensorir = TensorIRView(features.shared)
         self.problems = ProblemsView(
             features.document, features.variants.notes, features.faults.remedies
         )
         features.variants.left_over.changed.connect(self.problems.show_problems)
         self.log = LogView(features.document, features.processes)
         self.details = DetailsView(features.document, features.queries)
-        self.pipeline = PipelineView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.pins,
-            features.build,
-            features.run_steps,
-        )
+        self.pipeline = PipelineView(features.shared)
         self.schedule = ScheduleView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.scheduling,
-            features.variants,
-            features.measurements,
-            features.colouring,
-            features.build,
+            features.shared, features.scheduling, features.variants, features.measurements
         )
         self.outcome = RunView(
             features.document, features.runs, features.faults, features.bisecting
@@ -217,9 +185,7 @@ class Panes(QWidget):
         self.inputs = InputsPage(document, queries, features.inputs)
         self.translation = TranslationPage(document, queries, self.relax.set_busy)
         self.node_map = NodeMap(document)
-        self.difference = DifferenceView(
-            document, queries, features.stepping, features.pins, self.changes.set_busy
-        )
+        self.difference = DifferenceView(features.shared, self.changes.set_busy)
         self.call = RunStepPage(document, queries, features.run_steps, self.changes.set_busy)
         for pane, key, title, page in (
             (self.outcome, "compare", _("Compare"), self.compare),

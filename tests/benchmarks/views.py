@@ -231,11 +231,15 @@ def code() -> Iterator[Figure]:
         places = [bar.maximum() * step // 20 for step in range(21)]
         return max(stall(lambda to=to: (bar.setValue(to), view.repaint())) for to in places)  # type: ignore[misc]
 
+    def find(text: str) -> None:
+        view.open_find()
+        view.find_bar.field.setText(text)
+
     long = script(200_000)
     for name, act in (
         ("loaded", lambda: stall(lambda: view.set_text(long, "tvmscript"))),
         ("scrolled", scroll),
-        ("searched", lambda: stall(lambda: view.open_find("dense_19999"))),
+        ("searched", lambda: stall(lambda: find("dense_19999"))),
         ("folded", lambda: stall(editor.fold_all)),
         ("unfolded", lambda: stall(editor.unfold_all)),
         ("gone to its end", lambda: stall(lambda: view.go_to_line(199_000))),

@@ -520,7 +520,7 @@ class VariantTable(SeenPage):
         word = word if of.primitives else NONE
         ink = role if role in ("right", "wrong") else "quiet"
         marks = ("● " if on else "") + ("★ " if is_best else "")
-        facts = [self._steps_text(of)]
+        facts = [_n("1 step", "{count} steps", len(of.primitives))]
         if not on:
             facts.append(_("Return or a double click enables it"))
         if on:
@@ -542,10 +542,6 @@ class VariantTable(SeenPage):
                 Cell(f"{mark}{word}", ink, tooltip=f"{figure}\n{more}".strip()),
             ),
         )
-
-    def _steps_text(self, of: Scheduled) -> str:
-        count = len(of.primitives)
-        return _n("1 step", "{count} steps", count)
 
 
 class RooflineView(SeenPage):

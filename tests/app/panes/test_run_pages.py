@@ -14,10 +14,9 @@ from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.common.run_figures import figures_of, run_facts
 from lowerscope.app.panes.log.log_view import ProblemsView
-from lowerscope.app.panes.run.calls_strip import groups_of
+from lowerscope.app.panes.run.calls_strip import groups_of, memory_rows
 from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.panes.run.compare_page import ComparePage
-from lowerscope.app.panes.run.memory_page import memory_rows
 from lowerscope.app.panes.run.run_view import FOLDED, RunView
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.app.panes.run.time_page import TimePage
