@@ -265,13 +265,14 @@ def _inside(path: Path) -> list[Path]:
 # ``x=batch,784:float32``                   the same, for any size of the dimension ``batch``
 # ``x=batch``                               the same, of one dimension that ``--dim`` declares
 # ``tokens=1,7:int64[0,50)``                random integers, 0 included and 50 excluded
-# ``mask=1,7:bool``                         random truth values ``scale=():float32``
-# a scalar ``x=shoe.png``                            a ``.npy``, ``.npz``, ``.pt`` or image file
+# ``mask=1,7:bool``                         random truth values
+# ``scale=():float32``                      a scalar
+# ``x=shoe.png``                            a ``.npy``, ``.npz``, ``.pt`` or image file
 # ``x=shoe.png@1,1,28,28:float32``          the same with the shape, or dtype, that it must have
-# ``x=shoes.npz#3``                         a sample of the array's first axis, made to fit the
-# input ``x=shoe.npy#``                           the whole array, made to fit the input ``1,784``
-# without a name: the next input in order ========================================
-# =====================================================
+# ``x=shoes.npz#3``                         a sample of the array's first axis, fitted to the input
+# ``x=shoe.npy#``                           the whole array, fitted to the input
+# ``1,784``                                 without a name: the next input in order
+# ========================================  =====================================================
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
@@ -304,7 +305,7 @@ _LAYOUT = re.compile(
 
 
 def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
-    """Parse one ``--input``: see the table at the top of this module.
+    """Parse one ``--input``: see the table above.
 
     Args:
         dimensions: The names declared by ``--dim``. A lone one is a shape if there is no file of

@@ -497,12 +497,7 @@ class KeptRun:
         except NotCompared as error:
             return self._of_torch(place, name, error.found.reason)
         except TORCH_ERRORS as error:
-            return _Sides(
-                None,
-                None,
-                items,
-                _("torch could not run the graph: {last_line}", last_line=last_line(error)),
-            )
+            return _Sides(None, None, items, _torch_failed(error))
         ours = KeptTensor(tuple(ran.shape), _name(ran.dtype), ran)
         part = self.parts.of[name][place.item]
         return _Sides(ours, theirs, items, found=self.found_alone.get(name), part=part)
@@ -553,11 +548,15 @@ class KeptRun:
         except NotCompared as error:
             return None, error.found.reason
         except TORCH_ERRORS as error:
-            return None, _("torch could not run the graph: {last_line}", last_line=last_line(error))
+            return None, _torch_failed(error)
 
     def _torch_values(self, names: Sequence[str]) -> TorchValues:
         assert self.traced is not None
         return TorchValues(self.traced.graph_module, self.inputs, self.seed, Counter(names))
+
+
+def _torch_failed(error: Exception) -> str:
+    return _("torch could not run the graph: {last_line}", last_line=last_line(error))
 
 
 def _error(value: torch.Tensor, right: torch.Tensor) -> float:
