@@ -328,7 +328,7 @@ class SummaryView(QScrollArea):
         elif self._runs.outdated:
             role = "plain"
         text = markup(
-            '<span style="font-weight:600">{0}</span>',
+            "<b>{0}</b>",
             f"{mark} {capitalized(words)}".strip(),
         )
         self.verdict.setText(join_markup("<br>", [text, reason]) if reason else text)
@@ -376,7 +376,7 @@ class SummaryView(QScrollArea):
         parts: list[str] = []
         if record.ran_on:
             there = _("ran on {ran_on}; torch here", ran_on=record.ran_on)
-            parts.append(markup('<span style="font-weight:600">{0}</span>', there))
+            parts.append(markup("<b>{0}</b>", there))
             parts.append(NOT_THERE)
         if record.max_abs_error is not None:
             tolerance = tolerance_text(record.atol, record.rtol, record.reference)
@@ -399,10 +399,7 @@ def _prediction(record: RunRecord) -> Markup:
         ("TVM", record.prediction.tvm, colours.accent),
         (record.reference, record.prediction.torch, colours.neutral),
     )
-    pattern = (
-        '<span style="color:{0}">■</span> <span style="color:{1}">{2}</span>'
-        '<br><span style="font-weight:600">{3}</span>'
-    )
+    pattern = '<span style="color:{0}">■</span> <span style="color:{1}">{2}</span><br><b>{3}</b>'
     return join_markup(
         "<br>",
         [markup(pattern, ink, colours.quiet, side, name) for side, name, ink in sides if name],
