@@ -135,8 +135,12 @@ def _answer(
         changed = _changed(query.recipe, change)
         if changed == query.recipe:
             continue
+        # A missing pass may not be the only thing that is in the way.
         other_answer = _answer(
-            msgspec.structs.replace(query, recipe=changed), pipeline, job, may_change=False
+            msgspec.structs.replace(query, recipe=changed),
+            pipeline,
+            job,
+            may_change=cause is not None,
         )
         if other_answer.fused:
             text = _(
@@ -155,7 +159,8 @@ def _answer(
                 reason=words,
                 other=other_answer.text,
             )
-            return msgspec.structs.replace(other_answer, text=text)
+            both = None if other_answer.change is None else _both(change, other_answer.change)
+            return msgspec.structs.replace(other_answer, text=text, change=both)
         if answer.cause == "library-call":
             text = _(
                 "{reason}; lowered as high-level, they would not be fused either: {other}",
@@ -164,6 +169,15 @@ def _answer(
             )
             return msgspec.structs.replace(answer, text=text)
     return answer
+
+
+def _both(first: Change, second: Change) -> Change:
+    """Return one change in place of two, of which the second was found after the first."""
+    return Change(
+        text=_("{change}; then: {other}", change=first.text, other=second.text),
+        steps=first.steps if second.steps is None else second.steps,
+        overrides=first.overrides if second.overrides is None else second.overrides,
+    )
 
 
 def _changed(recipe: Recipe, change: Change) -> Recipe:

@@ -247,6 +247,17 @@ def test_a_batch_norm_is_fused_once_it_is_folded() -> None:
     assert answer.change.steps[0].name == "FoldBatchNorm"
 
 
+def test_all_that_is_in_the_way_is_changed_at_once() -> None:
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="library", steps=())
+    pipeline = Pipeline()
+    change = pipeline.answer(WhyFusedQuery(recipe, "linear0", "relu")).change
+    assert change is not None
+    assert change.steps is not None
+    assert change.overrides is not None
+    recipe = msgspec.structs.replace(recipe, steps=change.steps, overrides=change.overrides)
+    assert pipeline.answer(WhyFusedQuery(recipe, "linear0", "relu")).fused
+
+
 def test_an_unknown_node_is_named_with_those_that_there_are() -> None:
     with pytest.raises(LowerscopeError, match="there is no node, binding or function 'nothing'"):
         why("fashion_mlp", "nothing", "relu")
