@@ -403,13 +403,18 @@ def write_wanted_report(
     """
     if not options.html:
         return []
-    told = [
-        msgspec.structs.replace(each, reasons=pipeline.answer(ReasonsQuery(each.recipe)))
-        if each.record is not None
-        else each
-        for each in variants
-    ]
-    return [_("Report: {file}", file=write_report(options.html, told))]
+    with on_terminal_line() as progress:
+        told = [
+            msgspec.structs.replace(
+                each, reasons=pipeline.answer(ReasonsQuery(each.recipe), progress)
+            )
+            if each.record is not None
+            else each
+            for each in variants
+        ]
+        progress.report(_("Writing the report"))
+        written = write_report(options.html, told)
+    return [_("Report: {file}", file=written)]
 
 
 def failing_verdicts(options: argparse.Namespace) -> tuple[str, ...]:

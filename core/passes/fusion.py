@@ -246,6 +246,18 @@ class Partition:
         return dominator.group.root.size + sum(each.group.size for each in more)
 
 
+def forbidden_alone(vertex: Vertex, user: Vertex) -> tuple[Cause, Vertex, Kind] | None:
+    """Return why a binding cannot be fused with a user even if that is the only one, as `blocked`.
+
+    ``None`` if their own kinds allow it.
+    """
+    kind = vertex.group.kind
+    if kind is Kind.REDUCTION:
+        return "reduction", vertex, kind
+    most = {Kind.ANCHOR: Kind.ELEMENTWISE, Kind.INJECTIVE: Kind.INJECTIVE}.get(kind, Kind.REDUCTION)
+    return None if user.kind <= most else _forbidden(vertex, user, user.kind)
+
+
 def _takes_elementwise(kind: Kind, is_last: bool) -> bool:
     return kind <= Kind.INJECTIVE or (is_last and kind in (Kind.REDUCTION, Kind.ANCHOR))
 

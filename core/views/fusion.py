@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import msgspec
 import tvm
 from tvm import ir, relax
 
-from lowerscope.core.ir.relax import Bound, binding_ids, callee_of, entity_of
+from lowerscope.core.ir.relax import (
+    Bound,
+    binding_ids,
+    bound_in,
+    callee_of,
+    entity_of,
+    relax_functions,
+)
 from lowerscope.core.model.explanation_records import Cause, Change, Explanation
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
@@ -25,12 +33,20 @@ from lowerscope.core.passes.fusion import (
     Kind,
     Partition,
     Vertex,
+    forbidden_alone,
     read_by,
 )
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.stages import Pipeline, Stages
 
 FUSE_OPS = "FuseOps"
+
+WITHOUT_CODE: Mapping[str, str] = {
+    "placeholder": _("{name} is an input of the model, and generates no code"),
+    "get_attr": _("{name} is a parameter or a constant of the model, and generates no code"),
+    "output": _("{name} returns values of other nodes, and generates no code of its own"),
+}
+"""Words for nodes of the graph that generate no code, by opcode."""
 
 BARRIERS: Mapping[Cause, str] = {
     "library-call": _("{other} calls a library function, which FuseOps does not fuse"),
@@ -80,14 +96,19 @@ RULES: Mapping[Cause, str] = {
 ALLOWED = {
     Kind.ELEMENTWISE: _(
         "an elementwise operator into elementwise, broadcast and injective ones, "
-        "and at the end into a reduction, but not into the operands of a product"
+        "and at the end into a reduction, but not into out-elementwise-fusable ones, such as "
+        "products"
     ),
     Kind.BROADCAST: _(
         "a broadcast operator into elementwise, broadcast and injective operators, "
-        "and at the end into a reduction, but not into the operands of a product"
+        "and at the end into a reduction, but not into out-elementwise-fusable ones, such as "
+        "products"
     ),
     Kind.INJECTIVE: _("an injective operator into elementwise, broadcast and injective ones only"),
-    Kind.ANCHOR: _("a product or a convolution with the elementwise operators that follow it only"),
+    Kind.ANCHOR: _(
+        "an out-elementwise-fusable operator, such as a product, with the elementwise operators "
+        "that follow it only"
+    ),
 }
 
 
@@ -180,11 +201,37 @@ def _entity(stages: Stages, text: str) -> Entity:
         if found:
             return Entity(f"tir:{name}", name, found)
     names = tuple(lowered.nodes) if lowered is not None else tuple(each.name for each in bounds)
+    readers = _readers_of_parameter(stages, text)
+    if readers is not None:
+        raise LowerscopeError(
+            _("'{text}' is a parameter of the model, and generates no code", text=text),
+            where="why",
+            todo=_("Choose a node that reads it: {listed}", listed=listed(readers)),
+            choices=readers,
+        )
     raise LowerscopeError(
         _("there is no node, binding or function '{text}'", text=text),
         where="why",
         todo=_("Choose one of {listed}", listed=listed(names)),
         choices=names,
+    )
+
+
+def _readers_of_parameter(stages: Stages, name: str) -> tuple[str, ...] | None:
+    """Return the nodes that read a parameter or a buffer; ``None`` if there is no such one."""
+    if stages.traced is None:
+        return None
+    graph_module = stages.traced.graph_module
+    tensors = (graph_module.named_parameters(), graph_module.named_buffers())
+    if not any(name == own for own, _tensor in chain(*tensors)):
+        return None
+    owner, _dot, _own = name.rpartition(".")
+    nodes = graph_module.graph.nodes
+    return tuple(
+        each.name
+        for each in nodes
+        if (each.op == "call_module" and str(each.target) == owner)
+        or any(given.op == "get_attr" and given.target == name for given in each.all_input_nodes)
     )
 
 
@@ -224,9 +271,13 @@ class _Pair:
         one, other = self._one, self._other
         for each in (one, other):
             if not each.bindings:
-                return self._not(
-                    "no-code", _("{name} generates no code of its own", name=each.name), each.id
-                )
+                return self._not("no-code", self._without_code(each), each.id)
+        for part, whole in ((one, other), (other, one)):
+            names = {"name": part.name, "name2": whole.name}
+            if whole.id.startswith("tir:") and part.bindings & whole.bindings:
+                return self._not("same-binding", _("{name2} computes {name}", **names))
+            if part.bindings < whole.bindings:
+                return self._not("same-binding", _("{name} is a part of {name2}", **names))
         if one.bindings & other.bindings:
             return self._not(
                 "same-binding",
@@ -260,6 +311,25 @@ class _Pair:
             )
         return self._unfused(run)
 
+    def _without_code(self, entity: Entity) -> str:
+        """Return why an entity generates no code, with the name of what makes its value."""
+        name, traced, lowered = entity.name, self._stages.traced, self._stages.lowered
+        if lowered is None or traced is None or not entity.id.startswith("fx:"):
+            return _("{name} is another name of a value, and generates no code", name=name)
+        node = next(each for each in traced.graph_module.graph.nodes if each.name == name)
+        if node.op in WITHOUT_CODE:
+            return WITHOUT_CODE[node.op].format(name=name)
+        value = lowered.nodes[name].value
+        if isinstance(value, relax.Var):
+            for each in lowered.nodes.values():
+                if each.node != name and value.name in each.bindings:
+                    return _(
+                        "{name} generates no code of its own: its value comes from {other}",
+                        name=name,
+                        other=each.node,
+                    )
+        return _("{name} generates no code of its own", name=name)
+
     def _not(self, cause: Cause, text: str, *cites: str) -> Explanation:
         cites = tuple(dict.fromkeys((self._one.id, self._other.id, *cites)))
         # Only a word is capitalized, not the name of a binding.
@@ -276,17 +346,21 @@ class _Pair:
 
     def _fused_by(self) -> tuple[str, str] | None:
         """Return the pass after which one binding computes both, and the function it calls."""
+        # Equal groups share a function: the binding is that of the call, and not one inside.
+        own = {name for name, _function in relax_functions(self._stages.module)}
+        ours, theirs = self._one.bindings, self._other.bindings
         for number, run in self._runs():
             after = self._transformed.module_after(number)
             if after.same_as(run.before):
                 continue
             origins = self._transformed.origins(number)
-            for bound in binding_ids(after):
-                came = frozenset(origins.get(bound.id, ()))
-                if came & self._one.bindings and came & self._other.bindings:
+            for function, each in relax_functions(after):
+                for bound in bound_in(function, each) if function in own else ():
                     callee = callee_of(getattr(bound.binding, "value", None))
-                    name = callee.name_hint if isinstance(callee, ir.GlobalVar) else ""
-                    return run.name, str(name)
+                    name = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
+                    came = frozenset(origins.get(bound.id, ()))
+                    if name not in own and came & ours and came & theirs:
+                        return run.name, name
         return None
 
     def _unfused(self, run: PassRun) -> Explanation:
@@ -497,18 +571,20 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
     for each in (one, other):
         if each.barrier is not None:
             return each.barrier, each, _barrier_text(each, module)
-    if one.is_output:
-        return "output", one, RULES["output"].format(source=_title(one, module))
     dominator = one.dominator
-    if dominator is None:
+    # What the two forbid stays true, whatever becomes of the value's other users.
+    found = forbidden_alone(one, other) or one.blocked
+    if one.is_output and found is one.blocked:
+        return "output", one, RULES["output"].format(source=_title(one, module))
+    if dominator is None and found is one.blocked:
         users = [_short(user.bound.id) for user, _other in one.users]
         text = RULES["used-elsewhere"].format(
             source=_title(one, module), count=len(users), users=_(", ").join(dict.fromkeys(users))
         )
         return "used-elsewhere", one, text
-    if one.blocked is None:
+    if found is None:
         return "unknown", one, _("The cause is not known")
-    cause, where, kind = one.blocked
+    cause, where, kind = found
     if where.barrier is not None:
         text = _barrier_text(where, module)
     else:
@@ -520,7 +596,8 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
             allowed=ALLOWED.get(one.group.kind, _("nothing into it")),
             most=MOST_FUSED,
         )
-    if dominator is not other:
+    if where not in (one, other) or (where is one and dominator is not other):
+        assert dominator is not None
         text = _(
             "{reason}. All uses of {source} meet in {other}, so it is fused with everything on the "
             "way there, or with nothing",
