@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from lowerscope.core.model.tolerances import EXACT, Tolerance, Tolerances
-from lowerscope.core.run.compare.verdicts import PreciseRun, difference, judge, tolerance_for
 from lowerscope.core.run import float64
+from lowerscope.core.run.compare.verdicts import PreciseRun, difference, judge, tolerance_for
 from lowerscope.core.run.float64 import precise_run
 from lowerscope.core.sources.pytree import by_position
 
