@@ -65,6 +65,40 @@ class Routed(nn.Module):
         return y * 2
 
 
+class Skipping(nn.Module):
+    """A mixture of experts that skips those without rows, whose loop has no use afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(4, 3)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(4, 4)) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weights, places = self.gate(x).softmax(-1).topk(2)
+        y = torch.zeros_like(x)
+        for index, expert in enumerate(self.experts):
+            rows, columns = torch.where(places == index)
+            if rows.numel() == 0:
+                continue
+            y.index_add_(0, rows, expert(x[rows]) * weights[rows, columns, None])
+        return y * 2
+
+
+class Masked(nn.Module):
+    """The nearest of the points that were chosen so far, written where it is nearer."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        nearest = torch.full((x.shape[0],), 1e10)
+        place = torch.zeros((), dtype=torch.int64)
+        for _ in range(3):
+            distance = (x - x.index_select(0, place.reshape(1))).square().sum(-1)
+            closer = distance < nearest
+            nearest[closer] = distance[closer]
+            place = nearest.max(0)[1]
+        some = x[:, 0] > 0
+        return nearest, torch.zeros_like(x).masked_scatter(some[:, None], x[some] * 2)
+
+
 class Leaving(nn.Module):
     """Layers of which the first that is sure ends the model."""
 
@@ -245,6 +279,8 @@ def halving(most: int) -> type[nn.Module]:
     ("model", "lowered", "in_torch"),
     [
         pytest.param(Routed(), 7, 3, id="experts"),
+        pytest.param(Skipping(), 5, 1, id="experts that are skipped"),
+        pytest.param(Masked(), 20, 4, id="writes by masks"),
         pytest.param(Leaving(), 10, 3, id="early exit"),
         pytest.param(Calls(halved), 0, 1, id="while"),
         pytest.param(Calls(kept), 2, 3, id="a list of rows"),
