@@ -6,6 +6,7 @@ Importing this module is cheap: torch and TVM are imported on the first query.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import selectors
 import subprocess
 import sys
@@ -35,7 +36,7 @@ from lowerscope.core.model.graph import (
     Edge,
     cut_to,
 )
-from lowerscope.core.model.problems import LowerscopeError, last_line
+from lowerscope.core.model.problems import LowerscopeError, last_line, listed
 from lowerscope.core.model.queries import (
     BisectQuery,
     GraphQuery,
@@ -47,7 +48,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Step
 from lowerscope.core.model.schedule_records import Advice
-from lowerscope.core.model.texts import _
+from lowerscope.core.model.texts import _, alternatives
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class Exploration:
             dtype: ``"float16"``, ``"bfloat16"`` or ``"int8"``: also the errors that weights of this
                 dtype would make.
         """
-        from lowerscope.core.cli.referee import judged
+        from lowerscope.core.cli.run import judged
         from lowerscope.core.model.progress import SILENT
 
         return judged(_pipeline(), self.recipe, dtype, SILENT).nodes
@@ -221,9 +222,34 @@ class Exploration:
         pipeline = _pipeline()
         if other:
             return pipeline.answer(WhyFusedQuery(self.recipe, name, other))
-        if name.removeprefix("tir:") in pipeline.stages(self.recipe).functions.by_name:
+        stages = pipeline.stages(self.recipe)
+        functions, passes = tuple(stages.functions.by_name), tuple(stages.passes)
+        if name.removeprefix("tir:") in functions:
             return pipeline.answer(WhyFunctionQuery(self.recipe, name))
-        return pipeline.answer(WhyPassQuery(self.recipe, Step(name=name)))
+        short = (each.rpartition(".")[2] for each in passes)
+        if name.removeprefix("relax.") in {*passes, *short}:
+            return pipeline.answer(WhyPassQuery(self.recipe, Step(name=name)))
+        nodes = () if stages.lowered is None else tuple(stages.lowered.nodes)
+        if name.removeprefix("fx:") in nodes:
+            raise LowerscopeError(
+                _("{name} is a node, and fusion is explained for two of them", name=name),
+                where="why",
+                todo=_("Give another node as well: {listed}", listed=listed(nodes)),
+                choices=nodes,
+            )
+        near = difflib.get_close_matches(name, (*functions, *nodes, *passes), n=3)
+        raise LowerscopeError(
+            _("there is no function, pass or node '{name}'", name=name),
+            where="why",
+            todo=_("Did you mean {near}?", near=alternatives(near))
+            if near
+            else _(
+                "Give a function ({functions}), a pass or two nodes ({nodes})",
+                functions=listed(functions),
+                nodes=listed(nodes),
+            ),
+            choices=(*functions, *nodes),
+        )
 
     def coach(self, function: str) -> tuple[Advice, ...]:
         """Return what makes a TensorIR function slow with its schedule, and the cures.

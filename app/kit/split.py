@@ -70,6 +70,9 @@ class SplitLine(QSplitterHandle):
         if on:
             self.clearMask()
         else:
+            # A mask alone does not paint opaque widgets anew where they were covered.
+            self.lower()
+            self.raise_()
             self.setMask(self.contentsRect())
         self.update()
 

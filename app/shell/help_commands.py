@@ -81,6 +81,8 @@ class Help(QObject):
         def go(approved: Recipe) -> None:
             self._document.open(approved)
             self._host.show_panes()
+            # On a small screen, the help covers the window that now shows the recipe.
+            self._host.widget.activateWindow()
 
         self._approve(recipe, go)
 

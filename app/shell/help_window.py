@@ -208,7 +208,9 @@ class HelpWindow(QWidget):
         """Show a page, or a section of it."""
         place = Place(name, anchor)
         if self._at >= 0 and self.place() == place:
-            self._scroll_to(place)
+            # A page that is opened again is where its reader left it.
+            if anchor:
+                self._scroll_to(place)
             return
         self._note_scroll()
         self._history[self._at + 1 :] = [(place, -1)]

@@ -246,7 +246,9 @@ class WelcomePage(QScrollArea):
         """Show the pictures of the samples; called once the page is painted."""
         from PySide6.QtCore import Qt
 
-        # Its buttons take the focus.
+        # Its buttons take the focus, also if the window was active before.
+        if self.hasFocus():
+            self.focusNextChild()
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         theme.notifier().changed.connect(self._show_pictures)
         self._show_pictures()

@@ -353,10 +353,14 @@ class MainWindow(QMainWindow):
         self.panes.bring(name)
 
     def show_panes(self) -> None:
-        """Switch from the welcome page to the panes."""
-        self.pages.setCurrentWidget(self.panes)
+        """Switch from the welcome page to the panes, with the focus in the first one."""
+        panes, focus = self.panes, self.focusWidget()
+        had_focus = focus is not None and self.welcome.isAncestorOf(focus)
+        self.pages.setCurrentWidget(panes)
         self.tool_bar.show()
         self.mode_bar.show()
+        if had_focus:
+            self.pane_commands.enter_first()
 
     # Commands: see app/shell/menus.py. Those about sources are in app/panes/sessions/opening.py.
 

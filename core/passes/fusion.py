@@ -120,7 +120,7 @@ class Partition:
         return len(roots) == 1 and not any(each.hoisted for each in both)
 
     def _hoist(self, vertex: Vertex) -> None:
-        value = getattr(vertex.bound.binding, "value", None)
+        value = vertex.bound.value
         if isinstance(value, relax.TupleGetItem):
             source = self._by_variable.get(hash(value.tuple_value))
             if source is None or source.group.root is not vertex.group.root:
@@ -131,7 +131,7 @@ class Partition:
 
     def _add(self, name: str, function: Any) -> None:
         for bound in bound_in(name, function):
-            value = getattr(bound.binding, "value", None)
+            value = bound.value
             kind, barrier = self._kind_of(bound.binding, value)
             is_output = not isinstance(bound.binding.var, relax.DataflowVar)
             vertex = Vertex(bound, kind, barrier, is_output)
@@ -244,6 +244,18 @@ class Partition:
     def _size_with(self, vertex: Vertex, dominator: Vertex) -> int:
         more = (each for each in (vertex, *_between(vertex, dominator)) if each is not dominator)
         return dominator.group.root.size + sum(each.group.size for each in more)
+
+
+def forbidden_alone(vertex: Vertex, user: Vertex) -> tuple[Cause, Vertex, Kind] | None:
+    """Return why a binding cannot be fused with a user even if that is the only one, as `blocked`.
+
+    ``None`` if their own kinds allow it.
+    """
+    kind = vertex.group.kind
+    if kind is Kind.REDUCTION:
+        return "reduction", vertex, kind
+    most = {Kind.ANCHOR: Kind.ELEMENTWISE, Kind.INJECTIVE: Kind.INJECTIVE}.get(kind, Kind.REDUCTION)
+    return None if user.kind <= most else _forbidden(vertex, user, user.kind)
 
 
 def _takes_elementwise(kind: Kind, is_last: bool) -> bool:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 import msgspec
 import tvm
-from tvm import ir, relax
+from tvm import relax
 
-from lowerscope.core.ir.relax import Bound, binding_ids, callee_of, entity_of
+from lowerscope.core.ir.relax import (
+    Bound,
+    binding_ids,
+    bound_in,
+    called_name,
+    callee_of,
+    entity_of,
+    operator_of,
+    relax_functions,
+)
 from lowerscope.core.model.explanation_records import Cause, Change, Explanation
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.progress import Progress
@@ -25,12 +34,20 @@ from lowerscope.core.passes.fusion import (
     Kind,
     Partition,
     Vertex,
+    forbidden_alone,
     read_by,
 )
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.stages import Pipeline, Stages
 
 FUSE_OPS = "FuseOps"
+
+WITHOUT_CODE: Mapping[str, str] = {
+    "placeholder": _("{name} is an input of the model, and generates no code"),
+    "get_attr": _("{name} is a parameter or a constant of the model, and generates no code"),
+    "output": _("{name} returns values of other nodes, and generates no code of its own"),
+}
+"""Words for nodes of the graph that generate no code, by opcode."""
 
 BARRIERS: Mapping[Cause, str] = {
     "library-call": _("{other} calls a library function, which FuseOps does not fuse"),
@@ -80,14 +97,19 @@ RULES: Mapping[Cause, str] = {
 ALLOWED = {
     Kind.ELEMENTWISE: _(
         "an elementwise operator into elementwise, broadcast and injective ones, "
-        "and at the end into a reduction, but not into the operands of a product"
+        "and at the end into a reduction, but not into out-elementwise-fusable ones, such as "
+        "products"
     ),
     Kind.BROADCAST: _(
         "a broadcast operator into elementwise, broadcast and injective operators, "
-        "and at the end into a reduction, but not into the operands of a product"
+        "and at the end into a reduction, but not into out-elementwise-fusable ones, such as "
+        "products"
     ),
     Kind.INJECTIVE: _("an injective operator into elementwise, broadcast and injective ones only"),
-    Kind.ANCHOR: _("a product or a convolution with the elementwise operators that follow it only"),
+    Kind.ANCHOR: _(
+        "an out-elementwise-fusable operator, such as a product, with the elementwise operators "
+        "that follow it only"
+    ),
 }
 
 
@@ -180,6 +202,14 @@ def _entity(stages: Stages, text: str) -> Entity:
         if found:
             return Entity(f"tir:{name}", name, found)
     names = tuple(lowered.nodes) if lowered is not None else tuple(each.name for each in bounds)
+    readers = _readers_of_parameter(stages, text)
+    if readers is not None:
+        raise LowerscopeError(
+            _("'{text}' is a parameter of the model, and generates no code", text=text),
+            where="why",
+            todo=_("Choose a node that reads it: {listed}", listed=listed(readers)),
+            choices=readers,
+        )
     raise LowerscopeError(
         _("there is no node, binding or function '{text}'", text=text),
         where="why",
@@ -188,9 +218,27 @@ def _entity(stages: Stages, text: str) -> Entity:
     )
 
 
+def _readers_of_parameter(stages: Stages, name: str) -> tuple[str, ...] | None:
+    """Return the nodes that read a parameter or a buffer; ``None`` if there is no such one."""
+    if stages.traced is None:
+        return None
+    graph_module = stages.traced.graph_module
+    tensors = (graph_module.named_parameters(), graph_module.named_buffers())
+    if not any(name == own for own, _tensor in chain(*tensors)):
+        return None
+    owner, _dot, _own = name.rpartition(".")
+    nodes = graph_module.graph.nodes
+    return tuple(
+        each.name
+        for each in nodes
+        if (each.op == "call_module" and str(each.target) == owner)
+        or any(given.op == "get_attr" and given.target == name for given in each.all_input_nodes)
+    )
+
+
 def _copies(module: tvm.IRModule) -> set[str]:
     """Return the bindings that only give a value another name, as that of the output does."""
-    values = ((bound.id, getattr(bound.binding, "value", None)) for bound in binding_ids(module))
+    values = ((bound.id, bound.value) for bound in binding_ids(module))
     return {name for name, value in values if isinstance(value, relax.Var)}
 
 
@@ -203,8 +251,7 @@ def _callers(stages: Stages, number: int, name: str, kind: str) -> Iterator[str]
         return
     origins = stages.transformed.origins(number)
     for bound in binding_ids(module):
-        callee = callee_of(getattr(bound.binding, "value", None))
-        if isinstance(callee, ir.GlobalVar) and str(callee.name_hint) == name:
+        if called_name(bound.value) == name:
             yield from origins.get(bound.id, ())
 
 
@@ -224,9 +271,13 @@ class _Pair:
         one, other = self._one, self._other
         for each in (one, other):
             if not each.bindings:
-                return self._not(
-                    "no-code", _("{name} generates no code of its own", name=each.name), each.id
-                )
+                return self._not("no-code", self._without_code(each), each.id)
+        for part, whole in ((one, other), (other, one)):
+            names = {"name": part.name, "name2": whole.name}
+            if whole.id.startswith("tir:") and part.bindings & whole.bindings:
+                return self._not("same-binding", _("{name2} computes {name}", **names))
+            if part.bindings < whole.bindings:
+                return self._not("same-binding", _("{name} is a part of {name2}", **names))
         if one.bindings & other.bindings:
             return self._not(
                 "same-binding",
@@ -253,12 +304,31 @@ class _Pair:
                 )
             cites = (one.id, other.id, *((f"relax:{function}",) if function else ()))
             return Explanation(fused=True, by=by, cause="fused", text=text, cites=cites)
-        run = self._fuse_run()
+        run = next((run for _other, run in self._runs() if run.name == FUSE_OPS), None)
         if run is None:
             return self._not(
                 "pass-missing", _("{fuse_ops} is not in the pipeline", fuse_ops=FUSE_OPS)
             )
         return self._unfused(run)
+
+    def _without_code(self, entity: Entity) -> str:
+        """Return why an entity generates no code, with the name of what makes its value."""
+        name, traced, lowered = entity.name, self._stages.traced, self._stages.lowered
+        if lowered is None or traced is None or not entity.id.startswith("fx:"):
+            return _("{name} is another name of a value, and generates no code", name=name)
+        node = next(each for each in traced.graph_module.graph.nodes if each.name == name)
+        if node.op in WITHOUT_CODE:
+            return WITHOUT_CODE[node.op].format(name=name)
+        value = lowered.nodes[name].value
+        if isinstance(value, relax.Var):
+            for each in lowered.nodes.values():
+                if each.node != name and value.name in each.bindings:
+                    return _(
+                        "{name} generates no code of its own: its value comes from {other}",
+                        name=name,
+                        other=each.node,
+                    )
+        return _("{name} generates no code of its own", name=name)
 
     def _not(self, cause: Cause, text: str, *cites: str) -> Explanation:
         cites = tuple(dict.fromkeys((self._one.id, self._other.id, *cites)))
@@ -271,22 +341,22 @@ class _Pair:
             if run.depth == 0 and run.after is not None and run.status == "done":
                 yield number, run
 
-    def _fuse_run(self) -> PassRun | None:
-        return next((run for _other, run in self._runs() if run.name == FUSE_OPS), None)
-
     def _fused_by(self) -> tuple[str, str] | None:
         """Return the pass after which one binding computes both, and the function it calls."""
+        # Equal groups share a function: the binding is that of the call, and not one inside.
+        own = {name for name, _function in relax_functions(self._stages.module)}
+        ours, theirs = self._one.bindings, self._other.bindings
         for number, run in self._runs():
             after = self._transformed.module_after(number)
             if after.same_as(run.before):
                 continue
             origins = self._transformed.origins(number)
-            for bound in binding_ids(after):
-                came = frozenset(origins.get(bound.id, ()))
-                if came & self._one.bindings and came & self._other.bindings:
-                    callee = callee_of(getattr(bound.binding, "value", None))
-                    name = callee.name_hint if isinstance(callee, ir.GlobalVar) else ""
-                    return run.name, str(name)
+            for function, each in relax_functions(after):
+                for bound in bound_in(function, each) if function in own else ():
+                    name = called_name(bound.value)
+                    came = frozenset(origins.get(bound.id, ()))
+                    if name not in own and came & ours and came & theirs:
+                        return run.name, name
         return None
 
     def _unfused(self, run: PassRun) -> Explanation:
@@ -375,16 +445,13 @@ class _Pair:
         really = bool(set(matches.get(source, ())) & set(matches.get(user, ())))
         if really or partition.are_fused(source, user):
             level = "fuse_opt_level"
-            options = self._stages_step(run).options
+            options = self._stages.recipe.steps[run.step - 1].options
             if not really and options.get(level) == 0:
                 text = _(
                     "{fuse_ops} has {level}=0, which fuses nothing", fuse_ops=FUSE_OPS, level=level
                 )
                 return self._not("fusion-disabled", text, source, user)
-            text = _(
-                "{fuse_ops} decided otherwise than by its known rules",
-                fuse_ops=FUSE_OPS,
-            )
+            text = _("{fuse_ops} decided otherwise than by its known rules", fuse_ops=FUSE_OPS)
             return self._not("unknown", text, source, user)
         cause, where, words = fusion_reason(one, other, module)
         cites = (
@@ -394,9 +461,6 @@ class _Pair:
             _("{fuse_ops} pattern kinds: {kinds}", fuse_ops=FUSE_OPS, kinds=_kinds(one, where)),
         )
         return self._not(cause, words, *cites)
-
-    def _stages_step(self, run: PassRun) -> Step:
-        return self._stages.recipe.steps[run.step - 1]
 
     # Changes
 
@@ -440,13 +504,11 @@ class _Pair:
     def _has_batch_norm(self) -> bool:
         """Return whether one of the two is a batch norm, which may be folded into a product."""
         ours = self._one.bindings | self._other.bindings
-        values = (
-            getattr(bound.binding, "value", None)
+        return any(
+            operator_of(bound.value) == "relax.nn.batch_norm"
             for bound in binding_ids(self._stages.module)
             if bound.id in ours
         )
-        operators = (value.op for value in values if isinstance(value, relax.Call))
-        return any(getattr(each, "name", "") == "relax.nn.batch_norm" for each in operators)
 
     def _lowered_otherwise(self) -> Change:
         recipe, lowered = self._stages.recipe, self._stages.lowered
@@ -470,7 +532,7 @@ def _readers(bounds: Mapping[str, Bound]) -> dict[str, list[str]]:
     by_variable = {hash(bound.binding.var): name for name, bound in bounds.items()}
     readers: dict[str, list[str]] = {name: [] for name in bounds}
     for name, bound in bounds.items():
-        for variable in read_by(getattr(bound.binding, "value", None)):
+        for variable in read_by(bound.value):
             source = by_variable.get(hash(variable))
             if source is not None:
                 readers[source].append(name)
@@ -497,18 +559,20 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
     for each in (one, other):
         if each.barrier is not None:
             return each.barrier, each, _barrier_text(each, module)
-    if one.is_output:
-        return "output", one, RULES["output"].format(source=_title(one, module))
     dominator = one.dominator
-    if dominator is None:
+    # What the two forbid stays true, whatever becomes of the value's other users.
+    found = forbidden_alone(one, other) or one.blocked
+    if one.is_output and found is one.blocked:
+        return "output", one, RULES["output"].format(source=_title(one, module))
+    if dominator is None and found is one.blocked:
         users = [_short(user.bound.id) for user, _other in one.users]
         text = RULES["used-elsewhere"].format(
             source=_title(one, module), count=len(users), users=_(", ").join(dict.fromkeys(users))
         )
         return "used-elsewhere", one, text
-    if one.blocked is None:
+    if found is None:
         return "unknown", one, _("The cause is not known")
-    cause, where, kind = one.blocked
+    cause, where, kind = found
     if where.barrier is not None:
         text = _barrier_text(where, module)
     else:
@@ -520,7 +584,8 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
             allowed=ALLOWED.get(one.group.kind, _("nothing into it")),
             most=MOST_FUSED,
         )
-    if dominator is not other:
+    if where not in (one, other) or (where is one and dominator is not other):
+        assert dominator is not None
         text = _(
             "{reason}. All uses of {source} meet in {other}, so it is fused with everything on the "
             "way there, or with nothing",
@@ -533,9 +598,9 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
 
 def _barrier_text(vertex: Vertex, module: tvm.IRModule) -> str:
     assert vertex.barrier is not None
-    operator = getattr(getattr(vertex.bound.binding, "value", None), "op", None)
-    name = operator.name if isinstance(operator, ir.Op) else ""
-    return BARRIERS[vertex.barrier].format(other=_title(vertex, module), operator=name)
+    return BARRIERS[vertex.barrier].format(
+        other=_title(vertex, module), operator=operator_of(vertex.bound.value)
+    )
 
 
 def _kind_text(vertex: Vertex, kind: Kind) -> str:
@@ -555,13 +620,9 @@ def _kinds(*vertices: Vertex) -> str:
 
 def _title(vertex: Vertex, module: tvm.IRModule) -> str:
     """Return a binding's variable, with the function that it calls."""
-    callee = callee_of(getattr(vertex.bound.binding, "value", None))
+    callee = callee_of(vertex.bound.value)
     name = vertex.bound.name
-    return name if callee is None else f"{name} ({_called(callee, module)})"
-
-
-def _called(callee: Any, module: tvm.IRModule) -> str:
-    return entity_of(callee, module).partition(":")[2]
+    return name if callee is None else f"{name} ({entity_of(callee, module).partition(':')[2]})"
 
 
 def _short(binding: str) -> str:

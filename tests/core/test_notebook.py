@@ -272,3 +272,13 @@ def test_a_model_in_memory_is_in_no_file(explored: Exploration, tmp_path: Path) 
     assert all("in the memory of the Python process" in each for each in done.left_out)
     assert len(done.left_out) == 1
     assert main.main(["show", "memory:Net-0123456789abcdef", "--stage", "fx"]) == main.ERROR
+
+
+def test_an_unknown_name_is_answered_with_those_that_there_are(explored: Exploration) -> None:
+    with pytest.raises(LowerscopeError, match="no function, pass or node 'nothing'") as raised:
+        explored.why("nothing")
+    assert {"linear", "relu"} <= set(raised.value.problem.choices)
+    with pytest.raises(LowerscopeError, match="Did you mean FuseOps"):
+        explored.why("FuseOp")
+    with pytest.raises(LowerscopeError, match="relu is a node"):
+        explored.why("fx:relu")

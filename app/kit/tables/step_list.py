@@ -135,6 +135,14 @@ class StepList(PaintedTree):
                     found[key] = QRectF(0, bottom, width, HEIGHTS["section"])
         return found
 
+    def _repaint_stuck(self, moved: int = 0) -> None:
+        """Repaint the places of the headers at the bottom, and those that they were moved to."""
+        area = self.viewport().rect()
+        area.setTop(area.bottom() - len(self._pinned) * HEIGHTS["section"])
+        if self._pinned:
+            self.viewport().update(area)
+            self.viewport().update(area.translated(0, moved))
+
     def reveal(self, key: str) -> None:
         """Scroll a row to the top, as far as there are rows below it."""
         self.scrollTo(self.indexFromItem(self._items[key]), ScrollHint.PositionAtTop)
@@ -151,7 +159,7 @@ class StepList(PaintedTree):
                 if row != old:
                     self._show_row(row)
             # Qt repaints the places of the rows, and not the headers at the bottom.
-            self.viewport().update()
+            self._repaint_stuck()
             # Qt tells a screen reader of rows that were added, and not of those that were folded.
             reset = QAccessibleTableModelChangeEvent.ModelChangeType.ModelReset
             QAccessible.updateAccessibility(QAccessibleTableModelChangeEvent(self, reset))
@@ -411,9 +419,8 @@ class StepList(PaintedTree):
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         super().scrollContentsBy(dx, dy)
-        if self._pinned:
-            # Qt moves what is painted.
-            self.viewport().update()
+        # Qt moves what is painted, with the headers at the bottom.
+        self._repaint_stuck(dy)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -204,6 +204,9 @@ class Times(Section):
         edit_measuring(self._document, self._runs, self)
 
 
+_BARS = (Qt.ScrollBarPolicy.ScrollBarAlwaysOff, Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+
+
 class SummaryView(QScrollArea):
     """The outcome of the last run, also if the recipe has changed since."""
 
@@ -305,6 +308,8 @@ class SummaryView(QScrollArea):
             (self.sizes, tuple(_size_row(each) for each in record.sizes)),
             (self.outputs, tuple(_row(each) for each in record.outputs)),
         ):
+            # Qt would show a scroll bar until the table has its new height.
+            table.setVerticalScrollBarPolicy(_BARS[len(rows) > MOST_ROWS])
             table.set_rows(rows)
             table.setFixedHeight((min(len(rows), MOST_ROWS) + 1) * ROW_HEIGHT + 1)
         self.sizes.setVisible(bool(record.sizes))

@@ -248,7 +248,7 @@ class VariantFunctions(QWidget):
 
     def __init__(self, queries: Queries, set_busy: Callable[[bool], None]) -> None:
         super().__init__()
-        self._sides: tuple[Variant, Variant] | None = None
+        self.sides: tuple[Variant, Variant] | None = None  # The compared variants, A and B.
         self._texts: dict[str, FunctionDifference] = {}
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self.table = Table(_("Functions of both variants"), function_columns())
@@ -257,16 +257,11 @@ class VariantFunctions(QWidget):
         self.table.row_activated.connect(self.text_wanted)
         column_of(self, (self.table, 1))
 
-    @property
-    def sides(self) -> tuple[Variant, Variant] | None:
-        """The compared variants, A and B."""
-        return self._sides
-
     def words(self) -> str:
         """Return the names of the variants, and which is faster; empty without any."""
-        if self._sides is None:
+        if self.sides is None:
             return ""
-        old, new = self._sides
+        old, new = self.sides
         before, after = old.record, new.record
         assert before is not None
         assert after is not None
@@ -286,10 +281,10 @@ class VariantFunctions(QWidget):
 
     def set_sides(self, sides: tuple[Variant, Variant] | None) -> None:
         """Set the variants to compare, both of which have run; or none."""
-        if sides == self._sides:
+        if sides == self.sides:
             return
-        recipes = None if self._sides is None else [each.recipe for each in self._sides]
-        self._sides = sides
+        recipes = None if self.sides is None else [each.recipe for each in self.sides]
+        self.sides = sides
         if sides is None:
             self._watch.update()
             return
@@ -299,21 +294,21 @@ class VariantFunctions(QWidget):
         self._show()
 
     def _show(self) -> None:
-        assert self._sides is not None
-        before, after = (each.record for each in self._sides)
+        assert self.sides is not None
+        before, after = (each.record for each in self.sides)
         assert before is not None
         assert after is not None
         rows = [function_row(each, self._texts) for each in function_times(before, after)]
         self.table.set_rows(rows)
 
     def _query(self) -> DifferenceQuery | None:
-        if self._sides is None:
+        if self.sides is None:
             return None
-        return DifferenceQuery(*(ComparedModule(recipe=each.recipe) for each in self._sides))
+        return DifferenceQuery(*(ComparedModule(recipe=each.recipe) for each in self.sides))
 
     def _take(self, record: DifferenceRecord) -> None:
         self._texts = {each.name: each for each in record.functions}
-        if self._sides is not None:
+        if self.sides is not None:
             self._show()
 
     def _take_problem(self, _problem: Problem) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -148,6 +149,7 @@ def test_nodes_that_are_fused() -> None:
         ("fashion_mlp", "lv6", "gv", "no-code"),  # gv = lv6
         ("fashion_mlp", "lv", "lv1", "removed"),
         ("fashion_mlp", "relu", "relu", "same-binding"),
+        ("fashion_mlp", "relu", "fused_matmul_add_relu", "same-binding"),
         ("fashion_mlp", "fused_matmul_add_relu", "fused_matmul1_add1", "reduces-twice"),
     ],
 )
@@ -189,6 +191,50 @@ def test_the_change_of_an_answer_fuses_the_nodes(cause: Cause) -> None:
     changed = {name: value for name, value in changed.items() if value is not None}
     recipe = msgspec.structs.replace(recipe, **changed)
     assert pipeline.answer(WhyFusedQuery(recipe, "linear0", "relu")).fused
+
+
+MODEL = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+        self.norm, self.drop = torch.nn.LayerNorm(8), torch.nn.Dropout()
+        self.scale = torch.nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        norm = self.norm(x)
+        y = torch.relu(self.drop(self.one(norm)))
+        z = torch.exp(self.other(y) * self.scale).chunk(2, 1)
+        return z[0], z[1] @ y[:, 4:], norm
+
+
+example_inputs = (torch.rand(4, 8),)
+"""
+
+
+def test_answers_on_a_model(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    recipe = Recipe(
+        source=Source(spec=str(tmp_path / "model.py")), steps=find_pipeline("fuse").steps
+    )
+    pipeline = Pipeline()
+
+    def answer(one: str, other: str) -> Explanation:
+        return pipeline.answer(WhyFusedQuery(recipe, one, other))
+
+    # Both call the function of equal groups, or of equal operators inside these.
+    assert answer("one", "other").cause == "not-adjacent"
+    # Whatever reads the norm besides: a product has a sum of its own.
+    assert answer("norm", "one").cause == "reduces-twice"
+    assert answer("drop", "relu").text.endswith("comes from one")
+    assert answer("x", "norm").text.startswith("x is an input")
+    assert answer("scale", "mul").text.startswith("scale is a parameter")
+    with pytest.raises(LowerscopeError, match=r"'one\.bias' is a parameter") as raised:
+        answer("one.bias", "relu")
+    assert raised.value.problem.choices == ("one",)
 
 
 def test_a_batch_norm_is_fused_once_it_is_folded() -> None:
