@@ -239,8 +239,9 @@ def read_outside(tree: ast.FunctionDef, statements: Sequence[ast.stmt]) -> set[s
     first = statements[0]
     for each in ast.walk(tree):
         # A loop that is one of the statements sets its own variables again.
-        is_loop = isinstance(each, ast.For | ast.While)
-        if is_loop and spans(each, first) and place_of(each) != place_of(first):
+        if not isinstance(each, ast.For | ast.While) or place_of(each) == place_of(first):
+            continue
+        if spans(each, first):
             found |= names_read([each])
     for each in ast.walk(tree):
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.lineno > last:

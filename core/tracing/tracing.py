@@ -47,6 +47,7 @@ from lowerscope.core.tracing.trace_errors import (
     CONSTRAINT,
     NamedInputs,
     StateChange,
+    cannot_export,
     cannot_name_sizes,
     forward_line,
     made_functional,
@@ -508,7 +509,7 @@ def _trace_export(
         if any(isinstance(each, FakeTensor) for _path, each in leaves(outputs)):
             # A gradient of torch.func, for one, leaves tensors without values in the graph.
             reason = _("a tensor in its graph has no value")
-            raise exporting.cannot_export(RuntimeError(reason), model)
+            raise cannot_export(RuntimeError(reason), model)
         return found, differs_from_model(outputs, behaviour, "export", model)
 
     found, wrong = traced(nullcontext())

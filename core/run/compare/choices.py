@@ -175,7 +175,7 @@ def _first_of_equals(interpreter: fx.Interpreter, node: fx.Node) -> Any:
         input: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
     ) -> Any:
         found = torch.sort(input, dim=dim, descending=largest, stable=True)
-        return torch.return_types.topk([each.narrow(dim, 0, k) for each in found])
+        return torch.return_types.topk((found[0].narrow(dim, 0, k), found[1].narrow(dim, 0, k)))
 
     arguments, keywords = interpreter.fetch_args_kwargs_from_env(node)
     return topk(*arguments, **keywords)

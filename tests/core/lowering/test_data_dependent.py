@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lowerscope.core.lowering.translator import lower
+from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.run.execution import to_torch, to_tvm
 from lowerscope.core.sources.opened_model import uses_gradients
 from lowerscope.core.tracing.tracing import TracedModel, trace
@@ -20,14 +21,17 @@ from tests.core.lowering.calling_models import Calls
 
 
 def check(
-    model: nn.Module, *inputs: tuple[torch.Tensor, ...], lowered: int
+    model: nn.Module,
+    *inputs: tuple[torch.Tensor, ...],
+    lowered: int,
+    tracer: TracerName = "auto",
 ) -> tuple[TracedModel, list[str]]:
     """Lower a model on the first inputs, and compare with torch on all.
 
     At least `lowered` nodes must not run in torch; those that do are returned.
     """
     model.eval()
-    traced = trace(model, inputs[0], "auto")
+    traced = trace(model, inputs[0], tracer)
     specs = [
         (f"input_{index}", tuple(each.shape), str(each.dtype).removeprefix("torch."))
         for index, each in enumerate(inputs[0])
@@ -317,6 +321,19 @@ def test_what_depends_on_data_is_decided_when_the_model_runs(
         del inputs[2]
     _traced, nodes = check(model, *inputs, lowered=lowered)
     assert len(nodes) <= in_torch
+
+
+def followed(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    place = x[0].argmax()
+    for row in x.argsort(1):
+        place = row[place]
+    return place, x[place], x[:, place]
+
+
+def test_an_element_at_a_place_of_data_is_read_by_its_tensor() -> None:
+    x = torch.randn(5, 4)
+    _traced, nodes = check(Calls(followed), (x,), (-x,), lowered=8, tracer="export")
+    assert not nodes
 
 
 def test_a_branch_that_may_fail_is_computed_only_if_it_is_chosen() -> None:
