@@ -17,7 +17,6 @@ from lowerscope.core.model.tolerances import Tolerances
 from lowerscope.core.run.compare.verdicts import Exact, beside_float64, difference
 from lowerscope.core.stages import Pipeline
 
-Inputs = tuple[torch.Tensor, ...]
 Compute = Callable[[torch.Tensor], torch.Tensor]
 
 

@@ -24,11 +24,7 @@ def _gathered(drawn: Drawn) -> tuple[int, ...]:
 ENTRIES = (
     Entry(
         "x[i]",
-        {
-            **_X,
-            "i": one_of(0, 2, -1, -3),
-            "j": one_of(0, 4, -1, -5),
-        },
+        {**_X, "i": one_of(0, 2, -1, -3), "j": one_of(0, 4, -1, -5)},
         "x[i]; x[:, j]; x[i, j]; x[..., -1]; x[:, -2, 1]; x[i, ..., 2]; x[0, ..., 1]; x[0, ...]; "
         "x[..., 0, :]; x[2, 4, 3]; x[:, 3]; x.__getitem__(i)",
     ),
