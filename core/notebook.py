@@ -205,7 +205,7 @@ class Exploration:
             dtype: ``"float16"``, ``"bfloat16"`` or ``"int8"``: also the errors that weights of this
                 dtype would make.
         """
-        from lowerscope.core.cli.referee import judged
+        from lowerscope.core.cli.run import judged
         from lowerscope.core.model.progress import SILENT
 
         return judged(_pipeline(), self.recipe, dtype, SILENT).nodes

@@ -787,6 +787,16 @@ class Stages:
         return (*inputs, *more) if after == before else tuple(known[name] for name in after)
 
 
+def has_module(query: Any, pipeline: Pipeline, job: Progress) -> bool:
+    """Return whether the module of a query is cached: that at its moment, or after all steps."""
+    return pipeline.stages(query.recipe, job).has_module(getattr(query, "moment", None))
+
+
+def has_functions(query: Any, pipeline: Pipeline, job: Progress) -> bool:
+    """Return whether the functions that the schedules of a query are made for are cached."""
+    return pipeline.stages(query.recipe, job).has_functions()
+
+
 KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 """Bound on the size of a pipeline's cached results, in bytes."""
 

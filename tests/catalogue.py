@@ -16,7 +16,7 @@ from lowerscope.core.files.samples import SAMPLES, title_of
 
 PROJECT = Path(__file__).parent.parent
 
-KEYWORDS = {"_": None, "_n": (1, 2), "reason": None, "reason_n": (1, 2)}
+KEYWORDS = {"_": None, "_n": (1, 2), "reason": None, "reason_n": (1, 2), "effect_n": (2, 3)}
 
 
 def texts() -> Catalog:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from types import MethodType
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 from weakref import WeakMethod
 
 import msgspec
@@ -21,7 +21,7 @@ from lowerscope.app.document.selection import Links, Selection
 from lowerscope.core.model.comparison_records import ReferenceDtype
 from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import APART, Moment
-from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import (
     Override,
     Recipe,
@@ -227,27 +227,47 @@ class Change:
     after: State
 
 
+T = TypeVar("T")
+
+
+class Field(Generic[T]):
+    """An attribute of the document with the value of a field of its state."""
+
+    def __init__(self, read: Callable[[State], T]) -> None:
+        self._read = read
+
+    def __get__(self, document: Document, owner: type[Document]) -> T:
+        return self._read(document.state)
+
+
 class Document(QObject):
-    """The open document."""
+    """The open document; its fields are described in `State`."""
 
     changed = Signal(object)  # Fields changed, in one transaction.
 
+    recipe = Field(lambda state: state.recipe)
+    snapshot = Field(lambda state: state.snapshot)
+    pending = Field(lambda state: state.pending)
+    links = Field(lambda state: state.links)
+    selection = Field(lambda state: state.selection)
+    moment = Field(lambda state: state.moment)
+    problems = Field(lambda state: state.problems)
+    run_record = Field(lambda state: state.run)
+    running = Field(lambda state: state.running)
+    metrics = Field(lambda state: state.metrics)
+    code_form = Field(lambda state: state.code_form)
+
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._state = self._told = State()
+        self.state = self._told = State()  # All fields; `set` assigns them.
         self._depth = 0
 
     # Transactions
 
-    @property
-    def state(self) -> State:
-        """All fields."""
-        return self._state
-
     def set(self, **values: Any) -> None:
         """Assign fields, in one transaction."""
         with self.changing():
-            self._state = replace(self._state, **values)
+            self.state = replace(self.state, **values)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -261,7 +281,7 @@ class Document(QObject):
                 self._tell()
 
     def _tell(self) -> None:
-        before, after = self._told, self._state
+        before, after = self._told, self.state
         self._told = after
         changed = frozenset(name for name in FIELDS if _differs(name, before, after))
         if changed:
@@ -280,72 +300,42 @@ class Document(QObject):
     # State
 
     @property
-    def recipe(self) -> Recipe | None:
-        """The recipe whose records are shown."""
-        return self._state.recipe
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The records of `recipe`."""
-        return self._state.snapshot
-
-    @property
-    def pending(self) -> Version | None:
-        """The requested version."""
-        return self._state.pending
-
-    @property
     def wanted(self) -> Recipe | None:
         """The recipe that the user requested last: the pending one, or the one shown."""
-        state = self._state
+        state = self.state
         return state.recipe if state.pending is None else state.pending.recipe
 
     @property
     def history(self) -> History:
         """The recipes before and after `wanted`."""
-        state = self._state
+        state = self.state
         return state.history if state.pending is None else state.pending.history
 
     @property
     def before(self) -> Recipe | None:
         """The recipe that `undo` returns to from the one shown."""
-        undo = self._state.history.undo
+        undo = self.state.history.undo
         return undo[-1] if undo else None
 
     @property
     def is_changing(self) -> bool:
         """Return whether a recipe is pending."""
-        return self._state.pending is not None
+        return self.state.pending is not None
 
     def is_open(self) -> bool:
         """Return whether a model is open."""
-        return self._state.snapshot is not None
+        return self.state.snapshot is not None
 
     def has_torch(self) -> bool:
         """Return whether the open model is a PyTorch model."""
-        snapshot = self._state.snapshot
+        snapshot = self.state.snapshot
         return snapshot is not None and snapshot.model.kind == "torch"
 
     def named_engine(self, text: str) -> str:
         """Return a text about torch with the name of what runs the open model's nodes."""
-        snapshot = self._state.snapshot
+        snapshot = self.state.snapshot
         engine = "torch" if snapshot is None else snapshot.model.engine
         return _TORCH.sub(engine, text)
-
-    @property
-    def links(self) -> Links:
-        """Links between the entities."""
-        return self._state.links
-
-    @property
-    def selection(self) -> Selection:
-        """The selection shared by all views."""
-        return self._state.selection
-
-    @property
-    def moment(self) -> Moment | None:
-        """The current step, of any section; ``None`` for none."""
-        return self._state.moment
 
     @property
     def module_moment(self) -> Moment | None:
@@ -353,49 +343,24 @@ class Document(QObject):
 
         The steps of a schedule and of a run belong to the final module.
         """
-        moment = self._state.moment
+        moment = self.state.moment
         return None if moment is None or moment.section in APART else moment
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Problems of the last change or run."""
-        return self._state.problems
 
     @property
     def rejected(self) -> Recipe | None:
         """The recipe that caused `problems`; ``None`` if it was a run."""
-        rejected = self._state.rejected
+        rejected = self.state.rejected
         return None if rejected is None else rejected.recipe
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """Notes for the user about the open model."""
-        return () if self._state.snapshot is None else self._state.snapshot.notes
-
-    @property
-    def run_record(self) -> RunRecord | None:
-        """The outcome of the last run of `recipe`; ``None`` if there is none."""
-        return self._state.run
-
-    @property
-    def running(self) -> bool:
-        """Return whether a run is in progress or waits for the engine."""
-        return self._state.running
+        return () if self.state.snapshot is None else self.state.snapshot.notes
 
     @property
     def job(self) -> Job:
         """The job that was reported last and is still in progress."""
-        return self._state.jobs[-1] if self._state.jobs else Job()
-
-    @property
-    def metrics(self) -> TextMetrics:
-        """Sizes of the text that the engine lays out."""
-        return self._state.metrics
-
-    @property
-    def code_form(self) -> CodeForm:
-        """The form in which all panes show code."""
-        return self._state.code_form
+        return self.state.jobs[-1] if self.state.jobs else Job()
 
     # The recipe
 
@@ -405,7 +370,7 @@ class Document(QObject):
 
     def change(self, recipe: Recipe) -> None:
         """Request a changed recipe of the same source, as one undo step."""
-        state = self._state
+        state = self.state
         if state.recipe is None:
             self.open(recipe)
         elif recipe == state.recipe:
@@ -418,6 +383,11 @@ class Document(QObject):
         if self.wanted is not None:
             self.change(msgspec.structs.replace(self.wanted, **values))
 
+    def change_by(self, change: Callable[..., Recipe], *arguments: object) -> None:
+        """Request the recipe that a function makes of the wanted one, as one undo step."""
+        if self.wanted is not None:
+            self.change(change(self.wanted, *arguments))
+
     def amend(self, recipe: Recipe) -> None:
         """Request a recipe in place of the wanted one, without an undo step of its own."""
         if self.recipe is not None and recipe != self.wanted:
@@ -425,7 +395,7 @@ class Document(QObject):
 
     def retry(self, recipe: Recipe) -> None:
         """Resubmit the rejected recipe, corrected; it counts as the same undo step."""
-        rejected = self._state.rejected
+        rejected = self.state.rejected
         assert rejected is not None
         self.request(Version(recipe, rejected.history))
 
@@ -434,7 +404,7 @@ class Document(QObject):
 
         That is the pending version if there is one, or else the rejected one, or the one shown.
         """
-        rejected = self._state.rejected
+        rejected = self.state.rejected
         if self.pending is None and rejected is not None:
             self.request(replace(rejected, reads_files=True))
         elif self.wanted is not None:
@@ -528,7 +498,7 @@ class Document(QObject):
     def reject_shown(self, problem: Problem) -> None:
         """Show why the recipe shown can no longer be derived."""
         if self.recipe is not None:
-            rejected = Version(self.recipe, self._state.history)
+            rejected = Version(self.recipe, self.state.history)
             self.set(problems=(problem,), rejected=rejected)
 
     def accept_shown(self) -> None:
@@ -568,6 +538,14 @@ class Document(QObject):
         if problem.code != "cancelled":
             self.set(problems=(problem,), rejected=None)
 
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Report the problem of a `LowerscopeError` that is raised inside."""
+        try:
+            yield
+        except LowerscopeError as error:
+            self.report(error.problem)
+
     def clear_problems(self) -> None:
         self.set(problems=(), rejected=None)
 
@@ -581,20 +559,25 @@ class Document(QObject):
         step: int = 0,
     ) -> None:
         """Set the job of an owner; ``""`` ends it, and `cancel` is kept until then."""
-        others = tuple(each for each in self._state.jobs if each.of != of)
-        before = next((each for each in self._state.jobs if each.of == of), Job())
+        others = tuple(each for each in self.state.jobs if each.of != of)
+        before = next((each for each in self.state.jobs if each.of == of), Job())
         job = Job(of, text, fraction, cancel or before.cancel, step)
         self.set(jobs=(*others, job) if text else others)
 
     def cancel_jobs(self) -> None:
         """Cancel all jobs that are not cancelled with their requests."""
-        for each in self._state.jobs:
+        for each in self.state.jobs:
             if each.cancel is not None:
                 each.cancel()
 
     def notify(self, text: str, role: str) -> None:
         """Show one line in the banner; its role is ``"info"`` or ``"wrong"``."""
         self.set(notice=Notice(text, role))
+
+    def notify_of(self, problem: Problem) -> None:
+        """Show a problem in the banner; a cancellation, or a crash, is told elsewhere."""
+        if problem.code not in ("cancelled", "crashed"):
+            self.notify(problem.line(), "wrong")
 
 
 _WAITING = frozenset(("recipe", "pending"))

@@ -24,20 +24,11 @@ class Pins(QObject):
     def __init__(self, document: Document) -> None:
         super().__init__(document)
         self._document = document
-        self._first: ComparedModule | None = None
-        self._second: ComparedModule | None = None
+        self.first: ComparedModule | None = None  # The pinned side, if any.
+        # The side that `first` is compared with, if pinned as well.
+        self.second: ComparedModule | None = None
         document.on(("moment",), self._follow)
         document.on(("snapshot",), self._take)
-
-    @property
-    def first(self) -> ComparedModule | None:
-        """The pinned side, if any."""
-        return self._first
-
-    @property
-    def second(self) -> ComparedModule | None:
-        """The side that `first` is compared with, if pinned as well."""
-        return self._second
 
     @property
     def sides(self) -> tuple[ComparedModule, ComparedModule] | None:
@@ -50,8 +41,8 @@ class Pins(QObject):
         if recipe is None:
             return None
         here = ComparedModule(recipe=recipe, moment=moment)
-        if self._first is not None:
-            return self._first, self._second or here
+        if self.first is not None:
+            return self.first, self.second or here
         if moment is None:
             return ComparedModule(recipe=recipe, moment=Moment(section="passes", index=0)), here
         if moment.index == 0:
@@ -71,8 +62,8 @@ class Pins(QObject):
     def compare(self, moment: Moment | None) -> None:
         """Compare the pinned side with a step of the recipe shown."""
         recipe = self._document.recipe
-        if recipe is not None and self._first is not None:
-            self._set(self._first, ComparedModule(recipe=recipe, moment=moment))
+        if recipe is not None and self.first is not None:
+            self._set(self.first, ComparedModule(recipe=recipe, moment=moment))
             self.wanted.emit()
 
     def compare_here(self) -> None:
@@ -113,16 +104,16 @@ class Pins(QObject):
 
     def _take(self) -> None:
         """Switch to another recipe shown; pins on another source are removed."""
-        recipe, first = self._document.recipe, self._first
+        recipe, first = self._document.recipe, self.first
         if recipe is None or (first is not None and first.recipe.source != recipe.source):
-            self._first = self._second = None
+            self.first = self.second = None
         self.changed.emit()
 
     def _set(self, first: ComparedModule | None, second: ComparedModule | None) -> None:
-        if (first, second) != (self._first, self._second):
-            self._first, self._second = first, second
+        if (first, second) != (self.first, self.second):
+            self.first, self.second = first, second
             self.changed.emit()
 
     def _follow(self) -> None:
-        if self._first is None or self._second is None:
+        if self.first is None or self.second is None:
             self.changed.emit()

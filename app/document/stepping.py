@@ -205,15 +205,15 @@ class Stepping(QObject):
         super().__init__(document)
         self._document = document
         self._source: Source | None = None
-        self._section: Section = "passes"
+        self.section: Section = "passes"  # The current timeline.
         self._failed: StepLine | None = None
         # The previous step of a build or of a run, to be restored in the next one.
         self._left: StepLine | None = None
         self._function = ""
-        self._filter = StepFilter()
+        self.filter = StepFilter()  # Filter of the steps.
         self._lists: dict[Section, tuple[StepLine, ...]] = {}
         self._unfolded: dict[Section, frozenset[int]] = {}
-        self._breaks: frozenset[str] = frozenset()
+        self.breaks: frozenset[str] = frozenset()  # Names of the passes at which playing stops.
         self._touched: frozenset[int] = frozenset()
         self._until: frozenset[int] = frozenset()
         self._timer = QTimer(self)
@@ -261,16 +261,6 @@ class Stepping(QObject):
             return None
         return self.lines(here.section)[here.index - 1]
 
-    @property
-    def section(self) -> Section:
-        """The current timeline."""
-        return self._section
-
-    @property
-    def filter(self) -> StepFilter:
-        """Filter of the steps."""
-        return self._filter
-
     def lines(self, section: Section) -> tuple[StepLine, ...]:
         """Return all steps of a timeline, in order; `StepLine.number` counts them from 1."""
         return self._lists.get(section, ())
@@ -296,7 +286,7 @@ class Stepping(QObject):
 
     def takes(self, line: StepLine) -> bool:
         """Return whether a step of the timeline is visible; the filter applies to passes."""
-        return self._section in APART or self._filter.takes(line)
+        return self.section in APART or self.filter.takes(line)
 
     def _stops(self, section: Section, *, other: bool = False) -> list[int]:
         """Return the numbers of the visible steps, and 0 for before the first.
@@ -304,11 +294,11 @@ class Stepping(QObject):
         Args:
             other: Whether it is not the current section.
         """
-        every = (section if other else self._section) in APART
+        every = (section if other else self.section) in APART
         taken = (
             line.number
             for line in self.dots(section)
-            if line.status in ("done", "failed") and (every or self._filter.takes(line))
+            if line.status in ("done", "failed") and (every or self.filter.takes(line))
         )
         return [0, *taken]
 
@@ -342,7 +332,7 @@ class Stepping(QObject):
 
     def moment_at(self, by: int) -> Moment:
         """Return the step that `step` goes to."""
-        stops = self._stops(self._section)
+        stops = self._stops(self.section)
         here = self._here()
         beyond = self._beyond(by) if here == stops[-1 if by > 0 else 0] else None
         if beyond is not None:
@@ -354,13 +344,13 @@ class Stepping(QObject):
             place = bisect_right(stops, here) - 1 + by
         else:
             place = bisect_left(stops, here) + by
-        return Moment(section=self._section, index=stops[max(0, min(place, len(stops) - 1))])
+        return Moment(section=self.section, index=stops[max(0, min(place, len(stops) - 1))])
 
     def _beyond(self, by: int) -> tuple[Section, int] | None:
         """Return the stop of another section that is one step from the end of this one."""
-        if abs(by) != 1 or self._section not in ORDER:
+        if abs(by) != 1 or self.section not in ORDER:
             return None
-        place = ORDER.index(self._section)
+        place = ORDER.index(self.section)
         for section in ORDER[place + 1 :] if by > 0 else reversed(ORDER[:place]):
             stops = self._stops(section, other=True)
             if len(stops) > 1:
@@ -369,11 +359,11 @@ class Stepping(QObject):
 
     def first(self) -> None:
         """Go to the state before the first step."""
-        self.go(Moment(section=self._section, index=0))
+        self.go(Moment(section=self.section, index=0))
 
     def last(self) -> None:
         """Go to the last visible step."""
-        self.go(Moment(section=self._section, index=self._stops(self._section)[-1]))
+        self.go(Moment(section=self.section, index=self._stops(self.section)[-1]))
 
     def leave(self) -> None:
         """Leave the timeline and show the final module."""
@@ -382,7 +372,7 @@ class Stepping(QObject):
 
     def set_section(self, section: Section) -> None:
         """Switch to another timeline; while stepping, to its end."""
-        if section == self._section:
+        if section == self.section:
             return
         stepped = self.moment is not None
         self._enter(section)
@@ -394,7 +384,7 @@ class Stepping(QObject):
     def _here(self) -> int | None:
         """Return the number of the current step; 0 before the first."""
         here = self.here
-        if here is None or here.section != self._section:
+        if here is None or here.section != self.section:
             return None
         return here.index if self._failed is None else self._failed.number
 
@@ -403,7 +393,7 @@ class Stepping(QObject):
 
         Without breakpoints in the current section, the calls of the run are gone through.
         """
-        section = self._section
+        section = self.section
         lines = self.dots(section)
         if not any(self.stops_at(line) for line in lines):
             section, lines = "run", self.lines("run")
@@ -429,7 +419,7 @@ class Stepping(QObject):
         Args:
             until: Numbers of steps to stop at besides the breakpoints; such a one may be hidden.
         """
-        stops = self._stops(self._section)
+        stops = self._stops(self.section)
         if len(stops) < 2 and not until:
             return
         here = self._here()
@@ -454,12 +444,12 @@ class Stepping(QObject):
 
     def _play_on(self) -> None:
         here = self._here()
-        wanted = {*self._stops(self._section), *self._until}
+        wanted = {*self._stops(self.section), *self._until}
         following = min((each for each in wanted if here is None or each > here), default=None)
         if following is None:
             self.pause()
             return
-        self.go(Moment(section=self._section, index=following))
+        self.go(Moment(section=self.section, index=following))
         line = self.line
         at_break = line is not None and (line.is_break or self.stops_at(line))
         if at_break or following == max(wanted) or following in self._until:
@@ -467,20 +457,15 @@ class Stepping(QObject):
 
     # Breakpoints on passes
 
-    @property
-    def breaks(self) -> frozenset[str]:
-        """Names of the passes at which playing stops."""
-        return self._breaks
-
     def stops_at(self, line: StepLine) -> bool:
         """Return whether playing stops at a step, for its name or for what it touches."""
-        if self._section == "passes" and line.number in self._touched:
+        if self.section == "passes" and line.number in self._touched:
             return True
-        return self._section != "run" and line.title in self._breaks
+        return self.section != "run" and line.title in self.breaks
 
     def toggle_break(self, line: StepLine) -> None:
         """Add or remove the breakpoint on the passes of a name."""
-        self._breaks = self._breaks ^ {line.title}
+        self.breaks = self.breaks ^ {line.title}
         self.list_changed.emit()
 
     def set_touched(self, numbers: Collection[int]) -> None:
@@ -491,15 +476,15 @@ class Stepping(QObject):
 
     def clear_breaks(self) -> None:
         """Remove the breakpoints on passes."""
-        if self._breaks:
-            self._breaks = frozenset()
+        if self.breaks:
+            self.breaks = frozenset()
             self.list_changed.emit()
 
     # Visible steps
 
     def set_filter(self, chosen: StepFilter) -> None:
-        if chosen != self._filter:
-            self._filter = chosen
+        if chosen != self.filter:
+            self.filter = chosen
             self.list_changed.emit()
 
     def set_unfolded(self, section: Section, number: int, unfolded: bool) -> None:
@@ -541,11 +526,11 @@ class Stepping(QObject):
         """Set the primitives of a function's schedule."""
         if (function, lines) == (self._function, self._lists.get("schedule", ())):
             return
-        if function != self._function and self._section == "schedule":
+        if function != self._function and self.section == "schedule":
             self._set(None, None)
         self._function = function
         self._lists["schedule"] = lines
-        if self._section == "schedule":
+        if self.section == "schedule":
             index = self.schedule_index
             if index is not None and index > len(lines):
                 self.go(Moment(section="schedule", index=len(lines)))
@@ -555,7 +540,7 @@ class Stepping(QObject):
         """Set the calls of a run; none if there is no run of the recipe shown."""
         line = self.line
         self._lists["run"] = lines
-        if self._section != "run":
+        if self.section != "run":
             return
         line = line or self._left
         if not lines:
@@ -581,7 +566,7 @@ class Stepping(QObject):
         self._unfolded.setdefault("build", frozenset(sequences & inside))
         self.list_changed.emit()
         left, self._left = self._left, None
-        if left is not None and lines and self._section == "build":
+        if left is not None and lines and self.section == "build":
             # No other step was selected since: go to the step of the same name in the new build.
             self.go(Moment(section="build", index=_place_of(left, lines)))
 
@@ -589,11 +574,11 @@ class Stepping(QObject):
         self, section: Section, moment: Moment | None = None, failed: StepLine | None = None
     ) -> None:
         """Switch to a section, and to a moment if one is given."""
-        is_other = section != self._section
-        if is_other and (section in APART or self._section in APART):
+        is_other = section != self.section
+        if is_other and (section in APART or self.section in APART):
             # One is about the function or the run, the other about the module.
             self.leave()
-        self._section = section
+        self.section = section
         if moment is not None:
             # First: what follows the section is not to show another moment in between.
             self._set(moment, failed)

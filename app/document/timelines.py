@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.document.stepping import Stepping, call_lines
 from lowerscope.core.model.module_steps import Moment, PassRecord
@@ -40,8 +43,8 @@ class BuildSteps(QObject):
         self._looked_at = False
         self._is_built = False
         self._slot = Slot(queries)
-        self._problem: Problem | None = None
-        stepping.section_changed.connect(self._note_section)
+        self.problem: Problem | None = None  # The problem that prevented the list, if any.
+        stepping.section_changed.connect(self._ask)
         document.on(("snapshot",), self._take)
         document.on(("run",), self._note_run)
 
@@ -49,11 +52,6 @@ class BuildSteps(QObject):
     def busy(self) -> bool:
         """Return whether the list is being requested."""
         return self._slot.is_busy
-
-    @property
-    def problem(self) -> Problem | None:
-        """The problem that prevented the list, if any."""
-        return self._problem
 
     def look(self, looked_at: bool) -> None:
         """Set whether the list is shown; while it is, it is updated with the recipe."""
@@ -73,17 +71,14 @@ class BuildSteps(QObject):
         """Reset after the recipe changed: its build is another one."""
         self._is_built = False
         self._slot.drop()
-        self._problem = None
+        self.problem = None
         self.changed.emit()
-        self._ask()
-
-    def _note_section(self) -> None:
         self._ask()
 
     def _ask(self) -> None:
         recipe = self._document.recipe
         looked_at = self._looked_at or self._is_built or self._stepping.section == "build"
-        there = self.busy or self._problem is not None or self._stepping.lines("build")
+        there = self.busy or self.problem is not None or self._stepping.lines("build")
         if recipe is None or not looked_at or there:
             return
         self._slot.ask(BuildStepsQuery(recipe), self._accept, self._refuse)
@@ -94,7 +89,7 @@ class BuildSteps(QObject):
         self.changed.emit()
 
     def _refuse(self, problem: Problem) -> None:
-        self._problem = problem
+        self.problem = problem
         self.changed.emit()
 
 
@@ -110,9 +105,7 @@ class RunSteps(QObject):
         failure: Returns the problem that the last run ended with, if it failed.
     """
 
-    # `call` changed.
     call_changed = Signal()  # `call` changed.
-    # `breaks` changed, or the links of these did.
     breaks_changed = Signal()  # `breaks` changed, or the links of these did.
 
     def __init__(
@@ -124,25 +117,18 @@ class RunSteps(QObject):
         self._failure = failure
         self._source: Source | None = None
         self._record: RunRecord | None = None
-        self._failed: Problem | None = None
-        self._breaks: frozenset[str] = frozenset()
-        self._calls: tuple[CallRun, ...] = ()
-        self._call: CallRun | None = None
+        # The problem of the last run, if it is known to have failed in the last of `calls`.
+        self.failed: Problem | None = None
+        # The FX nodes and bindings at whose calls playing stops.
+        self.breaks: frozenset[str] = frozenset()
+        # The calls of the last run of the recipe shown, in order.
+        self.calls: tuple[CallRun, ...] = ()
+        self.call: CallRun | None = None  # The current call.
         document.on(("run", "running"), self.take_run)
         document.on(("snapshot",), self._take_snapshot)
         stepping.run_moved.connect(self._follow)
 
     # The current call
-
-    @property
-    def calls(self) -> tuple[CallRun, ...]:
-        """The calls of the last run of the recipe shown, in order."""
-        return self._calls
-
-    @property
-    def failed(self) -> Problem | None:
-        """The problem of the last run, if it is known to have failed in the last of `calls`."""
-        return self._failed
 
     @property
     def index(self) -> int | None:
@@ -151,14 +137,9 @@ class RunSteps(QObject):
         return index - 1 if index and index <= len(self.calls) else None
 
     @property
-    def call(self) -> CallRun | None:
-        """The current call."""
-        return self._call
-
-    @property
     def lines(self) -> tuple[int, int]:
         """The bytecode lines from after the previous call up to that of `call`; 0 for none."""
-        index, call = self.index, self._call
+        index, call = self.index, self.call
         if index is None or call is None or not call.line:
             return 0, 0
         # The first line of a function is its name.
@@ -180,9 +161,9 @@ class RunSteps(QObject):
     def _follow(self) -> None:
         """Select the results of the call, so that all panes mark them."""
         index = self.index
-        call, before = None if index is None else self.calls[index], self._call
+        call, before = None if index is None else self.calls[index], self.call
         if call is not before:
-            self._call = call
+            self.call = call
             self.call_changed.emit()
         # A run that is measured again has the same calls: a selection made since stays.
         if call is not None and (before is None or _computed(call) != _computed(before)):
@@ -192,19 +173,19 @@ class RunSteps(QObject):
         """Take the calls of the last run, or those of one that failed."""
         record, failed = self._document.run_record, self._failure()
         failed = failed if failed is not None and failed.calls else None
-        if record is self._record and failed is self._failed:
+        if record is self._record and failed is self.failed:
             return
-        before, self._record, self._failed = self._failed, record, failed
+        before, self._record, self.failed = self.failed, record, failed
         if failed is not None:
             parts = [parts_of_name(name) for name in failed.calls]
-            self._calls = tuple(
+            self.calls = tuple(
                 CallRun(
                     function=callee, milliseconds=0.0, nodes=nodes, entity=self._entity_of(callee)
                 )
                 for callee, nodes in parts
             )
         else:
-            self._calls = () if record is None else record.calls
+            self.calls = () if record is None else record.calls
         index = self._stepping.run_index
         self._show_lines()
         if self._stepping.run_index == index:
@@ -220,29 +201,24 @@ class RunSteps(QObject):
         return next((each.id for each in functions if each.name == callee), "")
 
     def _show_lines(self) -> None:
-        error = "" if self._failed is None else self._failed.what
-        self._stepping.take_run(call_lines(self._calls, self._breaks, error))
+        error = "" if self.failed is None else self.failed.what
+        self._stepping.take_run(call_lines(self.calls, self.breaks, error))
 
     # Breakpoints
 
-    @property
-    def breaks(self) -> frozenset[str]:
-        """The FX nodes and bindings at whose calls playing stops."""
-        return self._breaks
-
     def marked(self) -> frozenset[str]:
         """Return the breakpoints, with the nodes linked to bindings and vice versa."""
-        linked = self._document.linked_to(*self._breaks)
-        return self._breaks | {each for each in linked if can_break(each)}
+        linked = self._document.linked_to(*self.breaks)
+        return self.breaks | {each for each in linked if can_break(each)}
 
     def toggle(self, entities: Iterable[str]) -> None:
         """Add breakpoints on some nodes or bindings, or remove them if all of these have one."""
         meant = frozenset(each for each in entities if can_break(each))
         if not meant:
             return
-        self._set(self._breaks - meant if meant <= self._breaks else self._breaks | meant)
+        self._set(self.breaks - meant if meant <= self.breaks else self.breaks | meant)
         stops = {each for call in self.calls for each in (*call.nodes, *call.bindings)}
-        if meant <= self._breaks and self.calls and meant.isdisjoint(stops):
+        if meant <= self.breaks and self.calls and meant.isdisjoint(stops):
             text = _("No call of the last run computes it, so there is nothing to break at.")
             self._document.notify(text, "info")
 
@@ -257,8 +233,8 @@ class RunSteps(QObject):
         self._set(frozenset())
 
     def _set(self, breaks: frozenset[str]) -> None:
-        if breaks != self._breaks:
-            self._breaks = breaks
+        if breaks != self.breaks:
+            self.breaks = breaks
             self._show_lines()
             self.breaks_changed.emit()
 
@@ -268,7 +244,7 @@ class RunSteps(QObject):
         if source != self._source:
             self._source = source
             self._set(frozenset())
-        elif self._breaks:
+        elif self.breaks:
             self.breaks_changed.emit()
 
 
@@ -336,3 +312,19 @@ class NodeSteps(QObject):
             return
         query = TouchingStepsQuery(recipe, breaks)
         self._touched.ask(query, self._stepping.set_touched, self._refuse)
+
+
+# --- The models that the panes share ---
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The document, its queries, and the models of its steps and of the panes' common marks."""
+
+    document: Document
+    queries: Queries
+    stepping: Stepping
+    colouring: Colouring
+    pins: Pins
+    build: BuildSteps
+    run_steps: RunSteps

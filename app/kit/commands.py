@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
@@ -22,16 +22,20 @@ class Command:
     title: str  # Text in the menu, with an ampersand before the mnemonic.
     run: Callable[..., object]  # Called to run it.
     keys: str = ""  # In Qt's portable notation, alternatives with ``; `` between; empty for none.
+    key_there: str = ""  # A key that a focused view handles itself; displayed, not bound.
     # Predicate of availability; ``None`` for a command that is always available.
     enabled: Callable[[], bool] | None = None
     reason: Callable[[], str] | None = None  # Tool tip while it is not available.
     # State of a switch or of a choice; ``None`` for a command without one.
     checked: Callable[[], bool] | None = None
     group: str = ""  # Commands of one group are exclusive choices.
-    # Keys, often single letters, that hold in one mode only; those of `keys` hold everywhere.
-    mode_keys: str = ""
-    mode: str = ""
-    key_there: str = ""  # A key that a focused view handles itself; displayed, not bound.
+    # Keys, often single letters, that hold in Explore only; those of `keys` hold everywhere.
+    explore_keys: str = ""
+
+
+def available(enabled: Callable[[], bool], *commands: Command) -> Iterator[Command]:
+    """Yield commands that are available while a predicate holds."""
+    return (replace(each, enabled=enabled) for each in commands)
 
 
 def keys_of(command: Command) -> str:
@@ -40,7 +44,7 @@ def keys_of(command: Command) -> str:
     return "  ·  ".join(
         each
         for each in (
-            *(keys.toString(native) for keys in _shortcuts(command, command.mode)),
+            *(keys.toString(native) for keys in _shortcuts(command, "explore")),
             QKeySequence(command.key_there).toString(native),
         )
         if each
@@ -49,7 +53,7 @@ def keys_of(command: Command) -> str:
 
 def _shortcuts(command: Command, mode: str) -> list[QKeySequence]:
     """Return the keys of a command in a mode."""
-    own = command.mode_keys if command.mode == mode else ""
+    own = command.explore_keys if mode == "explore" else ""
     text = "; ".join(filter(None, (own, command.keys)))
     return QKeySequence.listFromString(text) if text else []
 
@@ -65,6 +69,19 @@ def choose_from(
     menu.deleteLater()
     if chosen in actions:
         actions[chosen]()
+
+
+def add_choices(
+    menu: QMenu, choices: Mapping[Any, str], choose: Callable[[QAction], object]
+) -> QActionGroup:
+    """Add exclusive choices to a menu; each action has its key in `choices` as data."""
+    group = QActionGroup(menu)
+    for key, title in choices.items():
+        action = QAction(title, group, checkable=True)
+        action.setData(key)
+        menu.addAction(action)
+    group.triggered.connect(choose)
+    return group
 
 
 MARKED_LETTER = re.compile(r"\(&(\w)\)")
@@ -136,7 +153,7 @@ class Commands(QObject):
     def set_mode(self, mode: str) -> None:
         """Let the keys of a mode hold, and not those of the others."""
         for key, command in self._commands.items():
-            if command.mode_keys:
+            if command.explore_keys:
                 self._actions[key].setShortcuts(_shortcuts(command, mode))
 
     def _settle(self) -> None:

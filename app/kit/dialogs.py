@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
     QDialogButtonBox,
+    QFileDialog,
     QFrame,
     QHeaderView,
     QLineEdit,
@@ -29,6 +30,20 @@ from lowerscope.app.kit.buttons import set_look
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, MarkupLabel
+
+# --- Files chosen in a dialog ---
+
+
+def file_to_save(parent: QWidget, title: str, name: str, kinds: str, suffix: str = "") -> str:
+    """Ask for a file to write; return its path, with the suffix if it has none of it, or ``""``."""
+    path, _kind = QFileDialog.getSaveFileName(parent, title, name, kinds)
+    return f"{path}{suffix}" if path and not path.endswith(suffix) else path
+
+
+def file_to_open(parent: QWidget, title: str, folder: str, kinds: str) -> str:
+    """Ask for a file to read; return its path, or ``""``."""
+    return QFileDialog.getOpenFileName(parent, title, folder, kinds)[0]
+
 
 # --- A dialog that is never larger than its screen; what does not fit is scrolled ---
 

@@ -6,7 +6,6 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QGuiApplication, QPainter, QPaintEvent, QRegion
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
-    QApplication,
     QLabel,
     QScrollArea,
     QTabBar,
@@ -46,8 +45,7 @@ class _FocusRings(QObject):
     """Controller that moves the ring to the focused widget."""
 
     def __init__(self) -> None:
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
+        application = theme.application()
         super().__init__(application)
         self._ring: _Ring | None = None
         self._clicked: QWidget | None = None

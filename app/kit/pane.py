@@ -145,11 +145,12 @@ class PaneTabs(QWidget):
         tab = PaneTab(key, label, self)
         tab.chosen.connect(self._choose)
         tab.stepped.connect(self._step)
+        # Between the other tabs and the menu, before the pages, whichever were created first.
+        QWidget.setTabOrder(self._more, tab)
+        QWidget.setTabOrder(tab, self._more)
         self._tabs[key] = tab
         self._widths[key] = tab.sizeHint().width() + _GAP
-        if not self._current:
-            self.set_current(key)
-        self._arrange()
+        self.set_current(self._current or key)
         self.updateGeometry()
 
     def set_absent(self, key: str, absent: bool) -> None:
@@ -171,6 +172,9 @@ class PaneTabs(QWidget):
         self._current = key
         for name, tab in self._tabs.items():
             tab.setChecked(name == key)
+            # One stop of the Tab key: the arrow keys choose another one.
+            focus = Qt.FocusPolicy.TabFocus if name == key else Qt.FocusPolicy.NoFocus
+            tab.setFocusPolicy(focus)
         self._arrange()
 
     def hidden_tabs(self) -> list[str]:
@@ -602,6 +606,10 @@ class Pane(QWidget):
 
     def page(self, key: str) -> QWidget:
         return self._pages[key]
+
+    def entrance(self) -> QWidget | None:
+        """Return what gets the focus; ``None`` for the first graph, list or text of the page."""
+        return None
 
     def pages(self) -> list[str]:
         """Return the keys of all pages."""

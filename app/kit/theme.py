@@ -451,6 +451,13 @@ def notifier() -> ThemeNotifier:
     return ThemeNotifier()
 
 
+def application() -> QApplication:
+    """Return the application, which has been made."""
+    made = QApplication.instance()
+    assert isinstance(made, QApplication)
+    return made
+
+
 def current() -> Theme:
     return notifier().theme
 
@@ -532,8 +539,7 @@ def polished_at_once() -> Iterator[None]:
 
     With it, Qt polishes a widget and all that is in it anew each time that it gets a parent.
     """
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
+    app = application()
     sheet = app.styleSheet()
     app.setStyleSheet("")
     try:
@@ -554,8 +560,7 @@ def _system_is_dark() -> bool:
 
 
 def _put_on(theme: Theme) -> None:
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
+    app = application()
     if theme != current() or not app.styleSheet():
         apply(app, theme)
 

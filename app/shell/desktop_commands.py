@@ -26,12 +26,7 @@ from lowerscope.core.model.texts import LANGUAGES, VARIABLE, _, language
 
 def setting_up(store: PreferenceStore, parent: QWidget) -> Command:
     """Return the command that opens the settings."""
-    return Command(
-        "settings",
-        _("Setti&ngs…"),
-        partial(_settings, store, parent),
-        "Ctrl+,",
-    )
+    return Command("settings", _("Setti&ngs…"), partial(_settings, store, parent), "Ctrl+,")
 
 
 def limiting(store: PreferenceStore, parent: QWidget) -> tuple[Command, ...]:
@@ -43,9 +38,7 @@ def limiting(store: PreferenceStore, parent: QWidget) -> tuple[Command, ...]:
             partial(_settings, store, parent, "memory_limit"),
         ),
         Command(
-            "keep",
-            _("Memory for the &values of a run…"),
-            partial(_settings, store, parent, "keep"),
+            "keep", _("Memory for the &values of a run…"), partial(_settings, store, parent, "keep")
         ),
     )
 
@@ -61,10 +54,7 @@ def helping(
     return (
         Command("palette", _("&All commands…"), show_palette, "Ctrl+K; Ctrl+Shift+P"),
         Command(
-            "shortcuts",
-            _("&Keyboard shortcuts"),
-            partial(_shortcuts, commands, parent),
-            "Ctrl+?",
+            "shortcuts", _("&Keyboard shortcuts"), partial(_shortcuts, commands, parent), "Ctrl+?"
         ),
         *help.commands(),
         Command("about", _("A&bout Lowerscope"), partial(_about, store, parent)),
@@ -150,11 +140,7 @@ class ClearCaches(QObject):
 
 def clearing(document: Document, parent: QWidget) -> Command:
     """Return the command that clears the caches."""
-    return Command(
-        "clear-caches",
-        _("&Clear caches…"),
-        partial(ask_to_clear, document, parent),
-    )
+    return Command("clear-caches", _("&Clear caches…"), partial(ask_to_clear, document, parent))
 
 
 # --- Commands that choose the language of the window, from its next start on ---

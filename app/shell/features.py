@@ -9,7 +9,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.document.timelines import BuildSteps, NodeSteps, RunSteps
+from lowerscope.app.document.timelines import BuildSteps, NodeSteps, RunSteps, Shared
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Changes, Recovering
 from lowerscope.app.engine.watchdog import AtWork, Hanging
@@ -59,6 +59,9 @@ class Features(QObject):
         self.inputs = Inputs(document, queries, self.runs.run)
         self.generations = Generations(document, queries)
         self.run_steps = RunSteps(document, self.stepping, self._failure)
+        self.shared = Shared(
+            document, queries, self.stepping, self.colouring, self.pins, self.build, self.run_steps
+        )
         self.node_steps = NodeSteps(document, queries, self.stepping, self.run_steps)
         self.at_work = AtWork(document, children)
         Hanging(document, children.engine)

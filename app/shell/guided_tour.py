@@ -65,23 +65,13 @@ class GuidedTour(QObject):
         self._bar = bar
         self._search = search
         self._open_source = open_source
-        self._place = -1
+        self.place = -1  # Number of the current stop, from 0; -1 while there is none.
         self._was_done = False
-        self._stops: tuple[Stop, ...] = ()
+        self.stops: tuple[Stop, ...] = ()  # The stops, once the tour has begun.
         self.bubble: Bubble | None = None
         document.changed.connect(self._follow)
         for moved in (stepping.moment_changed, stepping.schedule_moved, stepping.run_moved):
             moved.connect(self._follow)
-
-    @property
-    def place(self) -> int:
-        """Number of the current stop, from 0; -1 while there is none."""
-        return self._place
-
-    @property
-    def stops(self) -> tuple[Stop, ...]:
-        """The stops, once the tour has begun."""
-        return self._stops
 
     def start(self) -> None:
         """Open the sample, and begin once it is there."""
@@ -94,7 +84,7 @@ class GuidedTour(QObject):
         self.bubble.painted.connect(self._point)
         panes.mode_changed.connect(self._follow)
         panes.arranged.connect(self._point)
-        self._stops = self._made()
+        self.stops = self._made()
         recipe = self._document.wanted
         if recipe is None or recipe.source.spec != SAMPLE:
             self._open_source(SAMPLE)
@@ -107,7 +97,7 @@ class GuidedTour(QObject):
         self._panes.mode_changed.disconnect(self._follow)
         self._panes.arranged.disconnect(self._point)
         self.bubble.remove()
-        self.bubble, self._place = None, -1
+        self.bubble, self.place = None, -1
         self.ended.emit()
 
     def _made(self) -> tuple[Stop, ...]:
@@ -206,10 +196,10 @@ class GuidedTour(QObject):
     def _follow(self) -> None:
         if self.bubble is None or not self._is_open():
             return
-        if self._place < 0:
+        if self.place < 0:
             self._show(0)
             return
-        done, was_done = self._stops[self._place].is_done(), self._was_done
+        done, was_done = self.stops[self.place].is_done(), self._was_done
         self._was_done = done
         if done and not was_done:
             self._next()
@@ -217,27 +207,27 @@ class GuidedTour(QObject):
             self._point()
 
     def _next(self) -> None:
-        if self._place + 1 < len(self._stops):
-            self._show(self._place + 1)
+        if self.place + 1 < len(self.stops):
+            self._show(self.place + 1)
         else:
             self.end()
 
     def _back(self) -> None:
-        self._show(max(0, self._place - 1))
+        self._show(max(0, self.place - 1))
 
     def _show(self, place: int) -> None:
         assert self.bubble is not None
-        self._place, stop = place, self._stops[place]
+        self.place, stop = place, self.stops[place]
         if self._panes.mode != stop.mode:
             self._was_done = True
             self._panes.set_mode(stop.mode)
         self._was_done = stop.is_done()
-        self.bubble.show_stop(stop, place, len(self._stops))
+        self.bubble.show_stop(stop, place, len(self.stops))
         self._point()
 
     def _point(self) -> None:
-        if self.bubble is not None and self._place >= 0:
-            widget, part = self._stops[self._place].at()
+        if self.bubble is not None and self.place >= 0:
+            widget, part = self.stops[self.place].at()
             self.bubble.point_at(widget, part)
 
 

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar, QStackedWidget, QToolBar, QToolBu
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import SearchField
 from lowerscope.app.kit.buttons import icon, strategy_icon
-from lowerscope.app.kit.commands import MARKED_LETTER, Command, Commands, plain
+from lowerscope.app.kit.commands import MARKED_LETTER, Command, Commands, available, plain
 from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.difference.commands import CompareCommands
@@ -104,26 +104,13 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.exports.commands(),
         setting_up(window.preferences, window),
         Command("quit", _("&Quit"), window.close, "Ctrl+Q"),
+        Command("undo", _("&Undo"), document.undo, "Ctrl+Z", enabled=lambda: document.can_undo),
         Command(
-            "undo",
-            _("&Undo"),
-            document.undo,
-            "Ctrl+Z",
-            enabled=lambda: document.can_undo,
-        ),
-        Command(
-            "redo",
-            _("&Redo"),
-            document.redo,
-            "Ctrl+Shift+Z",
-            enabled=lambda: document.can_redo,
+            "redo", _("&Redo"), document.redo, "Ctrl+Shift+Z", enabled=lambda: document.can_redo
         ),
         *nodes.walking(),
         Command(
-            "clear-selection",
-            _("&Clear selection"),
-            partial(document.select, ()),
-            "Ctrl+Shift+A",
+            "clear-selection", _("&Clear selection"), partial(document.select, ()), "Ctrl+Shift+A"
         ),
         *LanguageCommands(window.settings, window.sessions, window).commands(),
         *(
@@ -140,19 +127,17 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 ("dark", _("&Dark")),
             )
         ),
-        Command(
-            "node-map",
-            _("&Node map"),
-            partial(window.show_page, "node-map"),
-            "Ctrl+Shift+H",
-            enabled=document.has_torch,
-        ),
-        Command(
-            "translation",
-            _("&Translation of the node"),
-            partial(window.show_page, "translation"),
-            "Ctrl+T",
-            enabled=document.has_torch,
+        *available(
+            document.has_torch,
+            Command(
+                "node-map", _("&Node map"), partial(window.show_page, "node-map"), "Ctrl+Shift+H"
+            ),
+            Command(
+                "translation",
+                _("&Translation of the node"),
+                partial(window.show_page, "translation"),
+                "Ctrl+T",
+            ),
         ),
         *window.graphs.commands(),
         *window.exports.picture_commands(),

@@ -101,12 +101,13 @@ class ModeArea(Split):
     """
 
     window_opened = Signal(QWidget)  # A pane is in a window of its own.
+    placing = Signal()  # It is known which panes have a place; they are about to be shown.
     emptied = Signal(bool)  # All panes of the mode are in windows of their own, or not any more.
 
     def __init__(self, panes: Mapping[str, Pane]) -> None:
         super().__init__(Qt.Orientation.Horizontal)
         self._panes = dict(panes)
-        self._mode = MODES[0]
+        self.mode = MODES[0]  # The current mode.
         self._widths: dict[str, dict[str, int]] = {}  # By mode, then by pane; as the user set them.
         self._closed: set[str] = set()
         self._empty: set[str] = set()  # Panes that have no place while they have no content.
@@ -114,7 +115,7 @@ class ModeArea(Split):
         self._collapsed: frozenset[str] = frozenset()  # Panes that there is no room for.
         self._front = BESIDE  # The pane that is shown where FX has no place of its own.
         self._over: PaneOver | None = None
-        self._maximised = ""
+        self.maximised = ""  # Name of the pane that covers all others; empty for none.
         self._windows: dict[str, PaneWindow] = {}
         self._laid_out = 0  # Width that the panes were laid out for.
         self._folds = False
@@ -131,16 +132,11 @@ class ModeArea(Split):
 
     # The mode
 
-    @property
-    def mode(self) -> Mode:
-        """The current mode."""
-        return self._mode
-
     def set_mode(self, key: str) -> None:
         """Switch to a mode; its panes get the widths that they last had in it."""
         self._end_over()
-        self._mode = BY_KEY[key]
-        self._maximised = ""
+        self.mode = BY_KEY[key]
+        self.maximised = ""
         self._show()
 
     def shows(self, name: str) -> bool:
@@ -154,7 +150,7 @@ class ModeArea(Split):
             window.raise_()
         elif not self.shows(name):
             self._closed.discard(name)
-            self._maximised = ""
+            self.maximised = ""
             if name in self._collapsed and name in CLOSABLE:
                 self._show_over(name)
             elif self._collapsed.intersection(("fx",)) and name in ("fx", BESIDE):
@@ -179,11 +175,6 @@ class ModeArea(Split):
         """Names of the panes that the user has closed."""
         return frozenset(self._closed)
 
-    @property
-    def maximised(self) -> str:
-        """Name of the pane that covers all others; empty for none."""
-        return self._maximised
-
     def set_closed(self, name: str, closed: bool) -> None:
         """Close or show a pane at the side."""
         if closed and self.shows_over() == name:
@@ -191,7 +182,7 @@ class ModeArea(Split):
             self._end_over()
         else:
             (self._closed.add if closed else self._closed.discard)(name)
-        self._maximised = ""
+        self.maximised = ""
         self._show()
 
     def set_empty(self, name: str, empty: bool) -> None:
@@ -221,7 +212,7 @@ class ModeArea(Split):
 
     def _place_over(self) -> None:
         if self._over is not None:
-            width = dict(self._mode.panes)[self._over.name]
+            width = dict(self.mode.panes)[self._over.name]
             area = QRect(self.geometry())
             area.setWidth(min(width, area.width()))
             if self._over.name == INSPECTOR:
@@ -230,13 +221,13 @@ class ModeArea(Split):
 
     def maximise(self, name: str) -> None:
         """Give one pane the whole window; the empty name restores the others."""
-        self._maximised = name if name in dict(self._mode.panes) else ""
+        self.maximised = name if name in dict(self.mode.panes) else ""
         self._show()
 
     def _switch_maximised(self) -> None:
         name = self._sender_name()
         if name and name not in self._windows:
-            self.maximise("" if self._maximised else name)
+            self.maximise("" if self.maximised else name)
 
     # Windows of their own
 
@@ -256,7 +247,7 @@ class ModeArea(Split):
         window.resize(size.expandedTo(QSize(480, 400)))
         self.window_opened.emit(window)
         window.show()
-        self._maximised = ""
+        self.maximised = ""
         self._show()
 
     def _switch_window(self) -> None:
@@ -289,7 +280,7 @@ class ModeArea(Split):
             window.close()
         self._widths = {}
         self._closed = set()
-        self._maximised = ""
+        self.maximised = ""
         self._show()
 
     def widths(self) -> dict[str, dict[str, int]]:
@@ -308,12 +299,12 @@ class ModeArea(Split):
             if key in BY_KEY
         }
         self._closed = {name for name in closed if name in CLOSABLE}
-        self._maximised = ""
+        self.maximised = ""
         self._show()
 
     def _places(self) -> list[str]:
         """Return the panes that may have a place, whether or not they have content."""
-        names = (name for name, _width in self._mode.panes if name not in self._windows)
+        names = (name for name, _width in self.mode.panes if name not in self._windows)
         return [name for name in names if name not in self._closed]
 
     def _find_collapsed(self) -> frozenset[str]:
@@ -321,7 +312,7 @@ class ModeArea(Split):
         names, around = self._places(), self.parentWidget()
         needed = sum(LEAST.get(name, LEAST_WIDTH) for name in names) + len(names)
         room = self.width() if around is None else around.width()
-        if "model" not in names and "model" in dict(self._mode.panes):
+        if "model" not in names and "model" in dict(self.mode.panes):
             room -= OutlineStrip.WIDTH
         collapsed = set()
         for name in COLLAPSING:
@@ -332,8 +323,8 @@ class ModeArea(Split):
 
     def _shown(self) -> list[str]:
         """Return the panes that are side by side."""
-        if self._maximised:
-            return [self._maximised]
+        if self.maximised:
+            return [self.maximised]
         over = self.shows_over()
         left_out = self._empty | self._collapsed - {"fx"} | {over}
         if "fx" in self._collapsed:
@@ -347,6 +338,7 @@ class ModeArea(Split):
         if over and (over not in self._collapsed or over in self._empty):
             self._end_over()
         self._visible = shown = self._shown()
+        self.placing.emit()
         shares = self._shares()
         for name, pane in self._panes.items():
             place = self.indexOf(pane)
@@ -360,19 +352,19 @@ class ModeArea(Split):
             pane.setVisible(name in shares)
         beside = {name: self._panes[name].accessibleName() for name in ("fx", BESIDE)}
         for name in beside:
-            has_both = "fx" in self._collapsed and not self._maximised
+            has_both = "fx" in self._collapsed and not self.maximised
             self._panes[name].header.set_beside(beside if has_both else {}, name)
         self._lay_out()
         self.emptied.emit(not shown and bool(self._windows))
 
     def _shares(self) -> dict[str, int]:
         """Return the widths of the panes in view, which fill this together with the lines."""
-        shown, stored = self._visible, self._widths.get(self._mode.key, {})
-        usual = dict(self._mode.panes)
+        shown, stored = self._visible, self._widths.get(self.mode.key, {})
+        usual = dict(self.mode.panes)
         folded = FOLDED if self._folds else {}
         wanted = {name: folded.get(name) or stored.get(name, usual[name]) for name in shown}
         inspector = wanted.pop(INSPECTOR, 0)
-        wide = [name for name in wanted if name not in self._mode.side]
+        wide = [name for name in wanted if name not in self.mode.side]
         rest = sum(wanted[name] for name in wide)
         side = sum(wanted.values()) - rest + self.handleWidth() * (len(wanted) - 1)
         room = max(1, self.width() - side - (0 if GIVES in wanted else inspector))
@@ -400,11 +392,11 @@ class ModeArea(Split):
 
     def _note_widths(self) -> None:
         """Store the widths of the panes in view, once the user has moved a line."""
-        if not self._windows.keys().isdisjoint(dict(self._mode.panes)):
+        if not self._windows.keys().isdisjoint(dict(self.mode.panes)):
             # The others have the room of one that is in a window of its own.
             return
         sizes = self.sizes()
-        noted = self._widths.setdefault(self._mode.key, {})
+        noted = self._widths.setdefault(self.mode.key, {})
         for name in self._visible:
             width = sizes[self.indexOf(self._panes[name])]
             if width > 0 and not (self._folds and name in FOLDED):

@@ -24,8 +24,8 @@ from lowerscope.app.panes.model.model_view import ModelView, OutlineStrip
 from lowerscope.app.panes.relax.node_map import NodeMap
 from lowerscope.app.panes.relax.relax_view import RelaxView
 from lowerscope.app.panes.relax.translation_page import TranslationPage
+from lowerscope.app.panes.run.calls_strip import MemoryPage
 from lowerscope.app.panes.run.compare_page import ComparePage
-from lowerscope.app.panes.run.memory_page import MemoryPage
 from lowerscope.app.panes.run.rounding_page import RoundingPage
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.run_view import RunView
@@ -76,50 +76,18 @@ class Panes(QWidget):
         self._features = features
         self._document = features.document
         self.model = ModelView(features.document)
-        self.fx = FxView(
-            features.document,
-            features.queries,
-            features.run_steps,
-            features.colouring,
-        )
-        self.relax = RelaxView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.run_steps,
-            features.colouring,
-            features.build,
-        )
-        self.tensorir = TensorIRView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.colouring,
-            features.build,
-        )
+        self.fx = FxView(features.shared)
+        self.relax = RelaxView(features.shared)
+        self.tensorir = TensorIRView(features.shared)
         self.problems = ProblemsView(
             features.document, features.variants.notes, features.faults.remedies
         )
         features.variants.left_over.changed.connect(self.problems.show_problems)
         self.log = LogView(features.document, features.processes)
         self.details = DetailsView(features.document, features.queries)
-        self.pipeline = PipelineView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.pins,
-            features.build,
-            features.run_steps,
-        )
+        self.pipeline = PipelineView(features.shared)
         self.schedule = ScheduleView(
-            features.document,
-            features.queries,
-            features.stepping,
-            features.scheduling,
-            features.variants,
-            features.measurements,
-            features.colouring,
-            features.build,
+            features.shared, features.scheduling, features.variants, features.measurements
         )
         self.outcome = RunView(
             features.document, features.runs, features.faults, features.bisecting
@@ -145,8 +113,9 @@ class Panes(QWidget):
         self.strip = OutlineStrip()
         self.strip.clicked.connect(self._open_outline)
         self.model.close_wanted.connect(self._open_outline)
-        self.arranged.connect(self._show_strip)
         self._lay_out()
+        self.area.placing.connect(self._show_strip)
+        self.arranged.connect(self._show_strip)
         for name, pane in (*self.by_name.items(), ("drawer", self.drawer)):
             set_page(pane, HELP_PAGES.get(name, name))
         set_page(self.summary, "result")
@@ -172,6 +141,7 @@ class Panes(QWidget):
 
     def _lay_out(self) -> None:
         above = QWidget()
+        self._above = above
         self.away = EmptyState(_("In a window of its own"))
         self.away.add_action(_("Put it back"), self._put_back)
         self.away.hide()
@@ -215,9 +185,7 @@ class Panes(QWidget):
         self.inputs = InputsPage(document, queries, features.inputs)
         self.translation = TranslationPage(document, queries, self.relax.set_busy)
         self.node_map = NodeMap(document)
-        self.difference = DifferenceView(
-            document, queries, features.stepping, features.pins, self.changes.set_busy
-        )
+        self.difference = DifferenceView(features.shared, self.changes.set_busy)
         self.call = RunStepPage(document, queries, features.run_steps, self.changes.set_busy)
         for pane, key, title, page in (
             (self.outcome, "compare", _("Compare"), self.compare),
@@ -294,7 +262,12 @@ class Panes(QWidget):
     def _show_strip(self) -> None:
         """Show the strip of the outline where that is closed."""
         belongs = "model" in dict(self.area.mode.panes) and not self.area.maximised
-        self.strip.setVisible(belongs and not self.area.has_place("model"))
+        hidden = not belongs or self.area.has_place("model")
+        layout = self._above.layout()
+        if hidden != self.strip.isHidden() and layout is not None:
+            self.strip.setHidden(hidden)
+            # At once: the panes would be laid out, and painted, for the width before as well.
+            layout.activate()
 
     def _close_details(self) -> None:
         self.switch_closed("details")

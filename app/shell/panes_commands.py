@@ -17,7 +17,8 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command, Commands
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.commands import Command, Commands, available
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.shell.modes import MODES
 from lowerscope.core.model.texts import _
@@ -52,9 +53,7 @@ class PaneCommands(QObject):
         self._set_mode = set_mode
         self._reset = reset
         self._window = window
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        application.focusChanged.connect(self._note_focus)
+        theme.application().focusChanged.connect(self._note_focus)
         self._last = ""
         self._in_modes: dict[str, str] = {}  # Pane of each mode that last had the focus.
 
@@ -83,18 +82,16 @@ class PaneCommands(QObject):
                 partial(self._go, -1),
                 "Ctrl+Shift+Tab; Shift+F6",
             ),
-            Command(
-                "maximise-pane",
-                _("M&aximise or restore the pane"),
-                self._maximise,
-                "Ctrl+0",
-                enabled=self._has_panes,
-            ),
-            Command(
-                "pane-window",
-                _("Open the pane in a new &window, or put it back"),
-                self._switch_window,
-                enabled=self._has_panes,
+            *available(
+                self._has_panes,
+                Command(
+                    "maximise-pane", _("M&aximise or restore the pane"), self._maximise, "Ctrl+0"
+                ),
+                Command(
+                    "pane-window",
+                    _("Open the pane in a new &window, or put it back"),
+                    self._switch_window,
+                ),
             ),
             *(
                 Command(
@@ -103,20 +100,21 @@ class PaneCommands(QObject):
                     partial(self._switch, name),
                     enabled=partial(self._belongs, name),
                     checked=partial(self._is_shown, name),
-                    mode_keys=letter,
-                    mode="explore",
+                    explore_keys=letter,
                 )
                 for name, title, letter in sides
             ),
-            Command(
-                "drawer",
-                _("Problems and &log"),
-                self._switch_drawer,
-                "Ctrl+J",
-                enabled=self._has_panes,
-                checked=self._has_drawer,
+            *available(
+                self._has_panes,
+                Command(
+                    "drawer",
+                    _("Problems and &log"),
+                    self._switch_drawer,
+                    "Ctrl+J",
+                    checked=self._has_drawer,
+                ),
+                Command("reset-layout", _("R&eset layout"), self._reset),
             ),
-            Command("reset-layout", _("R&eset layout"), self._reset, enabled=self._has_panes),
         )
 
     def fill(self, panes: Panes, commands: Commands) -> None:
@@ -243,6 +241,8 @@ def _target(place: QWidget) -> QWidget | None:
     """
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 
+    if isinstance(place, Pane) and (entrance := place.entrance()) is not None:
+        return entrance
     inside = place.page(place.current()) if isinstance(place, Pane) else place
     found: list[QWidget] = []
     for root in (inside, place):
@@ -300,18 +300,14 @@ class Pointing(QObject):
         event = QHelpEvent(QEvent.Type.ToolTip, place, target.mapToGlobal(place))
         QApplication.sendEvent(target, event)
         if QToolTip.isVisible():
-            application = QApplication.instance()
-            assert application is not None
-            application.installEventFilter(self)
+            theme.application().installEventFilter(self)
 
     # Qt
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
             return False
-        application = QApplication.instance()
-        assert application is not None
-        application.removeEventFilter(self)
+        theme.application().removeEventFilter(self)
         QToolTip.hideText()
         # Escape closes the tool tip, and nothing else that it might close.
         return event.key() == Qt.Key.Key_Escape

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QResizeEvent
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from lowerscope.app.document.document import Document, switched
@@ -19,6 +18,7 @@ from lowerscope.app.kit.bar_controls import (
     SegmentedSwitch,
 )
 from lowerscope.app.kit.buttons import push_button, run_icon, strategy_icon
+from lowerscope.app.kit.commands import add_choices
 from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.typefaces import TextMetrics
@@ -221,12 +221,8 @@ class ToolBar(QWidget):
 
     def _lowering_menu(self) -> QMenu:
         menu = QMenu(self)
-        self._strategies = QActionGroup(menu)
-        for strategy in STRATEGIES:
-            action = QAction(STRATEGY_NAMES[strategy], self._strategies, checkable=True)
-            action.setData(strategy)
-            menu.addAction(action)
-        self._strategies.triggered.connect(self._choose_lowering)
+        names = {strategy: STRATEGY_NAMES[strategy] for strategy in STRATEGIES}
+        self._strategies = add_choices(menu, names, self._choose_lowering)
         menu.setToolTipsVisible(True)
         return menu
 
@@ -235,21 +231,17 @@ class ToolBar(QWidget):
 
     def _target_menu(self) -> QMenu:
         menu = QMenu(self)
-        self._targets = QActionGroup(menu)
-        for target, name in (
-            (NATIVE, _("This machine – with its vector instructions")),
-            (ANY_PROCESSOR, _("llvm – any processor of this kind")),
-        ):
-            action = QAction(name, self._targets, checkable=True)
-            action.setData(target)
-            menu.addAction(action)
+        targets = {
+            NATIVE: _("This machine – with its vector instructions"),
+            ANY_PROCESSOR: _("llvm – any processor of this kind"),
+        }
+        self._targets = add_choices(menu, targets, self._change_target)
         menu.addSeparator()
         menu.addAction(_("Other target…"), self.target_wanted.emit)
         menu.addAction(_("Remote machine…"), self.remote_wanted.emit)
         self._here = menu.addAction(_("Run on this machine again"), self.here_wanted.emit)
         menu.addSeparator()
         menu.addAction(_("Threads and repeats…"), self._edit_measuring)
-        self._targets.triggered.connect(self._change_target)
         return menu
 
     def _show_recipe(self) -> None:
@@ -332,14 +324,12 @@ class ToolBar(QWidget):
         menu.addAction(_("Reset all"), self._reset_overrides)
 
     def _switch_override(self) -> None:
-        recipe, action = self._document.wanted, self.sender()
-        if recipe is not None and isinstance(action, QAction):
-            self._document.change(switched(recipe, action.data()))
+        action = self.sender()
+        assert isinstance(action, QAction)
+        self._document.change_by(switched, action.data())
 
     def _reset_overrides(self) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(msgspec.structs.replace(recipe, overrides=()))
+        self._document.change_fields(overrides=())
 
     def _show_run(self) -> None:
         document = self._document
@@ -386,17 +376,12 @@ class ToolBar(QWidget):
         self.times.set_lines(first, *([] if self._is_narrow() else [second]))
 
     def _change_lowering(self, strategy: str) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(msgspec.structs.replace(recipe, lowering=strategy))
+        self._document.change_fields(lowering=strategy)
 
     def _change_target(self, action: QAction) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            target = action.data()
-            # A native target does not apply to a remote machine.
-            remote = None if target == NATIVE else recipe.remote
-            self._document.change(msgspec.structs.replace(recipe, target=target, remote=remote))
+        # A native target does not apply to a remote machine.
+        here = {"remote": None} if action.data() == NATIVE else {}
+        self._document.change_fields(target=action.data(), **here)
 
     def _edit_measuring(self) -> None:
         edit_measuring(self._document, self._runs, self)

@@ -14,8 +14,9 @@ from shiboken6 import isValid
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.colouring import Colouring as NodeColouring
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, available
 from lowerscope.core.model.texts import _
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ class Graphs(QObject):
         # The widget that the menu bar took the keyboard focus from.
         self._before: QWidget | None = None
 
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        application.focusChanged.connect(self._note_focus)
+        theme.application().focusChanged.connect(self._note_focus)
 
     def _note_focus(self, old: QWidget | None, new: QWidget | None) -> None:
         if isinstance(new, QMenuBar):
@@ -84,26 +83,23 @@ class Graphs(QObject):
     def commands(self) -> list[Command]:
         """Return the graph commands, in the order of the menu."""
 
-        def of_page(act: Callable[[GraphPage], object]) -> Callable[[], None]:
+        def call(
+            found: Callable[[], QWidget | None], method: str, *values: object
+        ) -> Callable[[], None]:
             def run() -> None:
-                page = self.current()
-                if page is not None:
-                    act(page)
+                if (widget := found()) is not None:
+                    getattr(widget, method)(*values)
 
             return run
 
-        def of_canvas(act: Callable[[GraphCanvas], object]) -> Callable[[], None]:
-            def run() -> None:
-                canvas = self.canvas()
-                if canvas is not None:
-                    act(canvas)
+        def fold() -> None:
+            if (canvas := self.canvas()) is not None:
+                canvas.fold(canvas.current())
 
-            return run
-
-        def is_on(switch: Callable[[GraphCanvas], bool]) -> Callable[[], bool]:
+        def is_on(switch: str) -> Callable[[], bool]:
             def checked() -> bool:
                 canvas = None if self._panes() is None else self.canvas()
-                return canvas is not None and switch(canvas)
+                return canvas is not None and getattr(canvas, switch)()
 
             return checked
 
@@ -112,87 +108,71 @@ class Graphs(QObject):
 
             return why_no_figures(self._document.run_record, colouring)
 
+        def has_figures(colouring: NodeColouring) -> bool:
+            return not why_not(colouring)
+
+        of_canvas = partial(call, self.canvas)
+        fold_title = _("Expand or co&llapse the module")
         return [
-            Command(
-                "find-node",
-                _("Find a &node…"),
-                of_canvas(lambda canvas: canvas.open_find()),
-                key_there="/",
+            Command("find-node", _("Find a &node…"), of_canvas("open_find"), key_there="/"),
+            Command("expand-module", fold_title, fold, key_there="Return"),
+            *(
+                Command(key, title, of_canvas(method), key_there=there)
+                for key, title, method, there in (
+                    ("fit-graph", _("&Fit the graph"), "fit", "F"),
+                    ("zoom-to-selection", _("&Zoom to the selection"), "zoom_to_selection", "Z"),
+                    ("graph-size", _("&Actual size"), "reset_zoom", "0"),
+                )
             ),
-            Command(
-                "expand-module",
-                _("Expand or co&llapse the module"),
-                of_canvas(lambda canvas: canvas.fold(canvas.current())),
-                key_there="Return",
+            *(
+                Command(key, title, call(self.current, method))
+                for key, title, method in (
+                    (
+                        "collapse-all",
+                        _("&Collapse all modules and fused functions"),
+                        "collapse_all",
+                    ),
+                    ("expand-all", _("&Expand all modules and fused functions"), "expand_all"),
+                    ("fitting-level", _("Expand modules &to fit"), "show_fitting_level"),
+                )
             ),
-            Command(
-                "fit-graph",
-                _("&Fit the graph"),
-                of_canvas(lambda canvas: canvas.fit()),
-                key_there="F",
-            ),
-            Command(
-                "zoom-to-selection",
-                _("&Zoom to the selection"),
-                of_canvas(lambda canvas: canvas.zoom_to_selection()),
-                key_there="Z",
-            ),
-            Command(
-                "graph-size",
-                _("&Actual size"),
-                of_canvas(lambda canvas: canvas.reset_zoom()),
-                key_there="0",
-            ),
-            Command(
-                "collapse-all",
-                _("&Collapse all modules and fused functions"),
-                of_page(lambda page: page.collapse_all()),
-            ),
-            Command(
-                "expand-all",
-                _("&Expand all modules and fused functions"),
-                of_page(lambda page: page.expand_all()),
-            ),
-            Command(
-                "fitting-level",
-                _("Expand modules &to fit"),
-                of_page(lambda page: page.show_fitting_level()),
-            ),
-            Command(
-                "edge-labels",
-                _("Show &values beside all edges"),
-                of_canvas(lambda canvas: canvas.switch_labels()),
-                checked=is_on(lambda canvas: canvas.labels()),
-                key_there="L",
-            ),
-            Command(
-                "graph-overview",
-                _("&Overview"),
-                of_canvas(lambda canvas: canvas.switch_minimap()),
-                checked=is_on(lambda canvas: canvas.wants_minimap()),
-                key_there="M",
+            *(
+                Command(key, title, of_canvas(act), checked=is_on(switch), key_there=there)
+                for key, title, act, switch, there in (
+                    (
+                        "edge-labels",
+                        _("Show &values beside all edges"),
+                        "switch_labels",
+                        "labels",
+                        "L",
+                    ),
+                    ("graph-overview", _("&Overview"), "switch_minimap", "wants_minimap", "M"),
+                )
             ),
             Command(
                 "node-colours",
                 _("Colour nodes by operator family or &strategy"),
-                of_canvas(lambda canvas: canvas.switch_colouring()),
+                of_canvas("switch_colouring"),
                 key_there="C",
             ),
-            Command(
-                "colours-time",
-                _("Colour nodes &by time"),
-                of_canvas(lambda canvas: canvas.set_colouring("time")),
-                enabled=lambda: not why_not("time"),
-                reason=partial(why_not, "time"),
-            ),
-            Command(
-                "colours-error",
-                _("Colour nodes by e&rror"),
-                of_canvas(lambda canvas: canvas.set_colouring("error")),
-                enabled=lambda: not why_not("error"),
-                reason=partial(why_not, "error"),
+            *(
+                Command(
+                    f"colours-{name}",
+                    title,
+                    of_canvas("set_colouring", name),
+                    enabled=partial(has_figures, name),
+                    reason=partial(why_not, name),
+                )
+                for name, title in _FIGURES
             ),
         ]
+
+
+_FIGURES: tuple[tuple[NodeColouring, str], ...] = (
+    ("time", _("Colour nodes &by time")),
+    ("error", _("Colour nodes by e&rror")),
+)
+"""Colourings by what a run measured."""
 
 
 class CodeCommands(QObject):
@@ -211,17 +191,15 @@ class CodeCommands(QObject):
         self._panes = panes
         self._window = window
         self._last: CodeView | None = None
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        application.focusChanged.connect(self._follow)
+        theme.application().focusChanged.connect(self._follow)
 
     def commands(self) -> tuple[Command, ...]:
-        colouring = self._colouring
+        colouring, act = self._colouring, partial(partial, self._press)
         return (
-            Command("find-in-text", _("&Find in the text…"), self._find, "Ctrl+F"),
-            Command("go-to-line", _("&Go to line…"), self._go_to_line, "Ctrl+G"),
-            Command("fold-all", _("F&old all functions"), self._fold_all),
-            Command("unfold-all", _("&Unfold all"), self._unfold_all),
+            Command("find-in-text", _("&Find in the text…"), act("find"), "Ctrl+F"),
+            Command("go-to-line", _("&Go to line…"), act("line"), "Ctrl+G"),
+            Command("fold-all", _("F&old all functions"), act("fold-all")),
+            Command("unfold-all", _("&Unfold all"), act("unfold-all")),
             Command(
                 "line-colours",
                 _("&Colour lines by node"),
@@ -238,14 +216,12 @@ class CodeCommands(QObject):
                     ("follow-selection", _("TensorIR follows the &selection"), "follows"),
                 )
             ),
-            Command("copy-script", _("Co&py TVM's exact text"), self._copy, enabled=self._has),
-            Command(
-                "go-to-source",
-                _("&Go to the source"),
-                self._show_source,
-                enabled=self._has,
-                mode_keys="F2",
-                mode="explore",
+            *available(
+                self._document.is_open,
+                Command("copy-script", _("Co&py TVM's exact text"), self._copy),
+                Command(
+                    "go-to-source", _("&Go to the source"), self._show_source, explore_keys="F2"
+                ),
             ),
         )
 
@@ -255,9 +231,6 @@ class CodeCommands(QObject):
 
     def _is_on(self, name: str) -> bool:
         return bool(getattr(self._document.code_form, name))
-
-    def _has(self) -> bool:
-        return self._document.is_open()
 
     def _copy(self) -> None:
         if (text := self.text()) is not None:
@@ -305,18 +278,6 @@ class CodeCommands(QObject):
         seen = [view for view in views if view.editor.isVisible() and view.text()]
         return sorted(seen, key=lambda view: view is not last)
 
-    def _find(self) -> None:
+    def _press(self, key: str) -> None:
         if (text := self.text()) is not None:
-            text.open_find()
-
-    def _go_to_line(self) -> None:
-        if (text := self.text()) is not None:
-            text.open_go_to_line()
-
-    def _fold_all(self) -> None:
-        if (text := self.text()) is not None:
-            text.editor.fold_all()
-
-    def _unfold_all(self) -> None:
-        if (text := self.text()) is not None:
-            text.editor.unfold_all()
+            text.press(key)

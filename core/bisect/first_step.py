@@ -93,7 +93,7 @@ class Prober:
     @cached_property
     def values(self) -> Outputs:
         """The inputs."""
-        return tuple(each.value for each in inputs_at(self._sizes, self._stages, self._recipe))
+        return inputs_at(self._sizes, self._stages, self._recipe)
 
     @cached_property
     def expected(self) -> tuple[tuple[str, torch.Tensor], ...] | None:

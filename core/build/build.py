@@ -49,9 +49,7 @@ def register_library(functions: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def build(
-    module: tvm.IRModule,
-    target: tvm.target.Target,
-    instruments: Sequence[PassInstrument] = (),
+    module: tvm.IRModule, target: tvm.target.Target, instruments: Sequence[PassInstrument] = ()
 ) -> BuiltModel:
     """Compile `module` with TVM's default pipeline.
 
@@ -131,7 +129,7 @@ def external_functions(module: tvm.IRModule) -> dict[str, tuple[str, ...]]:
         if not _calls_outside(function):
             continue
         for bound in bound_in(name, function):
-            value = getattr(bound.binding, "value", None)
+            value = bound.value
             # Branches and inner functions have bindings of their own.
             if value is not None and not isinstance(value, (relax.If, relax.Function)):
                 place = f"{bound.name} in {name}"

@@ -31,14 +31,15 @@ from lowerscope.core.cli.recipe_options import (
     files_read,
     recipe_from,
 )
-from lowerscope.core.cli.referee import add_referee_options, referee
 from lowerscope.core.cli.run import (
     add_bisect_options,
     add_compare_options,
+    add_referee_options,
     add_run_options,
     bisect,
     compare,
     recipes_of,
+    referee,
     run,
 )
 from lowerscope.core.cli.schedule import add_schedule_options, schedule
@@ -350,7 +351,7 @@ def _parser() -> argparse.ArgumentParser:
         (
             "cache",
             _("print the size of the caches of tuning and measuring, or clear them"),
-            _add_cache_options,
+            lambda parser: parser.flag("--clear", _("clear the caches")),
         ),
         ("course", _("write the example files of the course page"), _add_course_options),
     ):
@@ -370,10 +371,6 @@ def _add_rule_options(parser: OneLineParser) -> None:
         required=True,
     )
     add_recipe_options(parser)
-
-
-def _add_cache_options(parser: OneLineParser) -> None:
-    parser.flag("--clear", _("clear the caches"))
 
 
 def _add_course_options(parser: OneLineParser) -> None:
@@ -522,10 +519,7 @@ def _cache(options: argparse.Namespace) -> tuple[int, str]:
             lines.append(_("removed {size}", size=bytes_text(cleared.freed)))
         if cleared.in_use:
             lines.append(
-                _(
-                    "kept {size} that a running tuning adds to",
-                    size=bytes_text(cleared.in_use),
-                )
+                _("kept {size} that a running tuning adds to", size=bytes_text(cleared.in_use))
             )
     lines.append(
         _("{size} of at most {limit}", size=bytes_text(cache_size()), limit=bytes_text(LIMIT))

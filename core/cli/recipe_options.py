@@ -287,10 +287,7 @@ def add_recipe_options(
     parser.flag(
         "--params-as-inputs", _("make the parameters arguments of main instead of constants")
     )
-    parser.flag(
-        "--bind-params",
-        _("the same, with relax.transform.BindParams as the first step"),
-    )
+    parser.flag("--bind-params", _("the same, with relax.transform.BindParams as the first step"))
     one(
         "--pipeline",
         _(

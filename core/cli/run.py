@@ -1,4 +1,4 @@
-"""The commands ``run`` (verdict, times, first node that differs), ``compare`` and ``bisect``."""
+"""The commands ``run``, ``compare``, ``bisect`` and ``referee``, which run a model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
@@ -28,8 +28,10 @@ from lowerscope.core.files.pipelines_and_schedules import variant_names
 from lowerscope.core.files.report import check_report, write_report
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
+    ErrorBudget,
     SampleRun,
     Variant,
+    WeightDtype,
     agreement_lines,
     fastest,
     our_times,
@@ -57,22 +59,18 @@ from lowerscope.core.model.generation_records import GenerationRecord, fault_tex
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.machines import parse_limit
 from lowerscope.core.model.problems import LowerscopeError, listed
-from lowerscope.core.model.progress import Silent
+from lowerscope.core.model.progress import Progress, Silent
 from lowerscope.core.model.queries import (
     AgreementQuery,
     BisectQuery,
     GenerationQuery,
+    NodeErrorsQuery,
     ReasonsQuery,
     RunEstimateQuery,
     RunQuery,
 )
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import (
-    FAILING,
-    NodeRun,
-    NodeStatus,
-    RunRecord,
-)
+from lowerscope.core.model.run_records import FAILING, NodeRun, NodeStatus, RunRecord
 from lowerscope.core.model.texts import _, capitalized
 from lowerscope.core.sandbox.memory_limit import limit_memory
 from lowerscope.core.sandbox.running_call import CallWriter
@@ -110,10 +108,7 @@ def add_run_options(parser: OneLineParser) -> None:
     )
     add_nonfinite_option(parser)
     parser.add_argument(
-        "--memory-limit",
-        type=_limit,
-        metavar="3GB",
-        help=_("memory limit of the run"),
+        "--memory-limit", type=_limit, metavar="3GB", help=_("memory limit of the run")
     )
     # Descriptor from which `supervised` reads the current call.
     parser.add_argument("--calls", type=int, default=None, help=argparse.SUPPRESS)
@@ -544,8 +539,7 @@ def _row(variant: Variant) -> tuple[str, ...]:
         variant.name,
         _(", ").join(
             filter(
-                None,
-                (verdict_words(record.verdict)[0], not_finite_text(record.not_finite_count)),
+                None, (verdict_words(record.verdict)[0], not_finite_text(record.not_finite_count))
             )
         ),
         error_text(record.max_abs_error),
@@ -615,3 +609,64 @@ def bisect(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     lines += table_lines(probed, range(0))
     lines += [str(folder / each.name) for each in record.files]
     return code, "\n".join(lines)
+
+
+# --- The command ``referee``: where rounding grows, and the cost of narrower weights ---
+
+
+def add_referee_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope referee``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.add_argument(
+        "--dtype",
+        choices=[each for each in get_args(WeightDtype) if each],
+        default="",
+        help=_("also the errors that weights of this dtype would make"),
+    )
+    parser.flag("--json", _("print the answer as JSON"))
+    add_recipe_options(parser)
+
+
+def referee(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the exit code and the errors of the nodes.
+
+    Raises a `LowerscopeError` if the model does not run, or has no node that is compared.
+    """
+    with on_terminal_line() as progress:
+        found = judged(pipeline, recipe, options.dtype, progress)
+    if options.json:
+        return MATCH, to_json({"dtype": options.dtype or None, "nodes": found.nodes})
+    return MATCH, "\n".join(_error_lines(found))
+
+
+def judged(
+    pipeline: Pipeline, recipe: Recipe, dtype: WeightDtype, progress: Progress
+) -> ErrorBudget:
+    """Return the errors of the nodes in the last run; if that was of another model, run it."""
+    query = NodeErrorsQuery(recipe, dtype)
+    try:
+        return pipeline.answer(query, progress)
+    except LowerscopeError as error:
+        if error.problem.code != "not-kept":
+            raise
+    # A quick run of a slow model has no nodes.
+    pipeline.answer(RunQuery(recipe), progress)
+    return pipeline.answer(query, progress)
+
+
+def _error_lines(budget: ErrorBudget) -> Iterator[str]:
+    dtype = budget.dtype
+    rows: list[tuple[str, ...]] = [
+        (_("node"), _("operator"), _("nearer"), "TVM", "torch", _("relative"), _("own error"))
+    ]
+    narrow: list[tuple[str, ...]] = [(_("with {dtype} weights", dtype=dtype), _("in the run"))]
+    for each in budget.nodes:
+        errors = each.tvm, each.torch, each.relative, each.made
+        name = each.id.removeprefix("fx:")
+        rows.append((name, each.operator, each.nearer, *map(error_text, errors)))
+        narrow.append((error_text(each.narrow_made), error_text(each.narrow)))
+    if dtype:
+        rows = [(*row, *more) for row, more in zip(rows, narrow, strict=True)]
+    yield from table_lines(rows, range(3, 9))
+    if budget.text:
+        yield budget.text

@@ -75,9 +75,7 @@ def add_schedule_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope schedule``."""
     parser.add_argument("source", help=SOURCE_HELP)
     parser.text(
-        "--function",
-        "NAME",
-        _("TensorIR function (default, with --rules or --apply: all of them)"),
+        "--function", "NAME", _("TensorIR function (default, with --rules or --apply: all of them)")
     )
     parser.text(
         "--apply",

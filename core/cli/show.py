@@ -131,11 +131,7 @@ def _check_shown(options: argparse.Namespace) -> None:
         ),
     ):
         if given and not fits:
-            raise LowerscopeError(
-                _("the option has no effect here"),
-                where=option,
-                todo=need,
-            )
+            raise LowerscopeError(_("the option has no effect here"), where=option, todo=need)
     if options.save and Path(options.save).suffix != ".npy":
         raise LowerscopeError(
             _("values are saved in NumPy's format"),
@@ -163,10 +159,7 @@ def add_passes_options(parser: OneLineParser) -> None:
         default=None,
     )
     parser.text("--function", "NAME", _("with --step: print only this function"))
-    parser.flag(
-        "--diff",
-        _("with --step: print the changes of the step, as diff -u does"),
-    )
+    parser.flag("--diff", _("with --step: print the changes of the step, as diff -u does"))
     parser.flag("--build", _("list the passes of TVM's own build instead; it compiles the model"))
     parser.flag("--nested", _("list nested passes as well"))
     parser.flag("--json", _("print records as JSON"))
@@ -374,9 +367,7 @@ def add_why_options(parser: OneLineParser) -> None:
         help=_("explain why two FX nodes, Relax bindings or functions are fused, or why not"),
     )
     parser.text(
-        "--function",
-        "NAME",
-        _("explain which rule scheduled a TensorIR function, or why none did"),
+        "--function", "NAME", _("explain which rule scheduled a TensorIR function, or why none did")
     )
     parser.flag("--json", _("print the answer as JSON"))
     add_recipe_options(

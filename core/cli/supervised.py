@@ -200,10 +200,7 @@ def _source(arguments: Sequence[str]) -> str:
 
 
 def _run_in_child(
-    parent: int,
-    outcome: _Outcome,
-    arguments: Sequence[str],
-    painter: Callable[[], Painter] | None,
+    parent: int, outcome: _Outcome, arguments: Sequence[str], painter: Callable[[], Painter] | None
 ) -> NoReturn:
     """Run a command, record its exit code and end the process."""
     _take_interrupts(outcome, is_run=arguments[0] == "run")

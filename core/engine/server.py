@@ -257,11 +257,7 @@ class Jobs:
         try:
             self._send(answer)
         except ProtocolError as error:
-            self._send(
-                Failure(
-                    job.id, Problem(what=_("internal error: {error}", error=error), code="internal")
-                )
-            )
+            self._send(Failure(job.id, _internal(error)))
         return True
 
     def _answer(self, job: Job, answer_to: Answer) -> Reply | Failure | None:
@@ -320,10 +316,11 @@ def problem_of(error: BaseException) -> Problem:
     text = "".join(traceback.format_exception(error))
     print(text, file=sys.stderr, flush=True)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    problem = Problem(
-        what=_("internal error: {summary}", summary=summary), code="internal", details=text
-    )
-    return bubblewrap.explained(problem, error)
+    return bubblewrap.explained(_internal(summary, text), error)
+
+
+def _internal(error: object, details: str = "") -> Problem:
+    return Problem(what=_("internal error: {error}", error=error), code="internal", details=details)
 
 
 class Answers(Protocol):
@@ -341,10 +338,7 @@ Warm = Callable[[], Answers]
 
 
 def serve(
-    role: Role,
-    warm: Warm,
-    calls_file: int | None = None,
-    memory: int | None = None,
+    role: Role, warm: Warm, calls_file: int | None = None, memory: int | None = None
 ) -> NoReturn:
     """Answer queries on descriptors 0 and 1 until the window closes the pipe.
 
@@ -399,12 +393,7 @@ def _start(name: str, target: Callable[[], None]) -> None:
     threading.Thread(target=target, name=name, daemon=True).start()
 
 
-def _read(
-    channel: Channel,
-    role: Role,
-    jobs: Jobs,
-    lanes: Mapping[LaneName, Lane],
-) -> NoReturn:
+def _read(channel: Channel, role: Role, jobs: Jobs, lanes: Mapping[LaneName, Lane]) -> NoReturn:
     """Put requests into their lanes, until the window has gone."""
     try:
         for message in channel.messages():
@@ -417,10 +406,7 @@ def _read(
                     try:
                         job = _accept(message, role)
                     except ProtocolError as error:
-                        problem = Problem(
-                            what=_("internal error: {error}", error=error), code="internal"
-                        )
-                        channel.send(Failure(message.id, problem))
+                        channel.send(Failure(message.id, _internal(error)))
                     else:
                         jobs.add(job)
                         lanes[job.query.lane].put(job)

@@ -38,6 +38,7 @@ from tvm.support import cc
 
 from lowerscope.core.build.build import external_functions, without_kills
 from lowerscope.core.export.files import File, arrays_file, copied_file, plain_array, text_file
+from lowerscope.core.export.rule_files import value_of
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.python_text import (
     attribute,
@@ -65,13 +66,7 @@ from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
 from lowerscope.core.model.texts import _
 from lowerscope.core.model.tolerances import Tolerance
-from lowerscope.core.passes import (
-    batch_norm_folding,
-    own_passes,
-    transposed,
-    vector_math,
-    winograd,
-)
+from lowerscope.core.passes import batch_norm_folding, own_passes, transposed, vector_math, winograd
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.catalogue import MODULES, Pass, arguments_of, find, split, user_passes
 from lowerscope.core.passes.own_passes import ATTACH, without_row_major
@@ -262,10 +257,7 @@ _INFINITE = (math.inf, -math.inf)
 
 def _without_form(value: Any) -> LowerscopeError:
     return LowerscopeError(
-        _(
-            "an input is of type {name}, which cannot be written as code",
-            name=type(value).__name__,
-        ),
+        _("an input is of type {name}, which cannot be written as code", name=type(value).__name__),
         where=PROGRAM,
         todo=_("Give the model tensors, or tuples, lists, dicts and dataclasses of tensors"),
     )
@@ -734,21 +726,13 @@ def function_text(called: Callable[..., Any], own: str = "") -> str:
         return title
     module = getattr(called, "__module__", None) or ""
     for name in (str(resolve_name(called) or ""), f"{module}.{title}"):
-        if name.startswith("torch.") and _named(name) is called:
+        if name.startswith("torch.") and value_of(name) is called:
             return name
     if own and module.startswith("lowerscope_source_"):
         return attribute(own, *getattr(called, "__qualname__", title).split("."))
     raise NotWritten(
         _("it calls {module}.{title}, which is not torch's", module=module, title=title)
     )
-
-
-def _named(name: str) -> Any:
-    """Return the object that a dotted name refers to; ``None`` if there is none."""
-    value: Any = torch
-    for part in name.split(".")[1:]:
-        value = getattr(value, part, None)
-    return value
 
 
 def module_text(module: nn.Module) -> str:
@@ -803,7 +787,8 @@ def constructor_arguments(module: nn.Module) -> dict[str, Any] | None:
         value = getattr(module, title)
         if title == "bias" and not isinstance(value, bool):
             value = value is not None
-        if parameter.default is not parameter.empty and _same(value, parameter.default):
+        default = parameter.default
+        if type(value) is type(default) and bool(value == default):
             continue
         try:
             expression_text(value)
@@ -816,10 +801,6 @@ def constructor_arguments(module: nn.Module) -> dict[str, Any] | None:
         return None
     made.train(module.training)
     return given if content_of_module(made) == content_of_module(module) else None
-
-
-def _same(value: Any, other: Any) -> bool:
-    return type(value) is type(other) and bool(value == other)
 
 
 class Name(str):

@@ -57,20 +57,14 @@ BUILT_IN = Body((), ("return node.built_in({call})",))
 _TE = "from tvm import te"
 _RELAX = "from tvm import relax"
 
+_SAME = ("sigmoid", "tanh", "exp", "log", "sqrt", "abs", "floor", "ceil", "cos", "sin")
+"""Operators of one tensor with the same name in torch, `te` and Relax."""
+
 _FORMULAS: Mapping[str, str] = {
     # In this order NaN stays NaN, as in torch.
     "relu": "te.max(tirx.const(0, a.dtype), a(*i))",
     "relu6": "te.min(tirx.const(6, a.dtype), te.max(tirx.const(0, a.dtype), a(*i)))",
-    "sigmoid": "te.sigmoid(a(*i))",
-    "tanh": "te.tanh(a(*i))",
-    "exp": "te.exp(a(*i))",
-    "log": "te.log(a(*i))",
-    "sqrt": "te.sqrt(a(*i))",
-    "abs": "te.abs(a(*i))",
-    "floor": "te.floor(a(*i))",
-    "ceil": "te.ceil(a(*i))",
-    "cos": "te.cos(a(*i))",
-    "sin": "te.sin(a(*i))",
+    **{name: f"te.{name}(a(*i))" for name in _SAME},
     "neg": "-a(*i)",
     "square": "a(*i) * a(*i)",
     "reciprocal": "tirx.const(1, a.dtype) / a(*i)",
@@ -80,21 +74,9 @@ _FORMULAS: Mapping[str, str] = {
 """One element of the result, by operator: of the tensor ``a`` at the indices ``i``."""
 
 _OPERATORS: Mapping[str, str] = {
-    "relu": "nn.relu",
-    "sigmoid": "sigmoid",
-    "tanh": "tanh",
-    "exp": "exp",
-    "log": "log",
-    "sqrt": "sqrt",
-    "abs": "abs",
-    "floor": "floor",
-    "ceil": "ceil",
-    "cos": "cos",
-    "sin": "sin",
+    **{name: name for name in (*_SAME, "square")},
+    **{name: f"nn.{name}" for name in ("relu", "silu", "gelu")},
     "neg": "negative",
-    "square": "square",
-    "silu": "nn.silu",
-    "gelu": "nn.gelu",
 }
 """Unary Relax operators, by operator."""
 
@@ -300,7 +282,7 @@ def _key(node: fx.Node, module: nn.Module | None) -> tuple[str, str]:
     for expression in _names(target):
         top = expression.partition(".")[0]
         written = all(map(is_identifier, expression.split(".")))
-        if written and _value_of(expression) is target:
+        if written and value_of(expression) is target:
             if top in ("torch", "builtins"):
                 return expression.removeprefix("builtins."), ""
             return expression, f"import {expression.rpartition('.')[0]}"
@@ -328,7 +310,7 @@ def _names(target: Any) -> Iterator[str]:
     yield f"{module}.{getattr(target, '__qualname__', name)}"
 
 
-def _value_of(expression: str) -> Any:
+def value_of(expression: str) -> Any:
     """Return the object of a dotted name, importing its first module; ``None`` if there is none."""
     top, *parts = expression.split(".")
     namespace: Mapping[str, Any] = {"torch": torch, "operator": operator, "builtins": builtins}

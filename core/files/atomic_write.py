@@ -46,11 +46,7 @@ _EMPTY_AFTER = 60.0
 
 
 def atomic_write(
-    path: Path,
-    content: str | bytes,
-    *,
-    durable: bool = False,
-    private: bool = False,
+    path: Path, content: str | bytes, *, durable: bool = False, private: bool = False
 ) -> None:
     """Replace the content of a file; see `atomic_file`.
 

@@ -80,11 +80,7 @@ def files_of(recipe: Recipe) -> dict[str, str]:
 
 
 def save_session(
-    path: Path,
-    recipe: Recipe,
-    layout: WindowLayout,
-    hashes: Hashes,
-    wanted: Recipe | None = None,
+    path: Path, recipe: Recipe, layout: WindowLayout, hashes: Hashes, wanted: Recipe | None = None
 ) -> None:
     """Write a session file atomically.
 

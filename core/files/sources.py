@@ -209,8 +209,7 @@ def unknown_kind(path: Path) -> LowerscopeError:
     """Return the error for a file that is neither Python nor an exported program."""
     suffix = path.suffix.lower()
     what = _(
-        "{suffix} is neither .py nor .pt2 nor .onnx",
-        suffix=suffix or _("a file without a suffix"),
+        "{suffix} is neither .py nor .pt2 nor .onnx", suffix=suffix or _("a file without a suffix")
     )
     todo = _("Open a Python file with a model, a program of torch.export.save, or an ONNX model")
     if suffix in WEIGHTS:
@@ -266,13 +265,14 @@ def _inside(path: Path) -> list[Path]:
 # ``x=batch,784:float32``                   the same, for any size of the dimension ``batch``
 # ``x=batch``                               the same, of one dimension that ``--dim`` declares
 # ``tokens=1,7:int64[0,50)``                random integers, 0 included and 50 excluded
-# ``mask=1,7:bool``                         random truth values ``scale=():float32``
-# a scalar ``x=shoe.png``                            a ``.npy``, ``.npz``, ``.pt`` or image file
+# ``mask=1,7:bool``                         random truth values
+# ``scale=():float32``                      a scalar
+# ``x=shoe.png``                            a ``.npy``, ``.npz``, ``.pt`` or image file
 # ``x=shoe.png@1,1,28,28:float32``          the same with the shape, or dtype, that it must have
-# ``x=shoes.npz#3``                         a sample of the array's first axis, made to fit the
-# input ``x=shoe.npy#``                           the whole array, made to fit the input ``1,784``
-# without a name: the next input in order ========================================
-# =====================================================
+# ``x=shoes.npz#3``                         a sample of the array's first axis, fitted to the input
+# ``x=shoe.npy#``                           the whole array, fitted to the input
+# ``1,784``                                 without a name: the next input in order
+# ========================================  =====================================================
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
@@ -305,7 +305,7 @@ _LAYOUT = re.compile(
 
 
 def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
-    """Parse one ``--input``: see the table at the top of this module.
+    """Parse one ``--input``: see the table above.
 
     Args:
         dimensions: The names declared by ``--dim``. A lone one is a shape if there is no file of
@@ -365,10 +365,7 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
         return file, layout
     if EXTENT.fullmatch(value):
         raise LowerscopeError(
-            _(
-                "{value} is neither a readable file nor a declared dimension",
-                value=value,
-            ),
+            _("{value} is neither a readable file nor a declared dimension", value=value),
             where=option(text),
             todo=_(
                 "Declare it: --dim {value}=1..64; or give {forms} (.npy, .npz, .pt or an image)",

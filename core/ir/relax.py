@@ -42,6 +42,11 @@ class Bound:
     name: str
     binding: Any
 
+    @property
+    def value(self) -> Any:
+        """The value of the binding; ``None`` where it has none."""
+        return getattr(self.binding, "value", None)
+
 
 def relax_functions(module: IRModule) -> Iterator[tuple[str, Any]]:
     """Yield name and function of each Relax function of `module`, ``main`` first."""
@@ -135,6 +140,18 @@ def callee_of(value: Any) -> Any | None:
     return callee if type(callee) in (ir.GlobalVar, relax.ExternFunc) else None
 
 
+def called_name(value: Any) -> str:
+    """Return the name of the function of its module that a value calls; empty for none."""
+    callee: Any = callee_of(value)
+    return str(callee.name_hint) if type(callee) is ir.GlobalVar else ""
+
+
+def operator_of(value: Any) -> str:
+    """Return the name of the operator that a value calls, such as ``relax.add``; empty for none."""
+    is_call = type(value) is relax.Call and type(value.op) is ir.Op
+    return str(value.op.name) if is_call else ""
+
+
 def writes_arguments(binding: Any) -> bool:
     """Return whether a binding is a call that a pass has made: it only writes into its arguments.
 
@@ -162,7 +179,7 @@ def calls_of(
     """
     calls: dict[str, list[str]] = {}
     for bound in binding_ids(module) if bounds is None else bounds:
-        callee = callee_of(getattr(bound.binding, "value", None))
+        callee = callee_of(bound.value)
         if callee is not None:
             calls.setdefault(entity_of(callee, module), []).append(bound.id)
     return {function: tuple(bindings) for function, bindings in calls.items()}

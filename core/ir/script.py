@@ -389,10 +389,7 @@ def function_script(function: Any, name: str) -> str:
 
 
 def function_text(
-    module: IRModule,
-    name: str,
-    loops: Sequence[str] | None = None,
-    name_of: NameOf | None = None,
+    module: IRModule, name: str, loops: Sequence[str] | None = None, name_of: NameOf | None = None
 ) -> TextRecord:
     """Return the script of one function of `module`, printed alone.
 

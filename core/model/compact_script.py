@@ -89,7 +89,7 @@ def compact_script(
 def _form(line: str, types: bool, constants: Mapping[str, str]) -> tuple[Edits, str]:
     """Return the edits of a line, and the shapes of its result."""
     found, note = list(_short_forms(line, constants)), ""
-    if not types:
+    if not types and "R." in line:
         hidden = list(_types(line))
         replaced = hidden or list(_shapes(line))
         if replaced:
@@ -139,6 +139,7 @@ def printed_column(edits: Edits, column: int, *, end: bool = False) -> int:
 _NUMBER = re.compile(
     r'"(?:\\.|[^"\\])*+"|\\.|(?P<type>T\.(?:u?int|b?float)\d+\()(?P<number>-?[\d.]+(?:e[-+]?\d+)?)\)'
 )
+_TYPES_OF_NUMBERS = ("T.int", "T.uint", "T.float", "T.bfloat")
 _LONG_FLOAT = re.compile(
     r'"(?:\\.|[^"\\])*+"|\\.|(?<![\w.])(?P<number>\d\.\d{15,20}(?:e[-+]?\d{1,3})?)(?![\w.])'
 )
@@ -158,7 +159,7 @@ _ROOT = '# with T.sblock("root"):'
 
 
 def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
-    if "T." in line:
+    if any(each in line for each in _TYPES_OF_NUMBERS):
         for found in _NUMBER.finditer(line):
             if found["type"]:
                 yield Edit(found.start(), found.end(), _shortest(found["number"]))
@@ -172,7 +173,7 @@ def _short_forms(line: str, constants: Mapping[str, str]) -> Iterator[Edit]:
         for found in _TYPED.finditer(line):
             typed.append(Edit(found.start(), found.end(), _shortest(found["number"])))
         yield from typed
-    if "T." not in line:
+    if "T." not in line and "." in line:
         for found in _LONG_FLOAT.finditer(line):
             if found["number"] and not _inside(Edit(*found.span("number")), typed):
                 yield Edit(found.start(), found.end(), _shortest(found["number"]))

@@ -307,10 +307,7 @@ def agreement_lines(record: AgreementRecord, name: str) -> Iterator[str]:
     side = record.reference
     if record.ran < record.count:
         yield _(
-            "{ran} of {count} samples of {path} ran",
-            ran=record.ran,
-            count=record.count,
-            path=name,
+            "{ran} of {count} samples of {path} ran", ran=record.ran, count=record.count, path=name
         )
     else:
         yield _n("{count} sample of {path}", "{count} samples of {path}", record.ran, path=name)

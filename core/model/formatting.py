@@ -368,9 +368,7 @@ def exact_text(errors: ExactErrors) -> str:
     if ratio > MOST_SEVERAL:
         # A fault, and no question of exactness.
         return _(
-            "against float64, TVM is off by {tvm}, and torch only by {torch}",
-            tvm=tvm,
-            torch=torch,
+            "against float64, TVM is off by {tvm}, and torch only by {torch}", tvm=tvm, torch=torch
         )
     return _(
         "against float64, TVM is off by {tvm} and torch by {torch}; TVM is {ratio} less accurate",

@@ -84,14 +84,12 @@ _BADGES = STRATEGY_LETTERS | STATUS_MARKS
 _HEADERS = {"group": "module", "fused": _("fused function")}
 
 
-def described(operator: str, rows: tuple[tuple[str, str], ...]) -> str:
-    """Return ``Linear · weight 128×784, bias 128`` for an operator and the rows of its box."""
-    written = joined(", ", (joined(" ", filter(None, row)) for row in rows))
-    return joined(" · ", filter(None, (operator, written)))
+Rows = tuple[tuple[str, str], ...]
+"""Names and values of the rows of a box."""
 
 
 class Box(Row, frozen=True):
-    """A node: a rectangle with its top left corner at ``x``, ``y``."""
+    """A node: a rectangle with its top left corner at ``x``, ``y`` once it is laid out."""
 
     # Unique in the graph. Passes reuse names, so after a pass it may be that of another binding
     # elsewhere; see `origins`.
@@ -102,15 +100,15 @@ class Box(Row, frozen=True):
     kind: str
     # As in `FxNode`, or empty; for a group, the one that all members have. In a difference,
     # ``added``, ``removed`` or ``changed``.
-    strategy: str
-    x: float
-    y: float
-    width: float
-    height: float
+    strategy: str = ""
+    x: float = 0.0
+    y: float = 0.0
+    width: float = 0.0
+    height: float = 0.0
     # Name of the operator, function or module that is called; empty for inputs and outputs.
     operator: str = ""
     # Parameters and their shapes, options, the number of nodes inside: names, and values or ``""``.
-    rows: tuple[tuple[str, str], ...] = ()
+    rows: Rows = ()
     # Family of the operator, one of the `FAMILY_NAMES`; of a group, that of its class, or else the
     # weightiest inside.
     family: str = ""
@@ -143,8 +141,9 @@ class Box(Row, frozen=True):
 
     @property
     def description(self) -> str:
-        """Operator and rows in a line."""
-        return described(self.operator, self.rows)
+        """Operator and rows in a line: ``Linear · weight 128×784, bias 128``."""
+        written = joined(", ", (joined(" ", filter(None, row)) for row in self.rows))
+        return joined(" · ", filter(None, (self.operator, written)))
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -157,10 +156,10 @@ class Edge(Row, frozen=True):
 
     source: str
     target: str
-    label: str
-    # From the bottom edge of the source to the top edge of the target, two or more. A slanted
-    # segment may be drawn as a curve with vertical ends.
-    points: tuple[tuple[float, float], ...]
+    label: str = ""
+    # From the bottom edge of the source to the top edge of the target, two or more; none before it
+    # is laid out. A slanted segment may be drawn as a curve with vertical ends.
+    points: tuple[tuple[float, float], ...] = ()
     # The left end of the label, at half its height; ``None`` where another edge has the label of
     # the same value.
     label_at: tuple[float, float] | None = None
@@ -273,7 +272,7 @@ DEFAULT = TextMetrics(
         3.98, 3.92, 3.98, 5.16, 4.97, 5.47, 6.2, 6.83, 6.14, 6.83, 6.41, 3.97, 6.7, 6.5, 2.61,
         2.61, 5.98, 2.61, 9.56, 6.44, 6.56, 6.7, 6.7, 4.09, 5.75, 4.0, 6.39, 6.12, 8.94, 5.94,
         6.12, 5.95, 3.98, 3.59, 3.98, 7.25,
-    ),
+    )
 )
 # fmt: on
 """Measured from the fonts in ``resources/fonts``, in Qt."""

@@ -77,8 +77,9 @@ class Query(msgspec.Struct, Generic[A], frozen=True):
     # Queries in the ``"light"`` lane are answered while one in the ``"heavy"`` lane runs. Within a
     # lane, one runs after the other.
     lane: ClassVar[LaneName] = "heavy"
-    # Answered in the light lane from results that are cached, and computed in the heavy lane where
-    # they are not. Such an answer depends on nothing but the query and the files behind it.
+    # Answered in the light lane, its own, from results that are cached, and computed in the heavy
+    # lane where they are not. Such an answer depends on nothing but the query and the files behind
+    # it.
     cached_first: ClassVar[bool] = False
     doing: ClassVar[str] = _("answering")  # the work in words that follow "while"
     # Its feature shows it and cancels it, or measures by it: the window does not.
@@ -86,13 +87,18 @@ class Query(msgspec.Struct, Generic[A], frozen=True):
 
     def __init_subclass__(cls, **_options: Any) -> None:
         super().__init_subclass__()
+        if cls.cached_first:
+            cls.lane = "light"
         known = QUERIES.setdefault(cls.__name__, cls)
         assert known.__module__ == cls.__module__, f"two queries are called {cls.__name__}"
 
     @property
     def child(self) -> Role:
-        """The child that answers."""
-        return self.runs_on
+        """The child that answers: the worker for modules of the build, as it alone compiles."""
+        sides = (self, getattr(self, "old", None), getattr(self, "new", None))
+        moments = (getattr(each, "moment", None) for each in sides)
+        at_build = any(each is not None and each.section == "build" for each in moments)
+        return "worker" if at_build else self.runs_on
 
 
 QUERIES: dict[str, type[Query[Any]]] = {}
@@ -133,12 +139,6 @@ def answers(
     return register
 
 
-def _built(*moments: Moment | None) -> Role:
-    """Return the child that has the modules at some steps: the engine never compiles."""
-    at_build = any(moment is not None and moment.section == "build" for moment in moments)
-    return "worker" if at_build else "engine"
-
-
 # --- the model and its modules -------------------------------------------------------------------
 
 
@@ -156,7 +156,6 @@ class LoweredQuery(Query[Snapshot], frozen=True):
     recipe: Recipe
     metrics: TextMetrics
     cached_first = True
-    lane = "light"
     doing = _("lowering the model")
 
 
@@ -173,13 +172,12 @@ class TextQuery(Query[TextRecord], frozen=True):
     view: View = "script"
     moment: Moment | None = None
     cached_first = True
-    lane = "light"
     doing = _("printing a function")
 
     @property
     def child(self) -> Role:
         """The worker, which compiles, for compiled code."""
-        return "worker" if self.view in ("bytecode", "llvm", "asm") else _built(self.moment)
+        return "worker" if self.view in ("bytecode", "llvm", "asm") else super().child
 
 
 class FunctionTextsQuery(Query[tuple[TextRecord, ...]], frozen=True):
@@ -190,12 +188,7 @@ class FunctionTextsQuery(Query[tuple[TextRecord, ...]], frozen=True):
     view: View = "script"  # ``"script"``, ``"numpy"`` or ``"te"``.
     moment: Moment | None = None
     cached_first = True
-    lane = "light"
     doing = _("printing functions")
-
-    @property
-    def child(self) -> Role:
-        return _built(self.moment)
 
 
 class CatalogueQuery(Query[tuple[PassType, ...]], frozen=True):
@@ -212,13 +205,7 @@ class FunctionsQuery(Query[tuple[FunctionRecord, ...]], frozen=True):
     recipe: Recipe
     moment: Moment
     cached_first = True
-    lane = "light"
     doing = _("listing functions")
-
-    @property
-    def child(self) -> Role:
-        """The worker for modules of the build."""
-        return _built(self.moment)
 
 
 class GraphQuery(Query[GraphRecord], frozen=True):
@@ -234,13 +221,7 @@ class GraphQuery(Query[GraphRecord], frozen=True):
     expanded: tuple[str, ...] | None = None
     fits: tuple[float, float] = FITS
     cached_first = True
-    lane = "light"
     doing = _("drawing a graph")
-
-    @property
-    def child(self) -> Role:
-        """The worker for modules of the build."""
-        return _built(self.moment)
 
 
 class DifferenceQuery(Query[DifferenceRecord], frozen=True):
@@ -249,13 +230,7 @@ class DifferenceQuery(Query[DifferenceRecord], frozen=True):
     old: ComparedModule
     new: ComparedModule
     cached_first = True
-    lane = "light"
     doing = _("comparing two modules")
-
-    @property
-    def child(self) -> Role:
-        """The worker for modules of the build."""
-        return _built(self.old.moment, self.new.moment)
 
 
 class CodeDifferenceQuery(Query[DifferenceRecord], frozen=True):
@@ -281,13 +256,7 @@ class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
     function: str = "main"
     whole: bool = True
     cached_first = True
-    lane = "light"
     doing = _("comparing two graphs")
-
-    @property
-    def child(self) -> Role:
-        """The worker for modules of the build."""
-        return _built(self.old.moment, self.new.moment)
 
 
 class ValuesQuery(Query[ValuesRecord], frozen=True):
@@ -296,7 +265,6 @@ class ValuesQuery(Query[ValuesRecord], frozen=True):
     recipe: Recipe
     name: str
     cached_first = True
-    lane = "light"
     doing = _("reading a tensor")
 
 
@@ -315,7 +283,6 @@ class TranslationQuery(Query[NodeTranslation], frozen=True):
     recipe: Recipe
     node: str
     cached_first = True
-    lane = "light"
     doing = _("looking up a translation")
 
 
@@ -411,7 +378,6 @@ class ScheduleQuery(Query[ScheduleRecord], frozen=True):
     function: str
     index: int | None = None
     cached_first = True
-    lane = "light"
     doing = _("applying a schedule")
 
 
@@ -423,7 +389,6 @@ class MovesQuery(Query[tuple[Move, ...]], frozen=True):
     index: int | None = None
     chosen: tuple[Reference, ...] = ()
     cached_first = True
-    lane = "light"
     doing = _("listing legal primitives")
 
 
@@ -434,7 +399,6 @@ class CoachQuery(Query[Coaching], frozen=True):
     function: str
     index: int | None = None
     cached_first = True
-    lane = "light"
     doing = _("analysing the schedule")
 
 
@@ -478,7 +442,6 @@ class WorkQuery(Query[Work], frozen=True):
     recipe: Recipe
     function: str
     cached_first = True
-    lane = "light"
     doing = _("counting operations")
 
 
@@ -600,7 +563,6 @@ class RunEstimateQuery(Query[RunEstimate], frozen=True):
 
     recipe: Recipe
     cached_first = True
-    lane = "light"
     doing = _("estimating the run")
 
 

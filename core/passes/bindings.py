@@ -104,7 +104,7 @@ class Unfolded:
             str(callee.name_hint)
             for bounds in self._bound.values()
             for bound in bounds
-            if isinstance(callee := callee_of(_value(bound)), ir.GlobalVar)
+            if isinstance(callee := callee_of(bound.value), ir.GlobalVar)
         }
         for name, function in self._functions.items():
             if name not in called:
@@ -120,7 +120,7 @@ class Unfolded:
         function = self._functions[name]
         known = dict(zip(map(hash, function.params), arguments, strict=False))
         for bound in self._bound[name]:
-            value = _value(bound)
+            value = bound.value
             address = hash(bound.binding.var)
             reads: set[int] = set()
             callee = callee_of(value)
@@ -164,10 +164,6 @@ class Unfolded:
         if value is None or kind in (relax.If, relax.Function, relax.SeqExpr):
             return self._numbers.of(("own", hash(value)))
         return self._numbers.of(("expression", kind.__name__, tvm_ffi.structural_hash(value)))
-
-
-def _value(bound: Bound) -> Any:
-    return getattr(bound.binding, "value", None)
 
 
 def _constant(value: Any) -> tuple[object, ...]:

@@ -453,34 +453,6 @@ def _described(option: PassOption) -> str:
     return _("{described}, or null", described=described) if option.nullable else described
 
 
-Change = Callable[..., tvm.IRModule]
-"""Function that returns the transformed module; takes the options of the pass by name."""
-
-
-@dataclass(frozen=True)
-class OwnPass:
-    """One of Lowerscope's passes.
-
-    `change`: its implementation; ``None`` if a part of the recipe provides it.
-    `given`: as in `catalogue.Pass`: its implementation, or an argument beside the module; empty for
-        none.
-    """
-
-    type: PassType
-    change: Change | None = None
-    given: str = ""
-    options: tuple[Option, ...] = ()
-
-    def make(self, **given: Any) -> Any:
-        """Return TVM's pass, which calls the given function if there is no `change`."""
-        change = given.pop(self.given) if self.change is None else self.change
-
-        def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
-            return change(module, **given)
-
-        return tvm.transform.module_pass(apply, opt_level=0, name=self.type.name)
-
-
 def _bounded(seconds: float = RULE_SECONDS) -> None:
     """Schedule by rules.
 
@@ -489,108 +461,6 @@ def _bounded(seconds: float = RULE_SECONDS) -> None:
 
 
 _BOUND = options_of(APPLY_RULES, _bounded)
-
-_SCHEDULES = PassType(
-    name=APPLY_SCHEDULES,
-    dialect="s_tir",
-    doc=_(
-        "Apply the schedules of Schedule mode to their functions.\n\nA schedule fits a "
-        "function of the structure that it was made for, under any name; or one of its name, "
-        "where it is bound to the name alone. Steps of a schedule that cannot be applied are "
-        "skipped, and a note lists them."
-    ),
-)
-
-_RULES = PassType(
-    name=APPLY_RULES,
-    dialect="s_tir",
-    doc=_(
-        "Schedule by rules the functions that have no schedule of their own.\n\nA rule writes "
-        "the same steps as *Auto-schedule*. A function that no rule fits stays as it is, and "
-        "so does one for which rules exceed their time limit: a note names the function and "
-        "the rule."
-    ),
-    options=tuple(each.record for each in _BOUND),
-)
-
-_TUNED = PassType(
-    name=APPLY_TUNED,
-    dialect="s_tir",
-    doc=_(
-        "Schedule as found by tuning the functions that have no schedule of their own.\n\nIt "
-        "is the best history in the database for a function of this structure, for this "
-        "target, machine and number of threads. A function that was not tuned is scheduled by "
-        "a rule, and a note says so."
-    ),
-    options=tuple(each.record for each in _BOUND),
-)
-
-_FOLDING = PassType(
-    name=FOLD_BATCH_NORM,
-    dialect="relax",
-    doc=_(
-        "Fold batch norms into weights and bias of the preceding convolutions.\n\nIn "
-        "inference, a batch norm multiplies each channel by a constant and adds another. If "
-        "weights, bias and statistics are constants, this is done to the weights once, with or "
-        "without a bias in between. The convolution then has other values than torch's, and is "
-        "not compared; the result of the norm is.\n\nThis step is Lowerscope's own: "
-        "FoldBatchnormToConv2D of TVM takes no convolution with a bias, and FoldConstant then "
-        "compiles some hundred small operations for a ResNet."
-    ),
-)
-
-_TRANSPOSED = PassType(
-    name=SPLIT_TRANSPOSED,
-    dialect="relax",
-    doc=_(
-        "Turn each strided transposed convolution into a plain one.\n\nAt a stride of 2, every "
-        "second element of the output is a convolution of the input with every second weight. "
-        "All of these become channels of one convolution, whose results are interleaved. TVM "
-        "inserts zeros between the elements of the input instead, and multiplies by them. It "
-        "takes convolutions with constant weights, one group and no dilation.\n\nThis step is "
-        "Lowerscope's own."
-    ),
-)
-
-_WINOGRAD = PassType(
-    name=WINOGRAD,
-    dialect="relax",
-    doc=_(
-        "Compute 3×3 convolutions by Winograd's algorithm.\n\nIt computes tiles of 2×2 outputs "
-        "from 4×4 inputs with 16 multiplications per pair of channels in place of 36; in three "
-        "dimensions, for each plane of an n×3×3 kernel. Inputs, "
-        "weights and products are transformed by sums and differences. The weights are "
-        "transformed once, here. The result is about as exact in float32; an infinite input "
-        "makes the other outputs of its tile NaN. It takes convolutions in float32 with "
-        "constant weights, stride 1, no dilation, one group and channels in multiples of 16, "
-        "whose output is not small.\n\nThis step is Lowerscope's own."
-    ),
-)
-
-_VECTOR_MATH = PassType(
-    name=VECTOR_MATH,
-    dialect="s_tir",
-    doc=_(
-        "Write exp, erf, tanh and sigmoid as arithmetic that vectorizes.\n\nLLVM has no vector "
-        "versions of them: it calls the C library for each element. For float32 and float16; "
-        "the results differ by a few units in the last place of float32. NaN stays NaN. It "
-        "changes TensorIR, so it belongs after LegalizeOps and FuseTIR, and before the "
-        "schedules.\n\nA function with bfloat16 or float8 is skipped, and a note says so: TVM "
-        "computes these in float32, and its rewriting gives wrong code for values that are "
-        "bound in an expression."
-    ),
-)
-
-OWN_PASSES = (
-    OwnPass(_SCHEDULES, given="schedule"),
-    OwnPass(_RULES, given="rules", options=_BOUND),
-    OwnPass(_TUNED, given="tuned", options=_BOUND),
-    OwnPass(_FOLDING, fold_batch_norm),
-    OwnPass(_TRANSPOSED, split_transposed),
-    OwnPass(_WINOGRAD, winograd),
-    OwnPass(_VECTOR_MATH, with_vector_math, given="leave_out"),
-)
-"""Lowerscope's passes, in the order of the catalogue."""
 
 
 _KINDS: Mapping[str, OptionKind] = {"bool": "bool", "int": "int", "float": "float", "str": "text"}
@@ -709,6 +579,130 @@ class Pass:
     running: Running = lambda _unused: nullcontext()
 
 
+def _own_pass(
+    name: str,
+    dialect: str,
+    doc: str,
+    change: Callable[..., tvm.IRModule] | None = None,
+    given: str = "",
+    options: tuple[Option, ...] = (),
+) -> Pass:
+    """Return one of Lowerscope's passes.
+
+    `change`: returns the transformed module, and takes the options by name; ``None`` if a part of
+        the recipe provides it, as `given`.
+    """
+
+    def make(**arguments: Any) -> Any:
+        applied = arguments.pop(given) if change is None else change
+
+        def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
+            return applied(module, **arguments)
+
+        return tvm.transform.module_pass(apply, opt_level=0, name=name)
+
+    records = tuple(each.record for each in options)
+    record = PassType(name=name, dialect=dialect, doc=doc, options=records)
+    return Pass(record, make, options, given)
+
+
+OWN_PASSES = (
+    _own_pass(
+        APPLY_SCHEDULES,
+        "s_tir",
+        _(
+            "Apply the schedules of Schedule mode to their functions.\n\nA schedule fits a "
+            "function of the structure that it was made for, under any name; or one of its name, "
+            "where it is bound to the name alone. Steps of a schedule that cannot be applied are "
+            "skipped, and a note lists them."
+        ),
+        given="schedule",
+    ),
+    _own_pass(
+        APPLY_RULES,
+        "s_tir",
+        _(
+            "Schedule by rules the functions that have no schedule of their own.\n\nA rule writes "
+            "the same steps as *Auto-schedule*. A function that no rule fits stays as it is, and "
+            "so does one for which rules exceed their time limit: a note names the function and "
+            "the rule."
+        ),
+        given="rules",
+        options=_BOUND,
+    ),
+    _own_pass(
+        APPLY_TUNED,
+        "s_tir",
+        _(
+            "Schedule as found by tuning the functions that have no schedule of their own.\n\nIt "
+            "is the best history in the database for a function of this structure, for this "
+            "target, machine and number of threads. A function that was not tuned is scheduled by "
+            "a rule, and a note says so."
+        ),
+        given="tuned",
+        options=_BOUND,
+    ),
+    _own_pass(
+        FOLD_BATCH_NORM,
+        "relax",
+        _(
+            "Fold batch norms into weights and bias of the preceding convolutions.\n\nIn "
+            "inference, a batch norm multiplies each channel by a constant and adds another. If "
+            "weights, bias and statistics are constants, this is done to the weights once, with or "
+            "without a bias in between. The convolution then has other values than torch's, and is "
+            "not compared; the result of the norm is.\n\nThis step is Lowerscope's own: "
+            "FoldBatchnormToConv2D of TVM takes no convolution with a bias, and FoldConstant then "
+            "compiles some hundred small operations for a ResNet."
+        ),
+        change=fold_batch_norm,
+    ),
+    _own_pass(
+        SPLIT_TRANSPOSED,
+        "relax",
+        _(
+            "Turn each strided transposed convolution into a plain one.\n\nAt a stride of 2, every "
+            "second element of the output is a convolution of the input with every second weight. "
+            "All of these become channels of one convolution, whose results are interleaved. TVM "
+            "inserts zeros between the elements of the input instead, and multiplies by them. It "
+            "takes convolutions with constant weights, one group and no dilation.\n\nThis step is "
+            "Lowerscope's own."
+        ),
+        change=split_transposed,
+    ),
+    _own_pass(
+        WINOGRAD,
+        "relax",
+        _(
+            "Compute 3×3 convolutions by Winograd's algorithm.\n\nIt computes tiles of 2×2 outputs "
+            "from 4×4 inputs with 16 multiplications per pair of channels in place of 36; in three "
+            "dimensions, for each plane of an n×3×3 kernel. Inputs, "
+            "weights and products are transformed by sums and differences. The weights are "
+            "transformed once, here. The result is about as exact in float32; an infinite input "
+            "makes the other outputs of its tile NaN. It takes convolutions in float32 with "
+            "constant weights, stride 1, no dilation, one group and channels in multiples of 16, "
+            "whose output is not small.\n\nThis step is Lowerscope's own."
+        ),
+        change=winograd,
+    ),
+    _own_pass(
+        VECTOR_MATH,
+        "s_tir",
+        _(
+            "Write exp, erf, tanh and sigmoid as arithmetic that vectorizes.\n\nLLVM has no vector "
+            "versions of them: it calls the C library for each element. For float32 and float16; "
+            "the results differ by a few units in the last place of float32. NaN stays NaN. It "
+            "changes TensorIR, so it belongs after LegalizeOps and FuseTIR, and before the "
+            "schedules.\n\nA function with bfloat16 or float8 is skipped, and a note says so: TVM "
+            "computes these in float32, and its rewriting gives wrong code for values that are "
+            "bound in an expression."
+        ),
+        change=with_vector_math,
+        given="leave_out",
+    ),
+)
+"""Lowerscope's passes, in the order of the catalogue."""
+
+
 Catalogue = Mapping[str, Pass]
 """Passes by name."""
 
@@ -720,8 +714,7 @@ def catalogue() -> Catalogue:
 
 
 def _passes() -> Iterator[Pass]:
-    for own in OWN_PASSES:
-        yield Pass(own.type, own.make, own.options, own.given)
+    yield from OWN_PASSES
     for dialect, path in MODULES:
         module = importlib.import_module(path)
         for title in sorted(vars(module)):
@@ -736,27 +729,23 @@ def is_pass_class(value: Any) -> bool:
 
 
 def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
-    doc = inspect.getdoc(make) or ""
     given = _GIVEN.get(name, "")
     options: tuple[Option, ...] = ()
-    hindrance = ""
     if name in _RUN_CODE:
         hindrance = _(
             "it measures the code that it generates, and passes are applied without running code"
         )
     else:
-        try:
-            options = options_of(name, make, given)
-            taken = {each.record.name for each in options}
-            options += tuple(
-                each for each in context_options(name, dialect) if each.record.name not in taken
-            )
-        except NoField as reason:
-            hindrance = str(reason)
+        options, hindrance = _options_or_reason(name, make, given)
+    if not hindrance:
+        taken = {each.record.name for each in options}
+        options += tuple(
+            each for each in context_options(name, dialect) if each.record.name not in taken
+        )
     record = PassType(
         name=name,
         dialect=dialect,
-        doc=doc,
+        doc=inspect.getdoc(make) or "",
         options=tuple(each.record for each in options),
         hindrance=hindrance,
     )
@@ -767,6 +756,16 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     elif name == ATTACH:
         make = partial(attach_layout_free_buffers, make)
     return Pass(record, make, options, given)
+
+
+def _options_or_reason(
+    name: str, make: Callable[..., Any], given: str = ""
+) -> tuple[tuple[Option, ...], str]:
+    """Return the options of a pass, or why it cannot be a step."""
+    try:
+        return options_of(name, make, given), ""
+    except NoField as reason:
+        return (), str(reason)
 
 
 _GIVEN = {BIND_PARAMS: "params", LEGALISE: "check"}
@@ -865,10 +864,7 @@ def _user_pass(name: str, value: Any, doc: str, line: SourceLine, running: Runni
         def make() -> Any:
             return value
     else:
-        try:
-            options = options_of(name, value)
-        except NoField as reason:
-            hindrance = str(reason)
+        options, hindrance = _options_or_reason(name, value)
     record = PassType(
         name=name,
         dialect=name.partition(".")[0],

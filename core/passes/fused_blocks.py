@@ -182,7 +182,7 @@ class _Pass:
         """Yield the descendants of items taken from a tuple, which no function computes."""
         variable = bound.binding.var
         for each in bound_in(group, self._relax[group]):
-            value = getattr(each.binding, "value", None)
+            value = each.value
             if isinstance(value, relax.TupleGetItem) and value.tuple_value.same_as(variable):
                 yield from self._origins.get(each.id, ())
 
@@ -201,7 +201,7 @@ class _Wiring:
 
     def alias(self, bound: Bound) -> None:
         """Record a binding that names an item of a tuple, or a value."""
-        value = getattr(bound.binding, "value", None)
+        value = bound.value
         if isinstance(value, relax.TupleGetItem):
             self._aliases[hash(bound.binding.var)] = hash(value.tuple_value), int(value.index)
         elif isinstance(value, ir.Var):
@@ -299,5 +299,5 @@ def _both(one: Owner, other: Owner) -> Owner:
 
 
 def _callee(bound: Bound) -> str:
-    callee = callee_of(getattr(bound.binding, "value", None))
+    callee = callee_of(bound.value)
     return str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""

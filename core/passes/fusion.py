@@ -120,7 +120,7 @@ class Partition:
         return len(roots) == 1 and not any(each.hoisted for each in both)
 
     def _hoist(self, vertex: Vertex) -> None:
-        value = getattr(vertex.bound.binding, "value", None)
+        value = vertex.bound.value
         if isinstance(value, relax.TupleGetItem):
             source = self._by_variable.get(hash(value.tuple_value))
             if source is None or source.group.root is not vertex.group.root:
@@ -131,7 +131,7 @@ class Partition:
 
     def _add(self, name: str, function: Any) -> None:
         for bound in bound_in(name, function):
-            value = getattr(bound.binding, "value", None)
+            value = bound.value
             kind, barrier = self._kind_of(bound.binding, value)
             is_output = not isinstance(bound.binding.var, relax.DataflowVar)
             vertex = Vertex(bound, kind, barrier, is_output)

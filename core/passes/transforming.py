@@ -42,145 +42,132 @@ LeaveOut = Callable[[str, str], None]
 """Callback with the name of a function that a pass leaves unchanged, and the reason."""
 
 
-def apply_without(
-    made: Any,
-    module: tvm.IRModule,
-    error: Exception,
-    leave_out: LeaveOut,
-    check: Callable[[], None],
-    begins: Callable[[], None],
-) -> tvm.IRModule:
-    """Return the module after a pass that has failed on it, with some functions unchanged.
-
-    The pass is tried on each TensorIR function alone, and then applied to a module of the others.
+@dataclass(frozen=True)
+class Without:
+    """A pass that has failed on a module, to be applied with some functions unchanged.
 
     `error`: why it failed on the whole module; raised again if it fails on no function alone, or on
         the others together as well.
     `leave_out`: called with the functions that are left out, and the reasons.
     `begins`: called before the pass is applied to the others.
     """
-    failing: dict[tvm.ir.GlobalVar, str] = {}
-    with tvm.transform.PassContext(opt_level=3):
-        for variable, function in module.functions_items():
-            if isinstance(function, tirx.PrimFunc):
-                check()
+
+    made: Any
+    module: tvm.IRModule
+    error: Exception
+    leave_out: LeaveOut
+    check: Callable[[], None]
+    begins: Callable[[], None]
+
+    def applied(self) -> tvm.IRModule:
+        """Return the module after the pass.
+
+        It is tried on each TensorIR function alone, and then applied to a module of the others.
+        """
+        failing = self._failing(lambda each, its: tvm.IRModule({each: its}))
+        if not failing:
+            try:
+                return self._with_roots()
+            except TVM_ERRORS:
+                return self._with_hidden()
+        others = self.module.clone()
+        for variable in failing:
+            del others[variable]
+        result = self._after(others)
+        names = {str(each.name_hint) for each in result.get_global_vars()}
+        if any(str(each.name_hint) in names for each in failing):
+            raise self.error
+        for variable, reason in failing.items():
+            result.update_func(variable, self.module[variable])
+            self.leave_out(str(variable.name_hint), reason)
+        return result
+
+    @cached_property
+    def _functions(self) -> dict[tvm.ir.GlobalVar, tirx.PrimFunc]:
+        """The TensorIR functions of the module."""
+        items = self.module.functions_items()
+        return {each: its for each, its in items if isinstance(its, tirx.PrimFunc)}
+
+    def _failing(
+        self, alone: Callable[[tvm.ir.GlobalVar, tirx.PrimFunc], tvm.IRModule]
+    ) -> dict[tvm.ir.GlobalVar, str]:
+        """Return the functions on which the pass fails, in a module made for each, and why."""
+        failing: dict[tvm.ir.GlobalVar, str] = {}
+        with tvm.transform.PassContext(opt_level=3):
+            for variable, function in self._functions.items():
+                self.check()
+                given = alone(variable, function)
                 try:
-                    made(tvm.IRModule({variable: function}))
+                    self.made(given)
                 except TVM_ERRORS as failed:
                     failing[variable] = last_line(failed)
-    if not failing:
+        return failing
+
+    def _after(self, module: tvm.IRModule) -> tvm.IRModule:
+        """Return the module after the pass, to be changed; raise `error` if it fails here too."""
+        self.begins()
         try:
-            return _with_roots(made, module, error, leave_out, begins)
+            return self.made(module).clone()
         except TVM_ERRORS:
-            return _with_hidden(made, module, error, leave_out, check, begins)
-    others = module.clone()
-    for variable in failing:
-        del others[variable]
-    begins()
-    try:
-        result = made(others).clone()
-    except TVM_ERRORS:
-        raise error from None
-    names = {str(each.name_hint) for each in result.get_global_vars()}
-    if any(str(each.name_hint) in names for each in failing):
-        raise error
-    for variable, reason in failing.items():
-        result.update_func(variable, module[variable])
-        leave_out(str(variable.name_hint), reason)
-    return result
+            raise self.error from None
 
+    def _with_roots(self) -> tvm.IRModule:
+        """Return the module after a pass that reads functions at their calls.
 
-def _with_roots(
-    made: Any,
-    module: tvm.IRModule,
-    error: Exception,
-    leave_out: LeaveOut,
-    begins: Callable[[], None],
-) -> tvm.IRModule:
-    """Return the module after a pass that reads functions at their calls.
+        Functions without a root block get one for the pass, and lose it if they stay unchanged.
+        """
+        rooted = {
+            variable: function.with_body(_root(function.body))
+            for variable, function in self._functions.items()
+            if not isinstance(function.body, SBlockRealize)
+        }
+        if not rooted:
+            raise self.error
+        result = self._after(_updated(self.module, rooted))
+        kept = {str(each.name_hint): result[each] for each in result.get_global_vars()}
+        for variable, function in rooted.items():
+            if function.same_as(kept.get(str(variable.name_hint))):
+                result.update_func(variable, self.module[variable])
+                self.leave_out(str(variable.name_hint), last_line(self.error))
+        return result
 
-    Functions without a root block get one for the pass, and lose it if they stay unchanged.
-    """
-    rooted = {
-        variable: function.with_body(_root(function.body))
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc) and not isinstance(function.body, SBlockRealize)
-    }
-    if not rooted:
-        raise error
-    whole = module.clone()
-    for variable, function in rooted.items():
-        whole.update_func(variable, function)
-    begins()
-    try:
-        result = made(whole).clone()
-    except TVM_ERRORS:
-        raise error from None
-    kept = {str(each.name_hint): result[each] for each in result.get_global_vars()}
-    for variable, function in rooted.items():
-        if function.same_as(kept.get(str(variable.name_hint))):
-            result.update_func(variable, module[variable])
-            leave_out(str(variable.name_hint), last_line(error))
-    return result
+    def _with_hidden(self) -> tvm.IRModule:
+        """Return the module after a pass that fails on some functions where they are called.
 
-
-def _with_hidden(
-    made: Any,
-    module: tvm.IRModule,
-    error: Exception,
-    leave_out: LeaveOut,
-    check: Callable[[], None],
-    begins: Callable[[], None],
-) -> tvm.IRModule:
-    """Return the module after a pass that fails on some functions where they are called.
-
-    The bodies of those functions are hidden from it. The result is refused where the pass has
-    moved a hidden body.
-    """
-    functions = {
-        variable: function
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    }
-    hidden = {variable: _hidden(function) for variable, function in functions.items()}
-    failing: dict[tvm.ir.GlobalVar, str] = {}
-    with tvm.transform.PassContext(opt_level=3):
-        empty_bodies = module.clone()
-        for variable, empty in hidden.items():
-            empty_bodies.update_func(variable, empty)
+        The bodies of those functions are hidden from it. The result is refused where the pass has
+        moved a hidden body.
+        """
+        hidden = {variable: _hidden(function) for variable, function in self._functions.items()}
+        without_bodies = _updated(self.module, hidden)
         try:
-            made(empty_bodies)
+            with tvm.transform.PassContext(opt_level=3):
+                self.made(without_bodies)
         except TVM_ERRORS:
             # No body is the cause: trying each of them would take long in vain.
-            raise error from None
-        for variable, function in functions.items():
-            check()
-            alone = module.clone()
-            for other, empty in hidden.items():
-                alone.update_func(other, function if other.same_as(variable) else empty)
-            try:
-                made(alone)
-            except TVM_ERRORS as failed:
-                failing[variable] = last_line(failed)
-    if not failing:
-        raise error
-    rest = module.clone()
-    for variable in failing:
-        rest.update_func(variable, hidden[variable])
-    begins()
-    try:
-        result = made(rest).clone()
-    except TVM_ERRORS:
-        raise error from None
-    after = {str(each.name_hint): result[each] for each in result.get_global_vars()}
-    for variable, reason in failing.items():
-        if not hidden[variable].same_as(after.pop(str(variable.name_hint), None)):
-            raise error
-        result.update_func(variable, functions[variable])
-        leave_out(str(variable.name_hint), reason)
-    if any(_HIDDEN in str(each) for each in after.values() if isinstance(each, tirx.PrimFunc)):
-        raise error
-    return result
+            raise self.error from None
+        failing = self._failing(lambda each, its: _updated(self.module, {**hidden, each: its}))
+        if not failing:
+            raise self.error
+        result = self._after(_updated(self.module, {each: hidden[each] for each in failing}))
+        after = {str(each.name_hint): result[each] for each in result.get_global_vars()}
+        for variable, reason in failing.items():
+            if not hidden[variable].same_as(after.pop(str(variable.name_hint), None)):
+                raise self.error
+            result.update_func(variable, self._functions[variable])
+            self.leave_out(str(variable.name_hint), reason)
+        if any(_HIDDEN in str(each) for each in after.values() if isinstance(each, tirx.PrimFunc)):
+            raise self.error
+        return result
+
+
+def _updated(
+    module: tvm.IRModule, functions: Mapping[tvm.ir.GlobalVar, tirx.PrimFunc]
+) -> tvm.IRModule:
+    """Return a copy of a module with other functions."""
+    copy = module.clone()
+    for variable, function in functions.items():
+        copy.update_func(variable, function)
+    return copy
 
 
 _HIDDEN = "lowerscope.hidden"
@@ -523,9 +510,10 @@ def _apply(
                 except TVM_ERRORS as error:
                     if recorder.stopped is not None or found.type.line is not None:
                         raise
-                    return apply_without(
-                        made, module, error, given["leave_out"], recorder.check, recorder.again
-                    )
+                    leave_out = given["leave_out"]
+                    return Without(
+                        made, module, error, leave_out, recorder.check, recorder.again
+                    ).applied()
     except TVM_ERRORS as error:
         raise LowerscopeError(
             _("the pass failed: {last_line}", last_line=last_line(error)),

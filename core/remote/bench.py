@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -149,7 +150,7 @@ def measurer_of(remote: Remote | None, threads: int, progress: Progress) -> Loca
     """
     if remote is None:
         return LocalMeasurer(progress.check)
-    with Tracker(remote) as tracker:
+    with contextlib.closing(Tracker(remote)) as tracker:
         tracker.check_known(progress)
     limited = msgspec.structs.replace(remote, timeout=min(remote.timeout, CANDIDATE))
     words = (msgspec.json.encode(limited).decode(), str(threads))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import torch
 import tvm
 
 from lowerscope.core.build.build import external_functions, is_registered, planned_memory
@@ -70,7 +71,7 @@ def remote_state(remote: Remote, progress: Progress) -> RemoteState:
     Raises a `LowerscopeError` if there is no tracker, no server with the key, or the server has
     another version.
     """
-    with Tracker(remote) as tracker:
+    with contextlib.closing(Tracker(remote)) as tracker:
         keys = tracker.keys()
     machine = None
     try:
@@ -141,15 +142,6 @@ def targets(query: TargetsQuery, _pipeline: Pipeline, _job: Progress) -> tuple[T
     return target_records(query.texts, query.threads)
 
 
-@dataclass(frozen=True)
-class _There:
-    """A model on a server, and a description of the server."""
-
-    execution: RemoteExecution
-    machine: RemoteMachine
-    key: str
-
-
 def run_remotely(
     stages: Stages,
     recipe: Recipe,
@@ -169,23 +161,23 @@ def run_remotely(
     known = before if part == "verdict" else None
     check_shippable(stages)
     # Connect before the build, which may take long.
-    with Tracker(remote) as tracker:
+    with contextlib.closing(Tracker(remote)) as tracker:
         tracker.check_known(progress)
     built = stages.built
     with session(remote, progress) as opened:
-        there = _sent(opened, stages, recipe, progress)
+        there = _There(opened, stages, recipe, progress)
         if before is not None and part == "times":
-            times = [_measured(each, stages, recipe, there, progress) for each in sizes]
-            return msgspec.structs.replace(with_times(before, times), ran_on=_text(there))
+            times = [there.measured(each) for each in sizes]
+            return msgspec.structs.replace(with_times(before, times), ran_on=there.text)
         runs = [
-            _run_at(each, stages, recipe, there, earlier, progress, quick=quick)
+            there.run_at(each, earlier, quick=quick)
             for each, earlier in zip(sizes, times_of(known, len(sizes)), strict=True)
         ]
     return msgspec.structs.replace(
         record_of(runs, stages, built),
         quick=quick if known is None else known.quick,
         memory=planned_memory(stages.recorded),
-        ran_on=_text(there),
+        ran_on=there.text,
     )
 
 
@@ -199,9 +191,8 @@ def measure_remotely(
     found = []
     with session(remote, progress) as opened:
         for each, recipe in zip(stages, recipes, strict=True):
-            there = _sent(opened, each, recipe, progress)
-            sizes = runs_of(recipe)
-            found.append(tuple(_measured(size, each, recipe, there, progress) for size in sizes))
+            there = _There(opened, each, recipe, progress)
+            found.append(tuple(there.measured(size) for size in runs_of(recipe)))
     return tuple(found)
 
 
@@ -240,78 +231,61 @@ _OF_TVM = ("tvm.", "runtime.", "vm.")
 """Prefixes of functions that every server of the same version has."""
 
 
-def _sent(opened: Session, stages: Stages, recipe: Recipe, progress: Progress) -> _There:
-    """Send a model, and set it up with the recipe's threads."""
-    machine = machine_of_server(opened)
-    check_runs_there(stages.target, machine, opened.where)
-    threads = use_threads_there(opened, recipe.threads, machine.threads)
-    progress.report(_("Sending the model to {title}", title=opened.remote.title))
-    execution = RemoteExecution(opened, ship(opened, stages.built.executable))
-    return _There(execution, msgspec.structs.replace(machine, threads=threads), opened.remote.key)
+class _There:
+    """A model on a server, set up with the recipe's threads."""
 
+    def __init__(self, opened: Session, stages: Stages, recipe: Recipe, progress: Progress) -> None:
+        self._stages, self._recipe, self._progress = stages, recipe, progress
+        machine = machine_of_server(opened)
+        check_runs_there(stages.target, machine, opened.where)
+        self._threads = use_threads_there(opened, recipe.threads, machine.threads)
+        progress.report(_("Sending the model to {title}", title=opened.remote.title))
+        self._execution = RemoteExecution(opened, ship(opened, stages.built.executable))
+        self._key = opened.remote.key
+        self.text = f"{self._key}, {machine.address}"
 
-def _run_at(
-    sizes: Sizes,
-    stages: Stages,
-    recipe: Recipe,
-    there: _There,
-    before: RunTimes | None,
-    progress: Progress,
-    *,
-    quick: bool,
-) -> SizedRun:
-    loaded = stages.loaded
-    values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
-    with stages.running():
-        side, reference = reference_of(loaded, values, recipe.seed)
-        named = None
-        if reference is not None:
-            progress.report(doing_at(_("Running {side} here", side=side), sizes))
-            named = reference.named_outputs()
-    progress.report(doing_at(_("Running on {key}", key=there.key), sizes))
-    there.execution.take(stages.arguments(values))
-    actual = there.execution.outputs()
-    with stages.running():
-        verdict, expected = judge_run(stages, recipe, values, actual, named)
-    measuring = QUICKLY if quick else recipe.measuring
-    times = before or _timed(sizes, stages, recipe, there, reference, measuring, progress)
-    return SizedRun(sizes, side, verdict, times, predict(loaded.classes, actual, expected))
+    def run_at(self, sizes: Sizes, before: RunTimes | None, *, quick: bool) -> SizedRun:
+        """Run it once at these sizes, compare, and time it unless its times are known."""
+        stages, recipe, report = self._stages, self._recipe, self._progress.report
+        loaded = stages.loaded
+        values = inputs_at(sizes, stages, recipe)
+        with stages.running():
+            side, reference = reference_of(loaded, values, recipe.seed)
+            named = None
+            if reference is not None:
+                report(doing_at(_("Running {side} here", side=side), sizes))
+                named = reference.named_outputs()
+        report(doing_at(_("Running on {key}", key=self._key), sizes))
+        actual = self._outputs(values)
+        with stages.running():
+            verdict, expected = judge_run(stages, recipe, values, actual, named)
+        measuring = QUICKLY if quick else recipe.measuring
+        times = before or self._timed(sizes, reference, measuring)
+        return SizedRun(sizes, side, verdict, times, predict(loaded.classes, actual, expected))
 
+    def measured(self, sizes: Sizes) -> RunTimes:
+        """Return its times at these sizes, and those of its reference."""
+        values = inputs_at(sizes, self._stages, self._recipe)
+        with self._stages.running():
+            _other, reference = reference_of(self._stages.loaded, values, self._recipe.seed)
+        self._outputs(values)
+        return self._timed(sizes, reference, self._recipe.measuring)
 
-def _measured(
-    sizes: Sizes, stages: Stages, recipe: Recipe, there: _There, progress: Progress
-) -> RunTimes:
-    values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
-    with stages.running():
-        _other, reference = reference_of(stages.loaded, values, recipe.seed)
-    there.execution.take(stages.arguments(values))
-    there.execution.outputs()
-    return _timed(sizes, stages, recipe, there, reference, recipe.measuring, progress)
+    def _outputs(self, values: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        self._execution.take(self._stages.arguments(values))
+        return self._execution.outputs()
 
-
-def _timed(
-    sizes: Sizes,
-    stages: Stages,
-    recipe: Recipe,
-    there: _There,
-    reference: Reference | None,
-    measuring: Measuring,
-    progress: Progress,
-) -> RunTimes:
-    """Time the model there, then the reference here; two machines need no interleaving."""
-    progress.report(_("Measuring on {key}", key=there.key))
-    pure = bool(stages.transformed.module["main"].is_pure)
-    share = 1 / len(runs_of(recipe))
-    seconds = there.execution.seconds(measuring, share, again=pure)
-    ours = side_times("TVM", seconds, there.machine.threads)
-    with stages.running():
-        found = measure_reference(stages, recipe, sizes, reference, measuring, progress)
-    sides = (msgspec.structs.replace(ours, machine=there.key), *found.sides)
-    return msgspec.structs.replace(found, sides=sides)
-
-
-def _text(there: _There) -> str:
-    return f"{there.key}, {there.machine.address}"
+    def _timed(self, sizes: Sizes, reference: Reference | None, measuring: Measuring) -> RunTimes:
+        """Time the model there, then the reference here; two machines need no interleaving."""
+        stages, recipe, progress = self._stages, self._recipe, self._progress
+        progress.report(_("Measuring on {key}", key=self._key))
+        pure = bool(stages.transformed.module["main"].is_pure)
+        seconds = self._execution.seconds(measuring, 1 / len(runs_of(recipe)), again=pure)
+        ours = side_times("TVM", seconds, self._threads)
+        with stages.running():
+            found = measure_reference(stages, recipe, sizes, reference, measuring, progress)
+        sides = (msgspec.structs.replace(ours, machine=self._key), *found.sides)
+        return msgspec.structs.replace(found, sides=sides)
 
 
 @answers(RunQuery)

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import msgspec
@@ -101,12 +100,9 @@ class Tracker:
         try:
             self._socket = socket.create_connection(tracker_address(remote.tracker), CONNECT)
         except OSError as error:
-            raise LowerscopeError(
+            raise self._error(
                 _("no tracker answers: {reason}", reason=_reason(error)),
-                where=_tracker_text(remote),
-                todo=_(
-                    "Start one there with python -m tvm.exec.rpc_tracker, or give another address"
-                ),
+                _("Start one there with python -m tvm.exec.rpc_tracker, or give another address"),
             ) from error
         try:
             self._socket.settimeout(CONNECT)
@@ -118,17 +114,6 @@ class Tracker:
         if magic != base.RPC_TRACKER_MAGIC:
             self.close()
             raise self._not_a_tracker()
-
-    def __enter__(self) -> Tracker:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection, which releases a requested server."""
@@ -167,14 +152,13 @@ class Tracker:
         while not select.select([self._socket], [], [], _POLL)[0]:
             progress.check()
             if time.monotonic() > until:
-                raise LowerscopeError(
+                raise self._error(
                     _(
                         "all servers with the key {key} have been in use by others for {wait:g} s",
                         key=key,
                         wait=wait,
                     ),
-                    where=_tracker_text(self._remote),
-                    todo=_(
+                    _(
                         "Try again later, or start one more: {command}",
                         command=server_command(self._remote),
                     ),
@@ -206,7 +190,7 @@ class Tracker:
             progress.check()
             time.sleep(_POLL)
         names = _(", ").join(each.key for each in known[:_NAMED] if each.servers)
-        raise LowerscopeError(
+        raise self._error(
             _(
                 "no server has the key {key}; there are servers with the keys {names}",
                 key=self._remote.key,
@@ -214,8 +198,7 @@ class Tracker:
             )
             if names
             else _("no server has the key {key}; the tracker has no server", key=self._remote.key),
-            where=_tracker_text(self._remote),
-            todo=_("Start one: {command}", command=server_command(self._remote)),
+            _("Start one: {command}", command=server_command(self._remote)),
         )
 
     def _send(self, question: list[Any]) -> None:
@@ -249,22 +232,20 @@ class Tracker:
         return bytes(data)
 
     def _lost(self, error: Exception) -> LowerscopeError:
-        return LowerscopeError(
+        return self._error(
             _("the connection to the tracker was lost: {reason}", reason=_reason(error)),
-            where=_tracker_text(self._remote),
-            todo=_("Check that it still runs, and try again"),
+            _("Check that it still runs, and try again"),
         )
 
     def _not_a_tracker(self) -> LowerscopeError:
-        return LowerscopeError(
+        return self._error(
             _("the program that answers there is not a TVM tracker"),
-            where=_tracker_text(self._remote),
-            todo=_("Give the address of a tracker, not of a server"),
+            _("Give the address of a tracker, not of a server"),
         )
 
-
-def _tracker_text(remote: Remote) -> str:
-    return _("tracker {address}", address=remote.tracker)
+    def _error(self, what: str, todo: str, code: str = "") -> LowerscopeError:
+        where = _("tracker {address}", address=self._remote.tracker)
+        return LowerscopeError(what, where=where, todo=todo, code=code)
 
 
 def _reason(error: Exception) -> str:
@@ -282,7 +263,7 @@ class Session:
         self._files = 0
         self._progress = progress
         self._others = {each.fd for each in _connections()}
-        with Tracker(remote) as tracker:
+        with contextlib.closing(Tracker(remote)) as tracker:
             host, port, match = tracker.server(progress, wait)
             self.address = f"{host}:{port}"
             seconds = round(_ANSWERS * remote.timeout)
@@ -394,45 +375,32 @@ class Session:
         if isinstance(error, LowerscopeError):
             return error
         text = str(error)
+        told = partial(LowerscopeError, where=self.where, details=text)
         if "protocol version mismatch" in text:
-            return LowerscopeError(
+            return told(
                 _("the server has another version of TVM: {last_line}", last_line=last_line(error)),
-                where=self.where,
                 todo=_(
                     "Install apache-tvm {version} there, and start it again",
                     version=tvm.__version__,
                 ),
-                details=text,
             )
         if "RPCSessionTimeoutError" in text:
-            return LowerscopeError(
-                _(
-                    "the server ended the session, which took too long, while {doing}",
-                    doing=doing,
-                ),
-                where=self.where,
+            return told(
+                _("the server ended the session, which took too long, while {doing}", doing=doing),
                 todo=_("Give it more time: --remote-timeout SECONDS"),
-                details=text,
             )
         if _ON_THE_SERVER in text or isinstance(error, AttributeError):
-            return LowerscopeError(
-                _(
-                    "it failed there while {doing}: {last_line}",
-                    doing=doing,
-                    last_line=last_line(error),
-                ),
-                where=self.where,
-                todo=_("Its own log may say more"),
-                code=FAILED,
-                details=text,
+            what = _(
+                "it failed there while {doing}: {last_line}",
+                doing=doing,
+                last_line=last_line(error),
             )
+            return told(what, todo=_("Its own log may say more"), code=FAILED)
         self.is_over = True
-        return LowerscopeError(
+        return told(
             _("the connection to the server was lost while {doing}", doing=doing),
-            where=self.where,
             todo=_("Read its log, start it again, and try again"),
             code=LOST,
-            details=text,
         )
 
 

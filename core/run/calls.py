@@ -17,6 +17,7 @@ from lowerscope.core.ir.relax import (
     BUILTIN,
     bound_in,
     callee_of,
+    operator_of,
     relax_functions,
     writes_arguments,
 )
@@ -153,13 +154,13 @@ class CallsOf:
     def _calls(self) -> Iterator[BoundCall]:
         earlier = inverse(self._matches)
         for bound in self._bounds:
-            value = getattr(bound.binding, "value", None)
+            value = bound.value
             callee = callee_of(value)
             if isinstance(callee, relax.ExternFunc):
                 symbol = str(callee.global_symbol)
             elif callee is not None:
                 symbol = str(callee.name_hint)
-            elif _operator(value) == "relax.reshape":
+            elif operator_of(value) == "relax.reshape":
                 symbol = _RESHAPE
             else:
                 continue
@@ -171,7 +172,7 @@ class CallsOf:
             if symbol.startswith(BUILTIN) and gives == "written":
                 # It checks a shape, or stores sizes.
                 gives, values = "", 0
-            has_sizes = _operator(value) == "relax.call_tir" and len(value.args) > 2
+            has_sizes = operator_of(value) == "relax.call_tir" and len(value.args) > 2
             yield BoundCall(
                 binding=next(iter(earlier.get(bound.id, ())), bound.id),
                 callee=symbol,
@@ -190,7 +191,7 @@ class CallsOf:
         count = 0
         for each in reversed(arguments):
             made = self._values.get(hash(each)) if isinstance(each, tvm.ir.Var) else None
-            if _operator(made) not in _ALLOCATES or hash(each) in self._written:
+            if operator_of(made) not in _ALLOCATES or hash(each) in self._written:
                 break
             count += 1
         if isinstance(value.op, tvm.ir.GlobalVar):
@@ -225,7 +226,7 @@ class CallsOf:
             # A pass has already made the call: its outputs come last.
             given = tuple(value.args[: len(value.args) - call.values])
             return None if any(isinstance(each, relax.ShapeExpr) for each in given) else given
-        plain = _operator(value) in _WRITES and call.event != _WITH_SIZES
+        plain = operator_of(value) in _WRITES and call.event != _WITH_SIZES
         return tuple(value.args[1].fields) if plain else None
 
     def sources(self, index: int) -> tuple[Source | None, ...]:
@@ -246,7 +247,7 @@ class CallsOf:
         index_of = {hash(call.variable): index for index, call in enumerate(self.calls)}
         found: set[int] = set()
         for bound in reversed(self._bounds):
-            variable, value = bound.binding.var, getattr(bound.binding, "value", None)
+            variable, value = bound.binding.var, bound.value
             # The outputs of a call made by a pass may be read.
             if value is not None and (hash(variable) in read or writes_arguments(bound.binding)):
                 relax.analysis.post_order_visit(value, note)
@@ -296,15 +297,11 @@ class CallsOf:
             if call.gives:
                 giving[hash(call.variable)] = index, 0
             value = self._values[hash(call.variable)]
-            if call.gives == "written" and _operator(value) not in _WRITES:
+            if call.gives == "written" and operator_of(value) not in _WRITES:
                 arguments = _arguments_made(value)
                 for place, each in enumerate(arguments[len(arguments) - call.values :]):
                     giving[hash(each)] = index, place
         return giving
-
-
-def _operator(value: Any) -> str:
-    return str(getattr(getattr(value, "op", None), "name", ""))
 
 
 def _arguments_made(value: Any) -> tuple[Any, ...]:
@@ -321,9 +318,9 @@ def _value_of(value: Any, kind: Any) -> tuple[Gives, int]:
     parts = tuple(kind.fields) if is_tuple else (kind,)
     if not all(isinstance(each, relax.TensorType) for each in parts):
         return "", 0
-    if _operator(value) in _WRITES:
+    if operator_of(value) in _WRITES:
         return "written", len(parts)
-    if _operator(value) == "relax.call_tir_inplace":
+    if operator_of(value) == "relax.call_tir_inplace":
         return "", 0
     return "returned", len(parts)
 

@@ -361,13 +361,7 @@ class Float64Nodes:
             for each, shifted in zip(found, moved, strict=True)
         ]
 
-    def computed(
-        self,
-        name: str,
-        reads: Sequence[str],
-        values: TorchValues,
-        mode: Widened,
-    ) -> Any:
+    def computed(self, name: str, reads: Sequence[str], values: TorchValues, mode: Widened) -> Any:
         """Compute a node in float64 from torch's values of the nodes that it reads.
 
         Raises any of `ERRORS`.

@@ -56,16 +56,10 @@ from lowerscope.core.model.schedule_records import Checked, Measured, Peaks, Wor
 from lowerscope.core.model.texts import _
 from lowerscope.core.run.checking import Limit, Reference, reference_of
 from lowerscope.core.run.checking import check as check_function
-from lowerscope.core.run.standalone import (
-    Given,
-    at_sizes,
-    is_symbolic,
-    sizes_at_calls,
-    time_alone,
-)
+from lowerscope.core.run.standalone import Given, at_sizes, is_symbolic, sizes_at_calls, time_alone
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
 from lowerscope.core.schedule.replay import state_at
-from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.stages import Pipeline, Stages, has_functions, has_module
 
 _SECONDS = 0.1
 """Seconds of each kind of attempt in a round."""
@@ -282,7 +276,7 @@ def calls_from_main(module: tvm.IRModule) -> dict[str, int]:
 def _called(name: str, function: relax.Function, module: tvm.IRModule) -> Counter[str]:
     found: Counter[str] = Counter()
     for bound in bound_in(name, function):
-        callee: Any = callee_of(getattr(bound.binding, "value", None))
+        callee: Any = callee_of(bound.value)
         if callee is not None:
             found[entity_of(callee, module)] += 1
     return found
@@ -431,11 +425,7 @@ BEYOND = 4.0
 smallest cache, which is faster than the one that was measured, reaches it."""
 
 
-def _has_functions(query: WorkQuery, pipeline: Pipeline, job: Progress) -> bool:
-    return pipeline.stages(query.recipe, job).has_functions()
-
-
-@answers(WorkQuery, _has_functions)
+@answers(WorkQuery, has_functions)
 def work(query: WorkQuery, pipeline: Pipeline, job: Progress) -> Work:
     """Return the work of one call of a function before it is scheduled.
 
@@ -449,11 +439,7 @@ UNSCHEDULED_RATE = 1e9
 for matrix products, convolutions and exponentials."""
 
 
-def _is_completed(query: RunEstimateQuery, pipeline: Pipeline, job: Progress) -> bool:
-    return pipeline.stages(query.recipe, job).has_module()
-
-
-@answers(RunEstimateQuery, _is_completed)
+@answers(RunEstimateQuery, has_module)
 def estimate(query: RunEstimateQuery, pipeline: Pipeline, job: Progress) -> RunEstimate:
     """Return the estimated time of a run; functions whose work is not known count as none.
 

@@ -35,7 +35,6 @@ from lowerscope.core.model.texts import _
 from lowerscope.core.run.compare.verdicts import PreciseRun, Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference
 from lowerscope.core.run.float64 import longest_sums, precise_run
-from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.onnx_models import OnnxModel
 from lowerscope.core.sources.opened_model import LoadedModel
@@ -44,10 +43,12 @@ from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.example_run import dtypes_of
 
 
-def inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[ExampleInput, ...]:
+def inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[torch.Tensor, ...]:
     """Return the inputs at these sizes of the named dimensions."""
     inputs = stages.loaded.inputs
-    return inputs if sizes == traced_sizes(recipe) else drawn_at(inputs, sizes, recipe.seed)
+    if sizes != traced_sizes(recipe):
+        inputs = drawn_at(inputs, sizes, recipe.seed)
+    return tuple(each.value for each in inputs)
 
 
 def reference_of(
@@ -214,7 +215,7 @@ def _reference_sides(
         compiled = CompiledTorch(None, problem=problem)
     elif wanted and loaded.model is not None:
         progress.report(_("Compiling with torch.compile"))
-        values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
+        values = inputs_at(sizes, stages, recipe)
         compiled = compile_torch(loaded.model, values, recipe.seed, loaded.calling)
         if compiled.reference is not None:
             others.append(_torch_side(compiled.reference, threads))

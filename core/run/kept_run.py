@@ -5,6 +5,7 @@ Torch's values are not stored: the graph is run again up to the requested node.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import zlib
 from collections import Counter
@@ -171,17 +172,17 @@ class KeptValues:
 
     def _kept(self, view: torch.Tensor, source: Source | None) -> KeptTensor:
         if view.data_ptr() in self.given:
-            return KeptTensor(tuple(view.shape), _name(view), view, source=source)
+            return KeptTensor(tuple(view.shape), _name(view.dtype), view, source=source)
         known = self._at.get(view.data_ptr())
         if known is not None and known.value is not None and _holds(known, view):
             # reshape makes another tensor object of the same memory.
             value = known.value.reshape(-1).view(view.dtype).reshape(view.shape)
-            return KeptTensor(tuple(view.shape), _name(view), value, source=source)
+            return KeptTensor(tuple(view.shape), _name(view.dtype), value, source=source)
         return self._copied(view, source)
 
     def _copied(self, view: torch.Tensor, source: Source | None) -> KeptTensor:
         size = view.numel() * view.element_size()
-        shape, dtype = tuple(view.shape), _name(view)
+        shape, dtype = tuple(view.shape), _name(view.dtype)
         value = self._copy(view, size)
         if value is None:
             return KeptTensor(shape, dtype, None, statistics_of(view), source, _checksum(view))
@@ -224,11 +225,7 @@ def _checksum(view: torch.Tensor) -> int:
     return zlib.crc32(view.reshape(-1).view(torch.uint8).numpy().data)
 
 
-def _name(tensor: torch.Tensor) -> str:
-    return _dtype_name(tensor.dtype)
-
-
-def _dtype_name(dtype: torch.dtype) -> str:
+def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
@@ -295,7 +292,7 @@ class KeptRun:
             )
             judged = sides.found
             if sides.widened is not None:
-                found = msgspec.structs.replace(found, dtype=_dtype_name(sides.widened))
+                found = msgspec.structs.replace(found, dtype=_name(sides.widened))
             if found.verdict == "differ" and judged is not None and judged.matches:
                 # Not against float64, or not worse than torch.
                 reason = judged.reason or found.reason
@@ -310,7 +307,7 @@ class KeptRun:
             shape=ours.shape,
             dtype=ours.dtype,
             torch_shape=() if theirs is None else tuple(theirs.shape),
-            torch_dtype="" if theirs is None else _name(theirs),
+            torch_dtype="" if theirs is None else _name(theirs.dtype),
             ours=ours.statistics,
             torch=None if theirs is None else statistics_of(theirs),
             verdict=None if known is None else known.verdict,
@@ -500,13 +497,8 @@ class KeptRun:
         except NotCompared as error:
             return self._of_torch(place, name, error.found.reason)
         except TORCH_ERRORS as error:
-            return _Sides(
-                None,
-                None,
-                items,
-                _("torch could not run the graph: {last_line}", last_line=last_line(error)),
-            )
-        ours = KeptTensor(tuple(ran.shape), _name(ran), ran)
+            return _Sides(None, None, items, _torch_failed(error))
+        ours = KeptTensor(tuple(ran.shape), _name(ran.dtype), ran)
         part = self.parts.of[name][place.item]
         return _Sides(ours, theirs, items, found=self.found_alone.get(name), part=part)
 
@@ -556,11 +548,15 @@ class KeptRun:
         except NotCompared as error:
             return None, error.found.reason
         except TORCH_ERRORS as error:
-            return None, _("torch could not run the graph: {last_line}", last_line=last_line(error))
+            return None, _torch_failed(error)
 
     def _torch_values(self, names: Sequence[str]) -> TorchValues:
         assert self.traced is not None
         return TorchValues(self.traced.graph_module, self.inputs, self.seed, Counter(names))
+
+
+def _torch_failed(error: Exception) -> str:
+    return _("torch could not run the graph: {last_line}", last_line=last_line(error))
 
 
 def _error(value: torch.Tensor, right: torch.Tensor) -> float:
@@ -607,15 +603,22 @@ class LastRun:
         return self.kept
 
 
+@contextlib.contextmanager
+def last_run(query: Any, pipeline: Pipeline, job: Progress) -> Iterator[KeptRun]:
+    """Yield the last run, if it was of the recipe of a query, while its files' code may run."""
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages)
+    with stages.running():
+        yield kept
+
+
 @answers(ComparisonQuery)
 def comparison(query: ComparisonQuery, pipeline: Pipeline, job: Progress) -> Comparison:
     """Return the statistics of a tensor of the last run and of torch's.
 
     Raises a `LowerscopeError` as `LastRun.of`, and if there is no such tensor.
     """
-    stages = pipeline.stages(query.recipe, job)
-    kept = pipeline.part(LastRun).of(stages)
-    with stages.running():
+    with last_run(query, pipeline, job) as kept:
         return kept.comparison(query.place, query.recipe.tolerances)
 
 
@@ -627,9 +630,7 @@ def node_errors(query: NodeErrorsQuery, pipeline: Pipeline, job: Progress) -> Er
     """
     if query.recipe.remote is not None:
         raise LowerscopeError(NOT_THERE, where="run")
-    stages = pipeline.stages(query.recipe, job)
-    kept = pipeline.part(LastRun).of(stages)
-    with stages.running():
+    with last_run(query, pipeline, job) as kept:
         return kept.errors(job, query.dtype)
 
 
@@ -639,10 +640,8 @@ def answer_window(query: WindowQuery, pipeline: Pipeline, job: Progress) -> Wind
 
     Raises a `LowerscopeError` as `comparison`, and if no values are cached.
     """
-    stages = pipeline.stages(query.recipe, job)
-    kept = pipeline.part(LastRun).of(stages)
     area = query.top, query.left, query.rows, query.columns
-    with stages.running():
+    with last_run(query, pipeline, job) as kept:
         return kept.window(query.place, query.recipe.tolerances, query.leading, area, query.cells)
 
 
@@ -653,9 +652,7 @@ def save_run_values(query: SaveRunValuesQuery, pipeline: Pipeline, job: Progress
     Raises a `LowerscopeError` as `comparison`, if there are no such values, and if it cannot be
     written.
     """
-    stages = pipeline.stages(query.recipe, job)
-    kept = pipeline.part(LastRun).of(stages)
-    with stages.running():
+    with last_run(query, pipeline, job) as kept:
         array = kept.array(query.place, query.side)
     return save_array(array, query.file)
 

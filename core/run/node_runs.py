@@ -331,11 +331,7 @@ class _Watch:
     """Handler of the virtual machine's notifications in one run."""
 
     def __init__(
-        self,
-        calls: Sequence[BoundCall],
-        took: Took | None,
-        begins: Took | None,
-        progress: Progress,
+        self, calls: Sequence[BoundCall], took: Took | None, begins: Took | None, progress: Progress
     ) -> None:
         self.functions: dict[str, Any] = {}
         self.seconds: list[float] = []

@@ -215,8 +215,7 @@ def run_all(
             for each, known in zip(sizes, times_of(before, len(sizes)), strict=True)
         ]
         # Separate and last: the timed runs must not be instrumented ones.
-        inputs = inputs_at(sizes[0], stages, recipe)
-        values = tuple(each.value for each in inputs)
+        values = inputs_at(sizes[0], stages, recipe)
         if quick and runs[0].times.sides[0].milliseconds > SLOW_MS:
             watched = NodeRuns()
         else:
@@ -264,7 +263,7 @@ def measure_again(
     times: list[RunTimes] = []
     with stages.running():
         for sizes in runs_of(recipe):
-            values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
+            values = inputs_at(sizes, stages, recipe)
             _other, reference = reference_of(stages.loaded, values, recipe.seed)
             execution = Execution(stages.built.executable, "main", stages.arguments(values))
             times += measure_by_turns(
@@ -290,7 +289,7 @@ def _run_at(
     quick: bool,
 ) -> SizedRun:
     loaded = stages.loaded
-    values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
+    values = inputs_at(sizes, stages, recipe)
     side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read out of bounds for an invalid index: the model may have been
     # traced with other values.
@@ -533,9 +532,7 @@ _SUM = 1e-3
 
 
 def predict(
-    classes: Sequence[str],
-    actual: Sequence[torch.Tensor],
-    expected: Sequence[torch.Tensor] | None,
+    classes: Sequence[str], actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor] | None
 ) -> Prediction | None:
     """Name the classes with the highest scores in the first output of each side.
 
@@ -618,7 +615,7 @@ def _code(module: IRModule, bindings: frozenset[str]) -> dict[str, tuple[Any, ..
     found = {}
     for bound in binding_ids(module):
         if bound.id in bindings:
-            value = getattr(bound.binding, "value", None)
+            value = bound.value
             callee = callee_of(value)
             called = module.functions.get(callee) if isinstance(callee, ir.GlobalVar) else None
             found[bound.id] = (value, called)
@@ -640,7 +637,7 @@ def _schedules(stages: Stages, recipe: Recipe, bindings: frozenset[str]) -> Iter
     module, structures = stages.unscheduled.module, stages.functions.structures
     own = _of(inverse(stages.unscheduled.bindings), bindings)
     for bound in binding_ids(module):
-        callee = callee_of(getattr(bound.binding, "value", None)) if bound.id in own else None
+        callee = callee_of(bound.value) if bound.id in own else None
         name = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
         structure = structures.get(name)
         if structure is None or schedule_for(recipe.schedules, name, structure) is None:

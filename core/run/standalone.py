@@ -167,7 +167,7 @@ class _Calls:
         for parameter, shape in zip(function.params, shapes, strict=False):
             sizes.take(parameter.ty, shape)
         for bound in bound_in(name, function):
-            value: Any = getattr(bound.binding, "value", None)
+            value: Any = bound.value
             if isinstance(bound.binding, relax.MatchCast):
                 sizes.take(bound.binding.ty, sizes.of(value.ty))
             callee = callee_of(value)

@@ -375,11 +375,7 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
         )
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)
     return msgspec.structs.replace(
-        problem,
-        what=refused,
-        todo=todo,
-        code="sandbox",
-        details=details,
+        problem, what=refused, todo=todo, code="sandbox", details=details
     )
 
 

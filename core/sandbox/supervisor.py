@@ -118,11 +118,7 @@ def _hurry() -> None:
 
 
 def _watch(
-    process: subprocess.Popen[bytes],
-    info: int,
-    options: Options,
-    parent: int,
-    report: int | None,
+    process: subprocess.Popen[bytes], info: int, options: Options, parent: int, report: int | None
 ) -> bool:
     """Wait until the sandbox has exited; return whether it was killed for exceeding a limit."""
     limit, most = options["memory"], options["tasks"]

@@ -32,6 +32,7 @@ from lowerscope.core.schedule.references import (
     Output,
     Outputs,
     Place,
+    around,
     function_of,
     places,
     resolve,
@@ -113,11 +114,9 @@ def _has_vector_forms(found: Sequence[Place]) -> None:
         for call in collected(place.stmt.body, ir.Call) if is_vector else ():
             if isinstance(call.op, ir.Op) and _is_scalar_alone(call.op):
                 raise StepFailed(
-                    _(
-                        "{name} is vectorized, and TVM cannot build {name2} of a vector",
-                        name=place.name,
-                        name2=call.op.name,
-                    )
+                    _("{name} is vectorized, and TVM cannot build {name2} of a vector"),
+                    name=place.name,
+                    name2=call.op.name,
                 )
 
 
@@ -134,10 +133,10 @@ def _no_vectors_of_flags(found: Sequence[Place]) -> None:
                     raise StepFailed(
                         _(
                             "{name} is vectorized, and {name2} keeps booleans in memory of the "
-                            "function: TVM mixes these up",
-                            name=outer.name,
-                            name2=place.name,
-                        )
+                            "function: TVM mixes these up"
+                        ),
+                        name=outer.name,
+                        name2=place.name,
                     )
 
 
@@ -167,10 +166,10 @@ def _not_inside_vectors(found: Sequence[Place]) -> None:
     common: dict[tirx.Buffer, set[int]] = {}
     for index, place in enumerate(found):
         if place.is_block and index not in inside:
-            around = set(_chain(found, index))
+            nest = {index, *around(found, place)}
             for region in place.regions:
                 if region.source in made:
-                    common[region.source] = common.get(region.source, around) & around
+                    common[region.source] = common.get(region.source, nest) & nest
     for buffer, places_around in common.items():
         for index in sorted(places_around):
             place = found[index]
@@ -178,18 +177,15 @@ def _not_inside_vectors(found: Sequence[Place]) -> None:
                 raise StepFailed(
                     _(
                         "{name} is vectorized, and {name2} is written and read in it alone: "
-                        "TVM would mix up the values of its lanes; vectorize a loop of one block",
-                        name=place.name,
-                        name2=buffer.name,
-                    )
+                        "TVM would mix up the values of its lanes; vectorize a loop of one block"
+                    ),
+                    name=place.name,
+                    name2=buffer.name,
                 )
 
 
 def _around(found: Sequence[Place], place: Place) -> Iterator[Place]:
-    parent = place.parent
-    while parent >= 0:
-        yield found[parent]
-        parent = found[parent].parent
+    return (found[each] for each in around(found, place))
 
 
 def _no_strays(found: Sequence[Place]) -> None:
@@ -202,11 +198,9 @@ def _no_strays(found: Sequence[Place]) -> None:
                 owner = owners.get(variable)
                 if owner is not None and all(owner is not outer for outer in _around(found, place)):
                     raise StepFailed(
-                        _(
-                            "TVM would use the axis {name} of {name2} outside of it",
-                            name=variable.name,
-                            name2=owner.name,
-                        )
+                        _("TVM would use the axis {name} of {name2} outside of it"),
+                        name=variable.name,
+                        name2=owner.name,
                     )
 
 
@@ -222,11 +216,9 @@ def _written_first(found: Sequence[Place]) -> None:
                 not region.source.same_as(each.source) for each in place.stmt.writes
             ):
                 raise StepFailed(
-                    _(
-                        "{name} would read {name2} before anything has written it",
-                        name=place.name,
-                        name2=region.source.name,
-                    )
+                    _("{name} would read {name2} before anything has written it"),
+                    name=place.name,
+                    name2=region.source.name,
                 )
         made -= {region.source for region in place.stmt.writes}
 
@@ -239,10 +231,8 @@ def _can_be_laid_out(found: Sequence[Place]) -> None:
         wide = len(buffer.ty.shape) > 1 and str(buffer.ty.shape[0].ty.dtype) == "int64"
         if wide and len(buffer.ty.strides) == 1:
             raise StepFailed(
-                _(
-                    "TVM mixes indices of 32 and 64 bits in {name}: it cannot be built",
-                    name=buffer.name,
-                )
+                _("TVM mixes indices of 32 and 64 bits in {name}: it cannot be built"),
+                name=buffer.name,
             )
     read = {region.source for place in found if place.is_block for region in place.stmt.reads}
     for place in found:
@@ -252,16 +242,16 @@ def _can_be_laid_out(found: Sequence[Place]) -> None:
                     raise StepFailed(
                         _(
                             "no block reads {name}, and TVM cannot build an alignment "
-                            "without consumers",
-                            name=region.source.name,
-                        )
+                            "without consumers"
+                        ),
+                        name=region.source.name,
                     )
 
 
 def _with_blocks(found: Sequence[Place]) -> set[int]:
     """Return the places of loops and blocks that have blocks in them."""
     parents = {place.parent for place in found if place.is_block}
-    return {place for index in parents for place in _chain(found, index)}
+    return {each for index in parents for each in (index, *around(found, found[index]))}
 
 
 def _not_too_long(found: Sequence[Place]) -> None:
@@ -293,10 +283,10 @@ def _not_too_long(found: Sequence[Place]) -> None:
             _(
                 "the unrolled loops make {copies} copies of blocks, which take minutes to "
                 "build; the limit is {max_unrolled}, and lower with short loops or vectors: "
-                "split the loop and unroll a part",
-                copies=copies,
-                max_unrolled=MAX_UNROLLED,
-            )
+                "split the loop and unroll a part"
+            ),
+            copies=copies,
+            max_unrolled=MAX_UNROLLED,
         )
 
 
@@ -305,11 +295,9 @@ def _not_too_large(old: Sequence[Place], new: Sequence[Place]) -> None:
     before, after = _bytes(old), _bytes(new)
     if after > MAX_BYTES and after > 2 * before:
         raise StepFailed(
-            _(
-                "its buffers would take {after}, and before it {before}",
-                after=bytes_text(after),
-                before=bytes_text(before),
-            )
+            _("its buffers would take {after}, and before it {before}"),
+            after=bytes_text(after),
+            before=bytes_text(before),
         )
 
 
@@ -323,13 +311,6 @@ def _bytes(found: Sequence[Place]) -> int:
 
 def _allocated(found: Sequence[Place]) -> list[Any]:
     return [buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers]
-
-
-def _chain(found: Sequence[Place], index: int) -> Iterator[int]:
-    """Yield a place and its ancestors."""
-    while index >= 0:
-        yield index
-        index = found[index].parent
 
 
 @dataclass(frozen=True)

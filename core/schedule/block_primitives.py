@@ -134,10 +134,10 @@ def _moves(call: Call) -> None:
         raise StepFailed(
             _(
                 "{name_hint} is computed only where {left}, which TVM would drop: split by a "
-                "divisor of the extent, or leave the block in place",
-                name_hint=block.name_hint,
-                left=left[0],
-            )
+                "divisor of the extent, or leave the block in place"
+            ),
+            name_hint=block.name_hint,
+            left=left[0],
         )
 
 
@@ -173,10 +173,7 @@ def _moves_back(call: Call) -> None:
         raise StepFailed.of(step_error(error)) from error
     if not producers:
         raise StepFailed(
-            _(
-                "{name_hint} reads no result of another block",
-                name_hint=call.block.name_hint,
-            )
+            _("{name_hint} reads no result of another block"), name_hint=call.block.name_hint
         )
 
 
@@ -254,23 +251,20 @@ def _tensorizes(call: Call) -> None:
     file = next((file for file, named in offered if name in named), None)
     if file is None:
         raise StepFailed(
-            _("the target has {intrinsics}", intrinsics=_(", ").join(intrinsics(call.target)))
+            _("the target has {intrinsics}"), intrinsics=_(", ").join(intrinsics(call.target))
         )
     dtypes = _written(call.stmt("block_or_loop"))
     if not dtypes & _SUMS:
         # Loading them takes longer than the whole menu may.
         raise StepFailed(
-            _(
-                "{name} adds products of 8 bits in 32 bits, and this computes in {sorted}",
-                name=name,
-                sorted=_(", ").join(sorted(dtypes)) or _("nothing"),
-            )
+            _("{name} adds products of 8 bits in 32 bits, and this computes in {sorted}"),
+            name=name,
+            sorted=_(", ").join(sorted(dtypes)) or _("nothing"),
         )
     _load(file)
     if name == _SATURATES and not call.forced:
         raise StepFailed(
-            _("it adds in 16 bits and truncates overflow: the result can differ"),
-            unsafe=True,
+            _("it adds in 16 bits and truncates overflow: the result can differ"), unsafe=True
         )
 
 
@@ -436,16 +430,16 @@ def _rfactors(call: Call) -> None:
     """
     axis = call.values["factor_axis"]
     if not -8 <= axis <= 8:
-        raise StepFailed(_("the buffer of the parts has no dimension {axis}", axis=axis))
+        raise StepFailed(_("the buffer of the parts has no dimension {axis}"), axis=axis)
     loop = call.stmt("loop")
     if not call.forced and not _all_begin(call.places, loop.loop_var):
         raise StepFailed(
             _(
                 "some parts of {name} may have no value, and would begin with the contents of "
                 "memory: split by no more than the number of values, or apply it anyway, and "
-                "then decompose_reduction",
-                name=loop.loop_var.name,
+                "then decompose_reduction"
             ),
+            name=loop.loop_var.name,
             unsafe=True,
         )
 
@@ -491,9 +485,9 @@ def _is_linear(call: Call) -> None:
         raise StepFailed(
             _(
                 "{name_hint} is not linear, and would be applied at each step of the "
-                "reduction: the result would differ",
-                name_hint=block.name_hint,
+                "reduction: the result would differ"
             ),
+            name_hint=block.name_hint,
             unsafe=True,
         )
 

@@ -21,10 +21,7 @@ from lowerscope.core.schedule.cures import factored_text
 from lowerscope.core.schedule.nests import LINE, Access, Caches, Loop, Nest, nests_of
 from lowerscope.core.schedule.price import cycles
 from lowerscope.core.schedule.references import places
-from lowerscope.core.schedule.rules.recorder import WORTH_THREADS, Machine
-
-STACK = 1024
-"""Bytes up to which TVM allocates a buffer on the stack (``kMaxStackAlloca``)."""
+from lowerscope.core.schedule.rules.recorder import STACK, WORTH_THREADS, Machine
 
 _SHARE = 0.05
 """Least share of a function's cycles that a nest must have for a warning."""

@@ -21,12 +21,7 @@ from lowerscope.core.model.schedule_records import Advice
 from lowerscope.core.model.texts import _
 from lowerscope.core.schedule.nests import Loop, Nest, nests_of
 from lowerscope.core.schedule.price import Rates, predicted_ms
-from lowerscope.core.schedule.references import (
-    block_occurrences,
-    function_of,
-    loops_around,
-    places,
-)
+from lowerscope.core.schedule.references import block_occurrences, function_of, loops_around, places
 from lowerscope.core.schedule.rules.recorder import WORTH_THREADS, Machine, ScheduleRecorder
 from lowerscope.core.schedule.step_errors import StepFailed
 

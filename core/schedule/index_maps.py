@@ -95,7 +95,7 @@ def parse(text: str) -> IndexMap:
     """
     if len(text) > _MAX_LENGTH:
         raise StepFailed(
-            _("an index map has at most {max_length} characters", max_length=_MAX_LENGTH)
+            _("an index map has at most {max_length} characters"), max_length=_MAX_LENGTH
         )
     arrow = next((each for each in _ARROWS if each in text), None)
     if arrow is None:
@@ -104,7 +104,7 @@ def parse(text: str) -> IndexMap:
     axes = tuple(each.strip() for each in left.strip().strip("()").split(",") if each.strip())
     for axis in axes:
         if not axis.isidentifier():
-            raise StepFailed(_("{axis!r} is not the name of an axis", axis=axis))
+            raise StepFailed(_("{axis!r} is not the name of an axis"), axis=axis)
     if len(set(axes)) < len(axes):
         raise StepFailed(_("each axis needs a different name"))
     if not right.strip():
@@ -113,7 +113,7 @@ def parse(text: str) -> IndexMap:
         tree = ast.parse(right.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise StepFailed(
-            _("{right!r} is not arithmetic: {reason}", right=right.strip(), reason=_reason(error))
+            _("{right!r} is not arithmetic: {reason}"), right=right.strip(), reason=_reason(error)
         ) from error
     indices = tuple(tree.elts) if isinstance(tree, ast.Tuple | ast.List) else (tree,)
     if not indices:
@@ -132,16 +132,14 @@ def _check(node: ast.expr, axes: Sequence[str]) -> None:
     if isinstance(node, ast.Name):
         if node.id not in axes:
             raise StepFailed(
-                _("{id} is not one of the axes {axes}", id=node.id, axes=_(", ").join(axes))
+                _("{id} is not one of the axes {axes}"), id=node.id, axes=_(", ").join(axes)
             )
     elif isinstance(node, ast.Constant):
         if type(node.value) is not int or node.value > _MAX_NUMBER:
             raise StepFailed(
-                _(
-                    "{unparse} is not a whole number up to {max_number}",
-                    unparse=ast.unparse(node),
-                    max_number=_MAX_NUMBER,
-                )
+                _("{unparse} is not a whole number up to {max_number}"),
+                unparse=ast.unparse(node),
+                max_number=_MAX_NUMBER,
             )
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         _check(node.operand, axes)
@@ -152,7 +150,7 @@ def _check(node: ast.expr, axes: Sequence[str]) -> None:
             right = node.right
             if not isinstance(right, ast.Constant) or right.value == 0:
                 raise StepFailed(
-                    _("{unparse} must divide by a number above 0", unparse=ast.unparse(node))
+                    _("{unparse} must divide by a number above 0"), unparse=ast.unparse(node)
                 )
     else:
         text = ast.unparse(node)
@@ -283,7 +281,7 @@ def _check_all(index_map: IndexMap, sizes: Sequence[int]) -> None:
     made = rows_of(index_map.evaluate(list(grid) if sizes else []), count)
     if made.min() < 0:
         place = int(np.argmax((made < 0).any(axis=0)))
-        raise StepFailed(_("{at} has an index below 0", at=_at(grid, place)))
+        raise StepFailed(_("{at} has an index below 0"), at=_at(grid, place))
     strides = made.max(axis=1) + 1
     if math.prod(int(each) for each in strides) >= 2**31:
         raise StepFailed(_("its indices are too large"))
@@ -292,11 +290,9 @@ def _check_all(index_map: IndexMap, sizes: Sequence[int]) -> None:
     if len(first) < count:
         place = int(np.argmax(first[which] != np.arange(count)))
         raise StepFailed(
-            _(
-                "it is not a bijection: {at} and {at2} get the same index",
-                at=_at(grid, int(first[which][place])),
-                at2=_at(grid, place),
-            )
+            _("it is not a bijection: {at} and {at2} get the same index"),
+            at=_at(grid, int(first[which][place])),
+            at2=_at(grid, place),
         )
 
 
@@ -347,12 +343,10 @@ def accessed(block: Any, name: str) -> Any:
     buffers = buffers_of(block)
     if name not in buffers:
         raise StepFailed(
-            _(
-                "{name_hint} accesses {buffers}, and not {name}",
-                name_hint=block.name_hint,
-                buffers=_(", ").join(buffers),
-                name=name,
-            )
+            _("{name_hint} accesses {buffers}, and not {name}"),
+            name_hint=block.name_hint,
+            buffers=_(", ").join(buffers),
+            name=name,
         )
     return buffers[name]
 

@@ -25,7 +25,7 @@ from lowerscope.core.schedule.primitive import (
     one_block,
     one_loop,
 )
-from lowerscope.core.schedule.references import Place, below
+from lowerscope.core.schedule.references import Place, around, below
 from lowerscope.core.schedule.step_errors import StepFailed
 
 _FACTORS = field(
@@ -84,9 +84,9 @@ def _divides(call: Call) -> None:
         raise StepFailed(
             _(
                 "without the condition, the factors must divide {extent}: the loop would run "
-                "beyond the buffer's end",
-                extent=extent,
-            )
+                "beyond the buffer's end"
+            ),
+            extent=extent,
         )
 
 
@@ -189,11 +189,8 @@ def _merges(call: Call) -> None:
     if len(set(chosen)) < len(chosen):
         raise StepFailed(_("a loop cannot be merged with itself"))
     for index in chosen:
-        parent = found[index].parent
-        while parent >= 0:
-            if parent in chosen:
-                raise StepFailed(_("loops inside of one another cannot be merged; fuse them"))
-            parent = found[parent].parent
+        if not set(chosen).isdisjoint(around(found, found[index])):
+            raise StepFailed(_("loops inside of one another cannot be merged; fuse them"))
     if not call.forced and any(_depends(found, *pair) for pair in itertools.pairwise(chosen)):
         raise StepFailed(
             _(
@@ -285,19 +282,19 @@ def _vectorizes(call: Call) -> None:
         raise StepFailed(
             _(
                 "a vector of {extent} elements takes minutes to build; split the loop first, "
-                "so that the inner one has at most {max_lanes}",
-                extent=extent,
-                max_lanes=_MAX_LANES,
-            )
+                "so that the inner one has at most {max_lanes}"
+            ),
+            extent=extent,
+            max_lanes=_MAX_LANES,
         )
     alone = _one_by_one(loop.body)
     if alone:
         raise StepFailed(
             _(
                 "TVM computes {alone} element by element, and would lose the values that the "
-                "block names",
-                alone=alone,
-            )
+                "block names"
+            ),
+            alone=alone,
         )
 
 
@@ -321,10 +318,10 @@ def _unrolls(call: Call) -> None:
         raise StepFailed(
             _(
                 "{extent} copies of the body take minutes to build; split the loop first, so "
-                "that the inner one has at most {max_unrolled}",
-                extent=extent,
-                max_unrolled=MAX_UNROLLED,
-            )
+                "that the inner one has at most {max_unrolled}"
+            ),
+            extent=extent,
+            max_unrolled=MAX_UNROLLED,
         )
 
 
@@ -333,9 +330,9 @@ def _binds(call: Call) -> None:
     raise StepFailed(
         _(
             "the target {name} is a processor, and has no threads of a GPU; parallel runs a "
-            "loop on its cores",
-            name=call.target.kind.name,
-        )
+            "loop on its cores"
+        ),
+        name=call.target.kind.name,
     )
 
 
@@ -471,7 +468,7 @@ def _perfect_tile(call: Call) -> None:
     _check_factors(call, _extent(call))
     decision, most = call.values["decision"], call.values["max_innermost_factor"]
     if decision is not None and decision[-1] > most:
-        raise StepFailed(_("the innermost factor is at most {most}", most=most))
+        raise StepFailed(_("the innermost factor is at most {most}"), most=most)
 
 
 def _partitioned_tile(call: Call) -> None:
@@ -480,7 +477,7 @@ def _partitioned_tile(call: Call) -> None:
     if call.values["partition_pos"] > call.values["n"]:
         raise StepFailed(_("the second part must begin among the factors"))
     if extent % call.values["innerpart_factor"]:
-        raise StepFailed(_("the product of the second part must divide {extent}", extent=extent))
+        raise StepFailed(_("the product of the second part must divide {extent}"), extent=extent)
     _check_factors(call, extent)
 
 
@@ -497,15 +494,13 @@ def _check_factors(call: Call, extent: int) -> None:
         return
     if len(decision) != call.values["n"] or min(decision, default=0) < 1:
         raise StepFailed(
-            _("the decision needs {value} factors of at least 1", value=call.values["n"])
+            _("the decision needs {value} factors of at least 1"), value=call.values["n"]
         )
     if math.prod(decision) != extent:
         raise StepFailed(
-            _(
-                "the product of the decision is {prod}, not {extent}",
-                prod=math.prod(decision),
-                extent=extent,
-            )
+            _("the product of the decision is {prod}, not {extent}"),
+            prod=math.prod(decision),
+            extent=extent,
         )
 
 
@@ -518,7 +513,7 @@ def _categorical(call: Call) -> None:
         raise StepFailed(_("probabilities are from 0 to 1 and sum to 1"))
     decision = call.values["decision"]
     if decision is not None and not 0 <= decision < len(candidates):
-        raise StepFailed(_("the decision is from 0 to {count}", count=len(candidates) - 1))
+        raise StepFailed(_("the decision is from 0 to {count}"), count=len(candidates) - 1)
 
 
 def _compute_location(call: Call) -> None:
@@ -529,7 +524,7 @@ def _compute_location(call: Call) -> None:
     loops = len(call.sch.get_loops(call.values["block"]))
     if not -2 <= decision < 64:
         raise StepFailed(
-            _("the decision is -2, -1, or the place of one of {loops} loops", loops=loops)
+            _("the decision is -2, -1, or the place of one of {loops} loops"), loops=loops
         )
 
 
@@ -539,13 +534,7 @@ def _nothing(site: FunctionSelection) -> Iterator[Arguments]:
 
 
 _COUNT = field(
-    "n",
-    _("Tiles"),
-    "integer",
-    _("Number of factors to draw, for split."),
-    default=2,
-    low=1,
-    high=8,
+    "n", _("Tiles"), "integer", _("Number of factors to draw, for split."), default=2, low=1, high=8
 )
 _DECISION = field(
     "decision", _("Decision"), "integers", _("Values to take instead of drawing."), optional=True
@@ -691,7 +680,7 @@ def _annotates(call: Call) -> None:
     """Reject pragmas that the build does not know, or takes minutes for."""
     key, value = call.values["ann_key"], call.values["ann_val"]
     if key in call.stmt("block_or_loop").annotations:
-        raise StepFailed(_("it has an annotation {key} already", key=key))
+        raise StepFailed(_("it has an annotation {key} already"), key=key)
     if not key or key.startswith(_OF_OTHERS):
         raise StepFailed(
             _(
@@ -706,15 +695,13 @@ def _annotates(call: Call) -> None:
         return
     if key not in _NUMBERS:
         raise StepFailed(
-            _(
-                "there is no pragma {key}; the build knows {numbers}",
-                key=key,
-                numbers=_(", ").join(_NUMBERS),
-            )
+            _("there is no pragma {key}; the build knows {numbers}"),
+            key=key,
+            numbers=_(", ").join(_NUMBERS),
         )
     number = known(value)
     if number is None or not 0 <= number <= _NUMBERS[key]:
-        raise StepFailed(_("{key} is a number from 0 to {numbers}", key=key, numbers=_NUMBERS[key]))
+        raise StepFailed(_("{key} is a number from 0 to {numbers}"), key=key, numbers=_NUMBERS[key])
 
 
 def _unannotates(call: Call) -> None:

@@ -140,10 +140,10 @@ def _reindexes(call: Call) -> None:
         raise StepFailed(
             _(
                 "{name_hint} reads {name} before it writes there, and the copy would lack that "
-                "value",
-                name_hint=block.name_hint,
-                name=name,
-            )
+                "value"
+            ),
+            name_hint=block.name_hint,
+            name=name,
         )
 
 
@@ -159,14 +159,12 @@ def _sets_dtype(call: Call) -> None:
     region = _region(call)
     old, new = str(region.source.ty.dtype), call.values["dtype"]
     if old == new:
-        raise StepFailed(_("it is {old} already", old=old))
+        raise StepFailed(_("it is {old} already"), old=old)
     if not call.forced:
         raise StepFailed(
-            _(
-                "values of {old} do not all fit into {new}: the result can differ",
-                old=old,
-                new=new,
-            ),
+            _("values of {old} do not all fit into {new}: the result can differ"),
+            old=old,
+            new=new,
             unsafe=True,
         )
 
@@ -179,11 +177,9 @@ def _reindexes_copy(call: Call) -> None:
     if outer:
         # TVM crashes where the indices depend on axes of the block around it.
         raise StepFailed(
-            _(
-                "{name_hint} is inside the block {outer}; cache_read copies there",
-                name_hint=block.name_hint,
-                outer=outer,
-            )
+            _("{name_hint} is inside the block {outer}; cache_read copies there"),
+            name_hint=block.name_hint,
+            outer=outer,
         )
     index_map = parse(call.values["index_map"])
     sizes = [known(axis.dom.extent) for axis in block.iter_vars]
@@ -221,10 +217,10 @@ def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | 
         raise StepFailed(
             _(
                 "it covers {count} indices, of which at most {max_checked} are checked; "
-                "cache_read and transform_layout do the same",
-                count=count,
-                max_checked=MAX_CHECKED,
-            )
+                "cache_read and transform_layout do the same"
+            ),
+            count=count,
+            max_checked=MAX_CHECKED,
         )
     shape = tuple(size for size in counted if size is not None) or (1,)
     grid = np.unravel_index(np.arange(count, dtype=np.int64), shape)
@@ -298,9 +294,9 @@ def _lays_out(call: Call) -> None:
         raise StepFailed(
             _(
                 "{name} comes from the caller, in the caller's layout; make a copy with "
-                "cache_read or cache_write, and change the layout of that",
-                name=buffer.name,
-            )
+                "cache_read or cache_write, and change the layout of that"
+            ),
+            name=buffer.name,
         )
 
 
@@ -313,7 +309,7 @@ def _pad_value(call: Call) -> Any:
     if dtype.startswith(("float", "bfloat")):
         return tirx.FloatImm(dtype, float(given))
     if int(given) != given:
-        raise StepFailed(_("the padding of {dtype} must be a whole number", dtype=dtype))
+        raise StepFailed(_("the padding of {dtype} must be a whole number"), dtype=dtype)
     return tirx.IntImm(dtype, int(given))
 
 

@@ -80,12 +80,10 @@ def given(entry: PrimitiveSpec, primitive: Primitive) -> dict[str, Argument]:
         if name not in entry.by_name:
             known = _(", ").join(entry.by_name)
             raise StepFailed(
-                _(
-                    "{name} does not take {name2!r}; it takes {known}",
-                    name=entry.name,
-                    name2=name,
-                    known=known,
-                )
+                _("{name} does not take {name2!r}; it takes {known}"),
+                name=entry.name,
+                name2=name,
+                known=known,
             )
     return {
         field.name: primitive.arguments.get(field.name, field.default) for field in entry.parameters
@@ -100,75 +98,47 @@ def value(field: Field, argument: Argument, resolve: Resolve) -> Any:
     if argument is None:
         if field.optional:
             return None
-        raise StepFailed(_("{label} is missing", label=field.label))
+        raise StepFailed(_("{label} is missing"), label=field.label)
     return _KINDS[field.kind](field, argument, resolve)
 
 
-_RVS = {"loop": LoopRV, "block": SBlockRV, "loop or block": LoopRV | SBlockRV}
+_RVS: Mapping[str, tuple[Any, str]] = {
+    "loop": (LoopRV, _("{label} takes a loop")),
+    "block": (SBlockRV, _("{label} takes a block")),
+    "loop or block": (LoopRV | SBlockRV, _("{label} takes a loop or a block")),
+}
+
+
+def _refused(field: Field, message: str, argument: Any = None, **more: Any) -> StepFailed:
+    return StepFailed(message, label=field.label, argument=argument, **more)
 
 
 def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
-    kind = "loop" if field.kind == "loops" else field.kind
+    kind, text = _RVS["loop" if field.kind == "loops" else field.kind]
     if not isinstance(argument, Made | At):
-        raise StepFailed(
-            _(
-                "{label} takes a loop or a block, and not {argument!r}",
-                label=field.label,
-                argument=argument,
-            )
-        )
+        raise _refused(field, _("{label} takes a loop or a block, and not {argument!r}"), argument)
     output = resolve(argument)
-    if not isinstance(output, _RVS[kind]):
-        raise StepFailed(
-            {
-                "loop": _("{label} takes a loop", label=field.label),
-                "block": _("{label} takes a block", label=field.label),
-                "loop or block": _("{label} takes a loop or a block", label=field.label),
-            }[kind]
-        )
+    if not isinstance(output, kind):
+        raise _refused(field, text)
     return output
 
 
 def _several(field: Field, argument: Argument) -> tuple[Any, ...]:
     if not isinstance(argument, tuple):
-        raise StepFailed(
-            _(
-                "{label} takes several values, and not {argument!r}",
-                label=field.label,
-                argument=argument,
-            )
-        )
+        raise _refused(field, _("{label} takes several values, and not {argument!r}"), argument)
     return argument
 
 
 def _integer(field: Field, argument: Argument, resolve: Resolve) -> int:
     if not isinstance(argument, int) or isinstance(argument, bool):
-        raise StepFailed(
-            _(
-                "{label} takes a whole number, and not {argument!r}",
-                label=field.label,
-                argument=argument,
-            )
-        )
+        raise _refused(field, _("{label} takes a whole number, and not {argument!r}"), argument)
     low = -_WIDEST if field.low is None else field.low
     high = _WIDEST if field.high is None else field.high
     if argument < low:
-        raise StepFailed(
-            _(
-                "{label} is at least {low}, and not {argument}",
-                label=field.label,
-                low=low,
-                argument=argument,
-            )
-        )
+        raise _refused(field, _("{label} is at least {low}, and not {argument}"), argument, low=low)
     if argument > high:
-        raise StepFailed(
-            _(
-                "{label} is at most {high}, and not {argument}",
-                label=field.label,
-                high=high,
-                argument=argument,
-            )
+        raise _refused(
+            field, _("{label} is at most {high}, and not {argument}"), argument, high=high
         )
     return argument
 
@@ -178,9 +148,7 @@ def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
     if isinstance(argument, Made | At):
         output = resolve(argument)
         if isinstance(output, LoopRV | SBlockRV):
-            raise StepFailed(
-                _("{label} takes numbers, and not a loop or a block", label=field.label)
-            )
+            raise _refused(field, _("{label} takes numbers, and not a loop or a block"))
         return output
     return _integer(field, argument, resolve)
 
@@ -188,7 +156,7 @@ def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
 def _factors(field: Field, argument: Argument, resolve: Resolve) -> list[Any]:
     factors = _several(field, argument)
     if not factors:
-        raise StepFailed(_("{label} needs at least one value", label=field.label))
+        raise _refused(field, _("{label} needs at least one value"))
     if sum(factor is None for factor in factors) > 1:
         raise StepFailed(_("at most one factor can be left open"))
     return [
@@ -206,40 +174,32 @@ def _each(convert: Convert) -> Convert:
 def _order(field: Field, argument: Argument, resolve: Resolve) -> list[int]:
     order: list[int] = _each(_integer)(field, argument, resolve)
     if sorted(order) != list(range(len(order))):
-        raise StepFailed(
-            _(
-                "{label} takes each place from 0 once, and not {order}",
-                label=field.label,
-                order=order,
-            )
+        raise _refused(
+            field, _("{label} takes each place from 0 once, and not {order}"), order=order
         )
     return order
 
 
 def _flag(field: Field, argument: Argument, resolve: Resolve) -> bool:
     if not isinstance(argument, bool):
-        raise StepFailed(
-            _("{label} is on or off, and not {argument!r}", label=field.label, argument=argument)
-        )
+        raise _refused(field, _("{label} is on or off, and not {argument!r}"), argument)
     return argument
 
 
 def _text(field: Field, argument: Argument, resolve: Resolve) -> str:
     if not isinstance(argument, str):
-        raise StepFailed(_("{label} takes a string", label=field.label))
+        raise _refused(field, _("{label} takes a string"))
     return argument
 
 
 def _choice(field: Field, argument: Argument, resolve: Resolve) -> str:
     text = _text(field, argument, resolve)
     if field.choices and text not in field.choices:
-        raise StepFailed(
-            _(
-                "{label} is one of {choices}, and not {text!r}",
-                label=field.label,
-                choices=_(", ").join(field.choices),
-                text=text,
-            )
+        raise _refused(
+            field,
+            _("{label} is one of {choices}, and not {text!r}"),
+            choices=_(", ").join(field.choices),
+            text=text,
         )
     return text
 
@@ -250,27 +210,23 @@ def _number(field: Field, argument: Argument, resolve: Resolve) -> float:
         or not isinstance(argument, int | float)
         or not math.isfinite(argument)
     ):
-        raise StepFailed(
-            _("{label} takes a number, and not {argument!r}", label=field.label, argument=argument)
-        )
+        raise _refused(field, _("{label} takes a number, and not {argument!r}"), argument)
     return argument
 
 
 def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
     members = argument if isinstance(argument, tuple) else (argument,)
     if not members:
-        raise StepFailed(_("{label} needs at least one value", label=field.label))
+        raise _refused(field, _("{label} needs at least one value"))
     for each in members:
         if isinstance(each, Made | At):
             output = resolve(each)
             if isinstance(output, LoopRV | SBlockRV):
-                raise StepFailed(_("{label} takes numbers and strings", label=field.label))
+                raise _refused(field, _("{label} takes numbers and strings"))
         elif isinstance(each, int) and abs(each) > _WIDEST:
-            raise StepFailed(
-                _("{label} takes numbers up to {widest}", label=field.label, widest=_WIDEST)
-            )
+            raise _refused(field, _("{label} takes numbers up to {widest}"), widest=_WIDEST)
         elif each is None or (isinstance(each, float) and not math.isfinite(each)):
-            raise StepFailed(_("{label} takes numbers and strings", label=field.label))
+            raise _refused(field, _("{label} takes numbers and strings"))
     values = [_annotated(each, resolve) for each in members]
     return values if isinstance(argument, tuple) else values[0]
 

@@ -6,6 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -110,22 +111,22 @@ def below(body: Any) -> list[Place]:
     return found
 
 
+def around(found: Sequence[Place], place: Place) -> Iterator[int]:
+    """Yield the loops and blocks around a loop or block, the innermost first."""
+    parent = place.parent
+    while parent >= 0:
+        yield parent
+        parent = found[parent].parent
+
+
 def loops_around(found: Sequence[Place], index: int) -> list[int]:
     """Return the loops between a block and the block around it, the outermost first."""
-    around = []
-    parent = found[index].parent
-    while parent >= 0 and not found[parent].is_block:
-        around.append(parent)
-        parent = found[parent].parent
-    return around[::-1]
+    return [*takewhile(lambda each: not found[each].is_block, around(found, found[index]))][::-1]
 
 
 def outer_block(found: Sequence[Place], index: int) -> int:
     """Return the place of the block around a loop or block."""
-    index = found[index].parent
-    while not found[index].is_block:
-        index = found[index].parent
-    return index
+    return next(each for each in around(found, found[index]) if found[each].is_block)
 
 
 def index_of(found: Sequence[Place], stmt: Any) -> int | None:
@@ -169,10 +170,8 @@ def resolve(
     if isinstance(output, LoopRV | SBlockRV) and stmt_of(sch, output) is None:
         if _is_no_place(sch, output):
             raise StepFailed(
-                _(
-                    "step {step} drew no loop: the block is to stay where it is, or to be inlined",
-                    step=reference.step,
-                )
+                _("step {step} drew no loop: the block is to stay where it is, or to be inlined"),
+                step=reference.step,
             )
         raise StepFailed(
             _(
@@ -278,14 +277,12 @@ def _first(sch: Schedule, at: At, outputs: Outputs) -> Output:
     place = 0 if at.loop is None else at.loop + 1
     if not 0 <= place < len(found):
         raise StepFailed(
-            _("there was no {unresolved} before the first step", unresolved=unresolved(at))
+            _("there was no {unresolved} before the first step"), unresolved=unresolved(at)
         )
     if stmt_of(sch, found[place]) is None:
         raise StepFailed(
-            _(
-                "{unresolved} no longer exists: an earlier step changed it",
-                unresolved=unresolved(at),
-            )
+            _("{unresolved} no longer exists: an earlier step changed it"),
+            unresolved=unresolved(at),
         )
     return found[place]
 
@@ -335,4 +332,4 @@ def _inside(sch: Schedule, found: Sequence[Place], index: int) -> Output:
     for block in sch.get_child_blocks(outer):
         if found[index].stmt.same_as(stmt_of(sch, block)):
             return block
-    raise StepFailed(_("TVM does not find the block {name}", name=found[index].name))
+    raise StepFailed(_("TVM does not find the block {name}"), name=found[index].name)

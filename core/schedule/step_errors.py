@@ -42,9 +42,13 @@ _PREFIXES = ("ScheduleError: ", "ValueError: ", "InternalError: ")
 
 
 class StepFailed(Exception):
-    """A primitive was not applied, for the reason in ``error``."""
+    """A primitive was not applied, for the reason in ``error``.
 
-    def __init__(self, message: str, *, unsafe: bool = False) -> None:
+    `values`: of the fields of the message.
+    """
+
+    def __init__(self, message: str, *, unsafe: bool = False, **values: object) -> None:
+        message = message.format(**values) if values else message
         self.error = StepError(message=message, unsafe=unsafe)
         super().__init__(message)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
 import tvm
@@ -68,8 +69,10 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
     """
     if moment is None or moment.section != "schedule":
         key = key_of("library", stages.build_key)
-        library = stages.keep("library", key, lambda: _of_build(stages), _size)
-        return CompiledFunctions(stages.build_key, stages.recorded.tensorir, library)
+        build = stages.recorded
+        imports = build.built.executable.mod.imports
+        library = stages.keep("library", key, lambda: _library(imports), _size)
+        return CompiledFunctions(stages.build_key, build.tensorir, library)
     function = prim_funcs_of(stages.module_at(moment)).get(name)
     if function is None:
         return CompiledFunctions("", {}, Library("", {}))
@@ -93,10 +96,6 @@ def twin_of(stages: Stages, made: CompiledFunctions, name: str) -> LineTable:
 
 def _size(library: Library) -> int:
     return 4 * len(library.text)
-
-
-def _of_build(stages: Stages) -> Library:
-    return _library(stages.recorded.built.executable.mod.imports)
 
 
 def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> Library:
@@ -177,8 +176,10 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
     return TextRecord(text=text, language="bytecode", spans=tuple(spans))
 
 
-def llvm_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
-    """Return the LLVM IR of a TensorIR function, with the lines that come from its loops.
+def native_text(
+    stages: Stages, view: Literal["llvm", "asm"], name: str, moment: Moment | None = None
+) -> TextRecord:
+    """Return the LLVM IR or the assembly of a TensorIR function, with the lines of its loops.
 
     `moment`: of a schedule: the function is compiled by itself then. Otherwise it is the build's.
 
@@ -186,33 +187,18 @@ def llvm_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRe
     """
     made = compiled(stages, name, moment)
     piece = _piece(made, name)
-    lines = [line.text for function in piece for line in function.lines]
     origins = origins_of(twin_of(stages, made, name), name, piece)
-    gaps = []
-    end = 0
-    for function in piece[:-1]:
-        end += len(function.lines)
-        gaps.append(end)
+    gaps: list[int] = []
+    if view == "llvm":
+        lines = [line.text for function in piece for line in function.lines]
+        gaps = list(accumulate(len(function.lines) for function in piece[:-1]))
+        chains = _chains(origins, range(len(lines)))
+    else:
+        code = assembly_of(made.library.text, made.library.functions, piece)
+        lines = [line.text for line in code]
+        chains = _chains(origins, [line.source for line in code])
     head = _head(stages, made, name)
-    chains = _chains(origins, range(len(lines)))
-    return _record(made.functions[name], name, head, lines, chains, origins, "llvm", gaps)
-
-
-def assembly_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
-    """Return the assembly of a TensorIR function, with the lines that come from its loops.
-
-    `moment`: as for `llvm_text`.
-
-    Raises `LowerscopeError` if there is no such function, or no code for it.
-    """
-    made = compiled(stages, name, moment)
-    piece = _piece(made, name)
-    lines = assembly_of(made.library.text, made.library.functions, piece)
-    origins = origins_of(twin_of(stages, made, name), name, piece)
-    chains = _chains(origins, [line.source for line in lines])
-    texts = [line.text for line in lines]
-    head = _head(stages, made, name)
-    return _record(made.functions[name], name, head, texts, chains, origins, "asm", ())
+    return _record(made.functions[name], name, head, lines, chains, origins, view, gaps)
 
 
 def loops_at(stages: Stages, name: str, index: int) -> tuple[str, ...] | None:

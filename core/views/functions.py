@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 import tvm
-from tvm import IRModule, ir, relax, tirx
+from tvm import IRModule, relax, tirx
 
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.ir.relax import bound_in, callee_of, calls_of, relax_functions
+from lowerscope.core.ir.relax import bound_in, called_name, calls_of, relax_functions
 from lowerscope.core.ir.script import function_text
 from lowerscope.core.ir.tensorir import allocated_ids, blocks_in, count_parts, parts_of
 from lowerscope.core.model.module_steps import Moment, PassRecord
@@ -28,7 +28,7 @@ from lowerscope.core.model.snapshot import FunctionRecord, PassType, PieceRecord
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.passes.fused_blocks import Composed, Owner, blocks_after
-from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.stages import Pipeline, Stages, has_module
 
 
 def function_records(
@@ -197,11 +197,7 @@ def catalogue(query: CatalogueQuery, pipeline: Pipeline, job: Progress) -> tuple
     return tuple(each.type for each in pipeline.stages(query.recipe, job).passes.values())
 
 
-def _is_cached(query: FunctionsQuery, pipeline: Pipeline, job: Progress) -> bool:
-    return pipeline.stages(query.recipe, job).has_module(query.moment)
-
-
-@answers(FunctionsQuery, _is_cached)
+@answers(FunctionsQuery, has_module)
 def functions(
     query: FunctionsQuery, pipeline: Pipeline, job: Progress
 ) -> tuple[FunctionRecord, ...]:
@@ -283,8 +279,7 @@ def _traces(
         for bound in own:
             span = spans.get(bound.id)
             line = "" if span is None else "\n".join(lines[span.first - 1 : span.last])
-            callee = callee_of(getattr(bound.binding, "value", None))
-            called = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
+            called = called_name(bound.value)
             script = stages.script_of(functions[called], called) if called in functions else ""
             found.add((name, line, script))
     return frozenset(found)

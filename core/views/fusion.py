@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import msgspec
 import tvm
-from tvm import ir, relax
+from tvm import relax
 
 from lowerscope.core.ir.relax import (
     Bound,
     binding_ids,
     bound_in,
+    called_name,
     callee_of,
     entity_of,
+    operator_of,
     relax_functions,
 )
 from lowerscope.core.model.explanation_records import Cause, Change, Explanation
@@ -155,6 +156,13 @@ def _answer(
                 other=other_answer.text,
             )
             return msgspec.structs.replace(other_answer, text=text)
+        if answer.cause == "library-call":
+            text = _(
+                "{reason}; lowered as high-level, they would not be fused either: {other}",
+                reason=answer.text,
+                other=other_answer.text,
+            )
+            return msgspec.structs.replace(answer, text=text)
     return answer
 
 
@@ -237,7 +245,7 @@ def _readers_of_parameter(stages: Stages, name: str) -> tuple[str, ...] | None:
 
 def _copies(module: tvm.IRModule) -> set[str]:
     """Return the bindings that only give a value another name, as that of the output does."""
-    values = ((bound.id, getattr(bound.binding, "value", None)) for bound in binding_ids(module))
+    values = ((bound.id, bound.value) for bound in binding_ids(module))
     return {name for name, value in values if isinstance(value, relax.Var)}
 
 
@@ -250,8 +258,7 @@ def _callers(stages: Stages, number: int, name: str, kind: str) -> Iterator[str]
         return
     origins = stages.transformed.origins(number)
     for bound in binding_ids(module):
-        callee = callee_of(getattr(bound.binding, "value", None))
-        if isinstance(callee, ir.GlobalVar) and str(callee.name_hint) == name:
+        if called_name(bound.value) == name:
             yield from origins.get(bound.id, ())
 
 
@@ -304,7 +311,7 @@ class _Pair:
                 )
             cites = (one.id, other.id, *((f"relax:{function}",) if function else ()))
             return Explanation(fused=True, by=by, cause="fused", text=text, cites=cites)
-        run = self._fuse_run()
+        run = next((run for _other, run in self._runs() if run.name == FUSE_OPS), None)
         if run is None:
             return self._not(
                 "pass-missing", _("{fuse_ops} is not in the pipeline", fuse_ops=FUSE_OPS)
@@ -341,9 +348,6 @@ class _Pair:
             if run.depth == 0 and run.after is not None and run.status == "done":
                 yield number, run
 
-    def _fuse_run(self) -> PassRun | None:
-        return next((run for _other, run in self._runs() if run.name == FUSE_OPS), None)
-
     def _fused_by(self) -> tuple[str, str] | None:
         """Return the pass after which one binding computes both, and the function it calls."""
         # Equal groups share a function: the binding is that of the call, and not one inside.
@@ -356,8 +360,7 @@ class _Pair:
             origins = self._transformed.origins(number)
             for function, each in relax_functions(after):
                 for bound in bound_in(function, each) if function in own else ():
-                    callee = callee_of(getattr(bound.binding, "value", None))
-                    name = str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
+                    name = called_name(bound.value)
                     came = frozenset(origins.get(bound.id, ()))
                     if name not in own and came & ours and came & theirs:
                         return run.name, name
@@ -449,16 +452,13 @@ class _Pair:
         really = bool(set(matches.get(source, ())) & set(matches.get(user, ())))
         if really or partition.are_fused(source, user):
             level = "fuse_opt_level"
-            options = self._stages_step(run).options
+            options = self._stages.recipe.steps[run.step - 1].options
             if not really and options.get(level) == 0:
                 text = _(
                     "{fuse_ops} has {level}=0, which fuses nothing", fuse_ops=FUSE_OPS, level=level
                 )
                 return self._not("fusion-disabled", text, source, user)
-            text = _(
-                "{fuse_ops} decided otherwise than by its known rules",
-                fuse_ops=FUSE_OPS,
-            )
+            text = _("{fuse_ops} decided otherwise than by its known rules", fuse_ops=FUSE_OPS)
             return self._not("unknown", text, source, user)
         cause, where, words = fusion_reason(one, other, module)
         cites = (
@@ -468,9 +468,6 @@ class _Pair:
             _("{fuse_ops} pattern kinds: {kinds}", fuse_ops=FUSE_OPS, kinds=_kinds(one, where)),
         )
         return self._not(cause, words, *cites)
-
-    def _stages_step(self, run: PassRun) -> Step:
-        return self._stages.recipe.steps[run.step - 1]
 
     # Changes
 
@@ -514,13 +511,11 @@ class _Pair:
     def _has_batch_norm(self) -> bool:
         """Return whether one of the two is a batch norm, which may be folded into a product."""
         ours = self._one.bindings | self._other.bindings
-        values = (
-            getattr(bound.binding, "value", None)
+        return any(
+            operator_of(bound.value) == "relax.nn.batch_norm"
             for bound in binding_ids(self._stages.module)
             if bound.id in ours
         )
-        operators = (value.op for value in values if isinstance(value, relax.Call))
-        return any(getattr(each, "name", "") == "relax.nn.batch_norm" for each in operators)
 
     def _lowered_otherwise(self) -> Change:
         recipe, lowered = self._stages.recipe, self._stages.lowered
@@ -544,7 +539,7 @@ def _readers(bounds: Mapping[str, Bound]) -> dict[str, list[str]]:
     by_variable = {hash(bound.binding.var): name for name, bound in bounds.items()}
     readers: dict[str, list[str]] = {name: [] for name in bounds}
     for name, bound in bounds.items():
-        for variable in read_by(getattr(bound.binding, "value", None)):
+        for variable in read_by(bound.value):
             source = by_variable.get(hash(variable))
             if source is not None:
                 readers[source].append(name)
@@ -610,9 +605,9 @@ def fusion_reason(one: Vertex, other: Vertex, module: tvm.IRModule) -> tuple[Cau
 
 def _barrier_text(vertex: Vertex, module: tvm.IRModule) -> str:
     assert vertex.barrier is not None
-    operator = getattr(getattr(vertex.bound.binding, "value", None), "op", None)
-    name = operator.name if isinstance(operator, ir.Op) else ""
-    return BARRIERS[vertex.barrier].format(other=_title(vertex, module), operator=name)
+    return BARRIERS[vertex.barrier].format(
+        other=_title(vertex, module), operator=operator_of(vertex.bound.value)
+    )
 
 
 def _kind_text(vertex: Vertex, kind: Kind) -> str:
@@ -632,13 +627,9 @@ def _kinds(*vertices: Vertex) -> str:
 
 def _title(vertex: Vertex, module: tvm.IRModule) -> str:
     """Return a binding's variable, with the function that it calls."""
-    callee = callee_of(getattr(vertex.bound.binding, "value", None))
+    callee = callee_of(vertex.bound.value)
     name = vertex.bound.name
-    return name if callee is None else f"{name} ({_called(callee, module)})"
-
-
-def _called(callee: Any, module: tvm.IRModule) -> str:
-    return entity_of(callee, module).partition(":")[2]
+    return name if callee is None else f"{name} ({entity_of(callee, module).partition(':')[2]})"
 
 
 def _short(binding: str) -> str:

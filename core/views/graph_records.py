@@ -24,7 +24,7 @@ from lowerscope.core.model.snapshot import FxNode, FxPart, SourceLine, Span, Tex
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.stages import Pipeline, Stages, has_module
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.graph.boxes import family_of
 from lowerscope.core.views.graph.fx_graph import NO_END, Values, fx_graph, label_of
@@ -261,11 +261,7 @@ def _around(paths: Sequence[str]) -> str:
     return ".".join(first[:length])
 
 
-def _is_cached(query: GraphQuery, pipeline: Pipeline, job: Progress) -> bool:
-    return pipeline.stages(query.recipe, job).has_module(query.moment)
-
-
-@answers(GraphQuery, _is_cached)
+@answers(GraphQuery, has_module)
 def graph(query: GraphQuery, pipeline: Pipeline, job: Progress) -> GraphRecord:
     """Return a graph, laid out: see `draw_graph`.
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import tvm
-from tvm import relax, tirx
 
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
@@ -62,6 +61,8 @@ from lowerscope.core.views.step_sentences import (
     listed,
     step_sentence,
 )
+
+T = TypeVar("T")
 
 
 def module_difference(
@@ -331,7 +332,7 @@ def graphs_difference(
         if _same_nodes(old, new):
             before, after = _with_nodes(before, old), _with_nodes(after, new)
         # Names do not identify bindings across modules: only the new side's can be selected.
-        boxes = [replace(box, origins=()) for box in before.boxes]
+        boxes = [msgspec.structs.replace(box, origins=()) for box in before.boxes]
         before = replace(before, boxes=boxes)
     graph, nodes = graph_difference(before, after, query.metrics, job.check, whole=query.whole)
     return GraphDifference(
@@ -396,12 +397,6 @@ def _side_origins(stages: Stages, side: ComparedModule) -> Matches:
     return with_ends(origins, stages.module)
 
 
-def labels_of(
-    old: Stages, new: Stages, sides: tuple[ComparedModule, ComparedModule]
-) -> tuple[str, str]:
-    return side_labels(*sides, _step(old, sides[0]), _step(new, sides[1]))
-
-
 def _step(stages: Stages, side: ComparedModule) -> str:
     """Return number and name of the step before a moment; empty if there is none."""
     moment = side.moment
@@ -422,37 +417,31 @@ def _step(stages: Stages, side: ComparedModule) -> str:
 
 def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
     """Return the functions in listing order: ``main``, Relax, then TensorIR, in call order."""
-    order = _call_order(stages, module)
-    found = sorted(relax_functions(module), key=lambda each: order.get(each[0], -1))
-    functions: dict[str, Any] = {str(name): function for name, function in found}
-    kernels = {
-        str(variable.name_hint): function
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    }
-    for name in sorted(kernels, key=lambda name: (order.get(name, len(order)), name)):
-        functions[name] = kernels[name]
-    return {
-        str(name): FunctionText(
-            "relax" if isinstance(function, relax.Function) else "tensorir",
-            stages.script_of(function, str(name)),
-        )
-        for name, function in functions.items()
-    }
-
-
-def _call_order(stages: Stages, module: tvm.IRModule) -> Mapping[str, int]:
-    """Return the places of the functions in the order of their first calls, cached."""
-    # Keep the module with it, so that its address is not reused.
-    _sep, order = stages.keep(
+    order = _kept(
+        stages,
         "call order",
-        key_of("call order", module.__chandle__()),
-        lambda: (
-            module,
-            {each.partition(":")[2]: place for place, each in enumerate(calls_of(module))},
-        ),
+        module,
+        lambda: {each.partition(":")[2]: place for place, each in enumerate(calls_of(module))},
     )
-    return order
+    found = sorted(relax_functions(module), key=lambda each: order.get(each[0], -1))
+    kernels = prim_funcs_of(module).items()
+    last = len(order)
+    called = sorted(kernels, key=lambda each: (order.get(each[0], last), each[0]))
+    texts = {
+        name: FunctionText("relax", stages.script_of(function, name)) for name, function in found
+    }
+    for name, function in called:
+        texts[name] = FunctionText("tensorir", stages.script_of(function, name))
+    return texts
+
+
+def _kept(stages: Stages, title: str, key: Any, make: Callable[[], T]) -> T:
+    """Return a value that is made of an object of TVM, cached by the address of that."""
+    # Keep the object with it, so that its address is not reused.
+    found: tuple[Any, T] = stages.keep(
+        title, key_of(title, key.__chandle__()), lambda: (key, make())
+    )
+    return found[1]
 
 
 def constant_differences(
@@ -468,7 +457,10 @@ def constant_differences(
     """
     if before.same_as(after):
         return ()
-    one, other = _constants(old, before), _constants(new, after)
+    one, other = (
+        _kept(stages, "function constants", function, partial(constant_tensors, function))
+        for stages, function in ((old, before), (new, after))
+    )
     olds, news = list(map(elements_of, one)), list(map(elements_of, other))
     if olds == news or (not same_text and set(olds) == set(news)):
         return ()
@@ -479,17 +471,6 @@ def constant_differences(
         pairs = _by_name(one, other, *names)
     found = (_difference(new, *pair) for pair in pairs)
     return tuple(each for each in found if each is not None)
-
-
-def _constants(stages: Stages, function: Any) -> Sequence[Any]:
-    """Return the tensors of a function's constants in order, cached."""
-    # Keep the function with them, so that its address is not reused.
-    _other, found = stages.keep(
-        "function constants",
-        key_of("function constants", function.__chandle__()),
-        lambda: (function, constant_tensors(function)),
-    )
-    return found
 
 
 def _names(stages: Stages) -> dict[Elements, str]:
@@ -508,10 +489,7 @@ def _in_order(
 
 
 def _by_name(
-    one: Sequence[Any],
-    other: Sequence[Any],
-    olds: dict[Elements, str],
-    news: dict[Elements, str],
+    one: Sequence[Any], other: Sequence[Any], olds: dict[Elements, str], news: dict[Elements, str]
 ) -> Iterator[tuple[str, Any, Any]]:
     named = {olds[elements_of(each)]: each for each in one if elements_of(each) in olds}
     for each in other:
@@ -546,52 +524,50 @@ def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDiffer
 _SAID = ("source", "lowering", "overrides", "version")
 
 
-def side_labels(
-    old: ComparedModule, new: ComparedModule, old_step: str, new_step: str
+def labels_of(
+    old: Stages, new: Stages, sides: tuple[ComparedModule, ComparedModule]
 ) -> tuple[str, str]:
     """Return the labels of both sides: the source, the lowering, the moment.
 
     Other differences of the recipes are added to both labels.
-
-    `old_step`, `new_step`: number and name of the step before the moment of either side.
     """
+    one, other = sides
     fields = [
         name
         for name in Recipe.__struct_fields__
-        if name not in _SAID and getattr(old.recipe, name) != getattr(new.recipe, name)
+        if name not in _SAID and getattr(one.recipe, name) != getattr(other.recipe, name)
     ]
-    return _label(old, old_step, fields), _label(new, new_step, fields)
+    return _label(one, _step(old, one), fields), _label(other, _step(new, other), fields)
+
+
+_MOMENTS = {
+    "passes": (_("before all passes"), _("before {step}"), _("after {step}")),
+    "translate": (
+        _("before the translation"),
+        _("before {step} of the translation"),
+        _("after {step} of the translation"),
+    ),
+    "schedule": (
+        _("before the schedule of {function}"),
+        _("before {step} of the schedule of {function}"),
+        _("after {step} of the schedule of {function}"),
+    ),
+    "build": (
+        _("before the build"),
+        _("before {step} of the build"),
+        _("after {step} of the build"),
+    ),
+}
+"""Labels of the start of a timeline, and of the moments before and after a step of it."""
 
 
 def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
     """Return ``after 15 FuseOps``; ``step`` is number and name of the step before it."""
     if moment is None:
         return _("after all passes")
-    is_start, function = moment.index == 0, moment.function
-    match moment.section:
-        case "translate":
-            if is_start:
-                return _("before the translation")
-            if before:
-                return _("before {step} of the translation", step=step)
-            return _("after {step} of the translation", step=step)
-        case "schedule":
-            if is_start:
-                return _("before the schedule of {function}", function=function)
-            if before:
-                return _(
-                    "before {step} of the schedule of {function}", step=step, function=function
-                )
-            return _("after {step} of the schedule of {function}", step=step, function=function)
-        case "build":
-            if is_start:
-                return _("before the build")
-            if before:
-                return _("before {step} of the build", step=step)
-            return _("after {step} of the build", step=step)
-    if is_start:
-        return _("before all passes")
-    return _("before {step}", step=step) if before else _("after {step}", step=step)
+    start, ahead, behind = _MOMENTS[moment.section]
+    words = start if moment.index == 0 else ahead if before else behind
+    return words.format(step=step, function=moment.function)
 
 
 def _label(side: ComparedModule, step: str, fields: list[str]) -> str:

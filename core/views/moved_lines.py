@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 import tvm
-from tvm import ir
 
-from lowerscope.core.ir.relax import bound_in, callee_of, relax_functions
+from lowerscope.core.ir.relax import bound_in, called_name, callee_of, relax_functions
 from lowerscope.core.ir.script import function_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.line_difference import line_runs
@@ -76,9 +75,8 @@ def _callees(module: tvm.IRModule) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, function in relax_functions(module):
         for bound in bound_in(name, function):
-            callee = callee_of(getattr(bound.binding, "value", None))
-            if isinstance(callee, ir.GlobalVar):
-                found[bound.id] = str(callee.name_hint)
+            if called := called_name(bound.value):
+                found[bound.id] = called
     return found
 
 
@@ -152,7 +150,7 @@ class _LinesOfBindings:
             start = next(span.first for span in record.spans if span.entity == f"relax:{function}")
             lines = {span.entity: span.first - start + 1 for span in record.spans}
             bounds = bound_in(function, self._module[function])
-            values = {each.id: getattr(each.binding, "value", None) for each in bounds}
+            values = {each.id: each.value for each in bounds}
             self._known[function] = lines, values
         return self._known[function]
 

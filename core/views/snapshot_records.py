@@ -269,8 +269,7 @@ def _functions(
     }
     return tuple(
         msgspec.structs.replace(
-            function,
-            calls=tuple(dict.fromkeys(before.get(each, each) for each in function.calls)),
+            function, calls=tuple(dict.fromkeys(before.get(each, each) for each in function.calls))
         )
         for function in function_records(transformed.module, calls, transformed.composed)
     )

@@ -25,7 +25,7 @@ from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.sources.pytree import identifier
 from lowerscope.core.stages import Pipeline, Stages
-from lowerscope.core.views.codegen_text import assembly_text, bytecode_text, llvm_text, loops_at
+from lowerscope.core.views.codegen_text import bytecode_text, loops_at, native_text
 from lowerscope.core.views.graph_records import fx_code
 from lowerscope.core.views.module_difference import changed_lines
 from lowerscope.core.views.programs.builder_text import BuilderText, builder_text
@@ -94,11 +94,6 @@ def _shortened(line: str) -> str:
     )
 
 
-_NATIVE: Mapping[str, Callable[[Stages, str, Moment | None], TextRecord]] = {
-    "llvm": llvm_text,
-    "asm": assembly_text,
-}
-
 _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
     "numpy": numpy_text,
     "te": te_text,
@@ -107,9 +102,8 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 
 def needs_build(view: View, moment: Moment | None) -> bool:
     """Return whether a text shows compiled code: then the worker writes it."""
-    return (
-        view == "bytecode" or view in _NATIVE or (moment is not None and moment.section == "build")
-    )
+    at_build = moment is not None and moment.section == "build"
+    return view in ("bytecode", "llvm", "asm") or at_build
 
 
 def text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
@@ -184,8 +178,8 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     Raises `LowerscopeError` if there is no such function, or it cannot be written in that way, with
     the reason.
     """
-    if view in _NATIVE:
-        return _NATIVE[view](stages, name, moment)
+    if view == "llvm" or view == "asm":
+        return native_text(stages, view, name, moment)
     if view == "bytecode":
         return bytecode_text(stages, name)
     if view == "builder":

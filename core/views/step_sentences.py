@@ -15,7 +15,7 @@ from typing import Any
 import tvm
 from tvm import ir, relax
 
-from lowerscope.core.ir.relax import bound_in, callee_of, relax_functions
+from lowerscope.core.ir.relax import bound_in, callee_of, operator_of, relax_functions
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.module_steps import FunctionDifference
 from lowerscope.core.model.recipe import BIND_PARAMS
@@ -105,8 +105,8 @@ def _operators(module: tvm.IRModule) -> Counter[str]:
     for value in _values(module):
         if type(value) is not relax.Call:
             found["variable"] += type(value) in (relax.Var, relax.DataflowVar)
-        elif type(value.op) is ir.Op:
-            found[f"R.{value.op.name.removeprefix('relax.')}"] += 1
+        elif operator := operator_of(value):
+            found[f"R.{operator.removeprefix('relax.')}"] += 1
         elif type(value.op) is relax.ExternFunc:
             found[str(value.op.global_symbol)] += 1
     return found
@@ -117,7 +117,7 @@ def _values(module: tvm.IRModule, only: str = "") -> Iterator[Any]:
     for name, function in relax_functions(module):
         if only in ("", name):
             for bound in bound_in(name, function):
-                yield getattr(bound.binding, "value", None)
+                yield bound.value
 
 
 # Words
@@ -162,21 +162,50 @@ def _calls(counts: Counter[str]) -> str:
 Rule = Callable[[str, Effect], str]
 
 
+def effect_n(number: Callable[[Effect], int], singular: str, plural: str, **values: str) -> Rule:
+    """Return the rule of a pass whose effect is a number, in the forms of a text; none for 0."""
+
+    def rule(step: str, effect: Effect) -> str:
+        count = number(effect)
+        return _n(singular, plural, count, step=step, **values) if count > 0 else ""
+
+    return rule
+
+
+def _of_functions(find: Callable[[Effect], Iterable[str]], words: str, **values: str) -> Rule:
+    """Return the rule of a pass that does something to some functions."""
+
+    def rule(step: str, effect: Effect) -> str:
+        names = list(find(effect))
+        return words.format(step=step, functions=_functions(names), **values) if names else ""
+
+    return rule
+
+
+def _attributed(attribute: str, words: str) -> Rule:
+    """Return the rule of a pass that gives functions an attribute."""
+    return _of_functions(
+        lambda effect: effect.with_attribute(attribute), words, attribute=code(attribute)
+    )
+
+
+def _made_or_changed(effect: Effect) -> Sequence[str]:
+    return effect.named("changed", "added", kind="tensorir")
+
+
 def _legalised(step: str, effect: Effect) -> str:
-    lost = effect.lost
     made = effect.named("added", kind="tensorir")
-    if not lost:
+    if not effect.lost:
         return ""
+    calls = _calls(effect.lost)
     if not made:
         return _(
-            "{step} replaced {calls} with calls of TensorIR functions.",
-            step=step,
-            calls=_calls(lost),
+            "{step} replaced {calls} with calls of TensorIR functions.", step=step, calls=calls
         )
     return _(
         "{step} replaced {calls} with calls of TensorIR functions, {new:,} of them new.",
         step=step,
-        calls=_calls(lost),
+        calls=calls,
         new=len(made),
     )
 
@@ -216,27 +245,14 @@ def _folded(step: str, effect: Effect) -> str:
         return _(
             "{step} computed {bindings} at compile time.", step=step, bindings=_bindings(names)
         )
-    values = sum(len(each.constants) for each in effect.functions)
-    if not values:
-        return ""
-    return _n(
-        "{step} changed the value of {count:,} constant.",
-        "{step} changed the values of {count:,} constants.",
-        values,
-        step=step,
-    )
+    return _values_folded(step, effect)
 
 
-def _batch_norm(step: str, effect: Effect) -> str:
-    count = effect.lost["R.nn.batch_norm"]
-    if not count:
-        return ""
-    return _n(
-        "{step} folded {count:,} batch norm into the weights and biases before it.",
-        "{step} folded {count:,} batch norms into the weights and biases before them.",
-        count,
-        step=step,
-    )
+_values_folded = effect_n(
+    lambda effect: sum(len(each.constants) for each in effect.functions),
+    "{step} changed the value of {count:,} constant.",
+    "{step} changed the values of {count:,} constants.",
+)
 
 
 def _groups(effect: Effect) -> dict[str, list[str]]:
@@ -277,8 +293,8 @@ def _members(module: tvm.IRModule, name: str) -> list[str]:
         callee = callee_of(value)
         if isinstance(callee, ir.GlobalVar):
             found.append(str(callee.name_hint))
-        elif type(value) is relax.Call and type(value.op) is ir.Op:
-            found.append(f"R.{value.op.name.removeprefix('relax.')}")
+        elif operator := operator_of(value):
+            found.append(f"R.{operator.removeprefix('relax.')}")
     return found
 
 
@@ -313,16 +329,11 @@ def _merged(step: str, effect: Effect) -> str:
     return sentences(made, unused if gone else "")
 
 
-def _aliases(step: str, effect: Effect) -> str:
-    count = effect.lost["variable"]
-    if not count:
-        return ""
-    return _n(
-        "{step} removed {count:,} alias of a value.",
-        "{step} removed {count:,} aliases of values.",
-        count,
-        step=step,
-    )
+_aliases = effect_n(
+    lambda effect: effect.lost["variable"],
+    "{step} removed {count:,} alias of a value.",
+    "{step} removed {count:,} aliases of values.",
+)
 
 
 def _eliminated(step: str, effect: Effect) -> str:
@@ -335,46 +346,6 @@ def _eliminated(step: str, effect: Effect) -> str:
     if not parts:
         return ""
     return _("{step} removed {parts}, which nothing uses.", step=step, parts=enumeration(parts))
-
-
-def _scheduled(step: str, effect: Effect) -> str:
-    names = effect.named("changed", "added", kind="tensorir")
-    if not names:
-        return ""
-    return _(
-        "{step} scheduled {functions} by the recipe's schedules.",
-        step=step,
-        functions=_functions(names),
-    )
-
-
-def _scheduled_by_rule(step: str, effect: Effect) -> str:
-    names = effect.named("changed", "added", kind="tensorir")
-    if not names:
-        return ""
-    return _("{step} scheduled {functions} by rules.", step=step, functions=_functions(names))
-
-
-def _vector_math(step: str, effect: Effect) -> str:
-    names = effect.named("changed", kind="tensorir")
-    if not names:
-        return ""
-    return _(
-        "{step} expanded math functions of {functions} into arithmetic that vectorizes.",
-        step=step,
-        functions=_functions(names),
-    )
-
-
-def _layout_free(step: str, effect: Effect) -> str:
-    found = effect.with_attribute("layout_free_buffers")
-    if not found:
-        return ""
-    return _(
-        "{step} marked the constant arguments of {functions} as free in their layout.",
-        step=step,
-        functions=_functions(list(found)),
-    )
 
 
 def _prepacked(step: str, effect: Effect) -> str:
@@ -400,47 +371,12 @@ def _prepacked(step: str, effect: Effect) -> str:
     )
 
 
-def _reshaped(step: str, effect: Effect) -> str:
-    count = effect.gained["R.reshape"]
-    if not count:
-        return ""
-    return _n(
-        "{step} replaced {count:,} function call with {reshape}, which copies nothing.",
-        "{step} replaced {count:,} function calls with {reshape}, which copies nothing.",
-        count,
-        step=step,
-        reshape=code("R.reshape"),
-    )
-
-
-def _non_dataflow(step: str, effect: Effect) -> str:
-    old, new = (_dataflow_blocks(each) for each in (effect.before, effect.after))
-    if old <= new:
-        return ""
-    return _n(
-        "{step} turned {count:,} dataflow block into an ordinary binding block.",
-        "{step} turned {count:,} dataflow blocks into ordinary binding blocks.",
-        old - new,
-        step=step,
-    )
-
-
 def _dataflow_blocks(module: tvm.IRModule) -> int:
     return sum(
         type(block) is relax.DataflowBlock
         for _other, function in relax_functions(module)
         for block in getattr(function.body, "blocks", ())
     )
-
-
-def _attributed(attribute: str, words: str) -> Rule:
-    def rule(step: str, effect: Effect) -> str:
-        found = effect.with_attribute(attribute)
-        if not found:
-            return ""
-        return words.format(step=step, functions=_functions(list(found)), attribute=code(attribute))
-
-    return rule
 
 
 def _destination_passing(step: str, effect: Effect) -> str:
@@ -469,8 +405,7 @@ def _planned(step: str, effect: Effect) -> str:
     if not tensors:
         return ""
     sizes = _storage_bytes(effect.after)
-    put = _n("{count:,} tensor", "{count:,} tensors", tensors)
-    into = _n("{count:,} storage", "{count:,} storages", storages)
+    put, into = _tensors(tensors), _storages(storages)
     if sizes is None:
         return _("{step} put {tensors} into {storages}.", step=step, tensors=put, storages=into)
     return _(
@@ -480,6 +415,14 @@ def _planned(step: str, effect: Effect) -> str:
         storages=into,
         size=bytes_text(sizes),
     )
+
+
+def _tensors(count: int) -> str:
+    return _n("{count:,} tensor", "{count:,} tensors", count)
+
+
+def _storages(count: int) -> str:
+    return _n("{count:,} storage", "{count:,} storages", count)
 
 
 def _storage_bytes(module: tvm.IRModule) -> int | None:
@@ -494,26 +437,10 @@ def _storage_bytes(module: tvm.IRModule) -> int | None:
     return total
 
 
-def _allocated(step: str, effect: Effect) -> str:
-    count = effect.lost["R.builtin.alloc_tensor"]
-    if not count:
-        return ""
-    return _n(
-        "{step} gave {count:,} tensor outside the plan, such as an output, a storage of its own.",
-        "{step} gave {count:,} tensors outside the plan, such as outputs, a storage of its own.",
-        count,
-        step=step,
-    )
-
-
 def _killed(step: str, effect: Effect) -> str:
     tensors = effect.gained["R.memory.kill_tensor"]
     storages = effect.gained["R.memory.kill_storage"]
-    parts = []
-    if tensors:
-        parts.append(_n("{count:,} tensor", "{count:,} tensors", tensors))
-    if storages:
-        parts.append(_n("{count:,} storage", "{count:,} storages", storages))
+    parts = [words(count) for words, count in ((_tensors, tensors), (_storages, storages)) if count]
     if not parts:
         return _aliases(step, effect)
     freed = _("{step} freed {parts} after the last use.", step=step, parts=enumeration(parts))
@@ -525,25 +452,14 @@ def _killed(step: str, effect: Effect) -> str:
 
 
 def _replaced(step: str, effect: Effect) -> str:
-    lost, gained = effect.lost, effect.gained
-    if not lost or not gained:
-        return ""
-    return _(
-        "{step} replaced {calls} with {others}.",
-        step=step,
-        calls=_calls(lost),
-        others=_calls(gained),
-    )
+    words = _("{step} replaced {calls} with {others}.") if effect.gained else ""
+    return _with_calls(words, step, effect)
 
 
-def _runtime_calls(step: str, effect: Effect) -> str:
-    if not effect.lost:
-        return ""
-    return _(
-        "{step} replaced {calls} with functions of the virtual machine.",
-        step=step,
-        calls=_calls(effect.lost),
-    )
+def _with_calls(words: str, step: str, effect: Effect) -> str:
+    """Return a sentence on the calls that are gone, and on the new ones."""
+    calls = {"calls": _calls(effect.lost), "others": _calls(effect.gained)}
+    return words.format(step=step, **calls) if effect.lost else ""
 
 
 def _shapes(step: str, effect: Effect) -> str:
@@ -572,52 +488,33 @@ def _computed_shapes(step: str, effect: Effect) -> str:
     )
 
 
-def _transposed(step: str, effect: Effect) -> str:
-    count = effect.lost["R.nn.conv2d_transpose"] + effect.lost["R.nn.conv1d_transpose"]
-    if not count:
-        return ""
-    return _n(
-        "{step} split {count:,} transposed convolution into convolutions of the same work.",
-        "{step} split {count:,} transposed convolutions into convolutions of the same work.",
-        count,
-        step=step,
-    )
-
-
-def _winograd(step: str, effect: Effect) -> str:
-    count = effect.lost["R.nn.conv2d"] + effect.lost["R.nn.conv3d"]
-    if not count:
-        return ""
-    return _n(
-        "{step} computed {count:,} convolution by Winograd's algorithm.",
-        "{step} computed {count:,} convolutions by Winograd's algorithm.",
-        count,
-        step=step,
-    )
-
-
-def _bound(step: str, effect: Effect) -> str:
+def _bound(effect: Effect) -> int:
+    """Return the number of parameters that are gone."""
     olds, news = dict(relax_functions(effect.before)), dict(relax_functions(effect.after))
-    count = sum(
-        len(olds[name].params) - len(function.params)
-        for name, function in news.items()
-        if name in olds
-    )
-    if count <= 0:
-        return ""
-    return _n(
-        "{step} turned {count:,} parameter into a constant.",
-        "{step} turned {count:,} parameters into constants.",
-        count,
-        step=step,
-    )
+    return sum(len(olds[name].params) - len(news[name].params) for name in news if name in olds)
 
 
 RULES: Mapping[str, Rule] = {
-    BIND_PARAMS: _bound,
-    "FoldBatchNorm": _batch_norm,
-    "SplitTransposedConvolution": _transposed,
-    "WinogradConvolution": _winograd,
+    BIND_PARAMS: effect_n(
+        _bound,
+        "{step} turned {count:,} parameter into a constant.",
+        "{step} turned {count:,} parameters into constants.",
+    ),
+    "FoldBatchNorm": effect_n(
+        lambda effect: effect.lost["R.nn.batch_norm"],
+        "{step} folded {count:,} batch norm into the weights and biases before it.",
+        "{step} folded {count:,} batch norms into the weights and biases before them.",
+    ),
+    "SplitTransposedConvolution": effect_n(
+        lambda effect: sum(effect.lost[f"R.nn.conv{n}d_transpose"] for n in (1, 2)),
+        "{step} split {count:,} transposed convolution into convolutions of the same work.",
+        "{step} split {count:,} transposed convolutions into convolutions of the same work.",
+    ),
+    "WinogradConvolution": effect_n(
+        lambda effect: sum(effect.lost[f"R.nn.conv{n}d"] for n in (2, 3)),
+        "{step} computed {count:,} convolution by Winograd's algorithm.",
+        "{step} computed {count:,} convolutions by Winograd's algorithm.",
+    ),
     "DecomposeOpsForInference": _replaced,
     "DispatchSampling": _replaced,
     "DispatchSortScan": _replaced,
@@ -627,13 +524,30 @@ RULES: Mapping[str, Rule] = {
     "FuseOps": _grouped,
     "FuseTIR": _merged,
     "DeadCodeElimination": _eliminated,
-    VECTOR_MATH: _vector_math,
-    "AttachAttrLayoutFreeBuffers": _layout_free,
-    APPLY_RULES: _scheduled_by_rule,
-    APPLY_SCHEDULES: _scheduled,
+    VECTOR_MATH: _of_functions(
+        lambda effect: effect.named("changed", kind="tensorir"),
+        _("{step} expanded math functions of {functions} into arithmetic that vectorizes."),
+    ),
+    "AttachAttrLayoutFreeBuffers": _attributed(
+        "layout_free_buffers",
+        _("{step} marked the constant arguments of {functions} as free in their layout."),
+    ),
+    APPLY_RULES: _of_functions(_made_or_changed, _("{step} scheduled {functions} by rules.")),
+    APPLY_SCHEDULES: _of_functions(
+        _made_or_changed, _("{step} scheduled {functions} by the recipe's schedules.")
+    ),
     "SplitLayoutRewritePreproc": _prepacked,
-    "RewriteDataflowReshape": _reshaped,
-    "ToNonDataflow": _non_dataflow,
+    "RewriteDataflowReshape": effect_n(
+        lambda effect: effect.gained["R.reshape"],
+        "{step} replaced {count:,} function call with {reshape}, which copies nothing.",
+        "{step} replaced {count:,} function calls with {reshape}, which copies nothing.",
+        reshape=code("R.reshape"),
+    ),
+    "ToNonDataflow": effect_n(
+        lambda effect: _dataflow_blocks(effect.before) - _dataflow_blocks(effect.after),
+        "{step} turned {count:,} dataflow block into an ordinary binding block.",
+        "{step} turned {count:,} dataflow blocks into ordinary binding blocks.",
+    ),
     "RemovePurityChecking": _attributed(
         "relax.force_pure",
         _(
@@ -644,9 +558,15 @@ RULES: Mapping[str, Rule] = {
     "CallTIRRewrite": _destination_passing,
     "StaticPlanBlockMemory": _planned,
     "RewriteCUDAGraph": _replaced,
-    "LowerAllocTensor": _allocated,
+    "LowerAllocTensor": effect_n(
+        lambda effect: effect.lost["R.builtin.alloc_tensor"],
+        "{step} gave {count:,} tensor outside the plan, such as an output, a storage of its own.",
+        "{step} gave {count:,} tensors outside the plan, such as outputs, a storage of its own.",
+    ),
     "KillAfterLastUse": _killed,
-    "LowerRuntimeBuiltin": _runtime_calls,
+    "LowerRuntimeBuiltin": lambda step, effect: _with_calls(
+        _("{step} replaced {calls} with functions of the virtual machine."), step, effect
+    ),
     "ComputePrimValue": _computed_shapes,
     "VMShapeLower": _shapes,
     "AttachGlobalSymbol": _attributed(

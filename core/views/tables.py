@@ -9,7 +9,6 @@ from lowerscope.core.model.formatting import bytes_text, shape_text
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.module_steps import TranslationRecord
 from lowerscope.core.model.snapshot import (
-    Extent,
     FxNode,
     FxPart,
     LibraryRecord,
@@ -40,7 +39,8 @@ def print_node_map(records: Sequence[TranslationRecord], nodes: Sequence[FxNode]
     for record, node in zip(records, nodes, strict=True):
         value = record.value
         if record.rebound:
-            value = _("{value} (also {names})", value=value, names=_names(record.rebound))
+            names = ", ".join(each.partition(":")[2] for each in record.rebound)
+            value = _("{value} (also {names})", value=value, names=names)
         rows.append(
             (
                 str(record.number),
@@ -71,7 +71,7 @@ def _source_lines(source: RuleSource) -> Iterator[str]:
     place = f"{source.line.file}:{source.line.line}" if source.line else ""
     remarks = _("; ").join(part for part in (place, source.remark) if part)
     yield f"── {source.name} ({remarks})" if remarks else f"── {source.name}"
-    yield from (f"    {line}".rstrip() for line in source.text.rstrip("\n").split("\n"))
+    yield from _indented(source.text)
 
 
 def _call_lines(call: TeRecord) -> Iterator[str]:
@@ -106,10 +106,6 @@ def _indented(text: str) -> Iterator[str]:
     yield from (f"    {line}".rstrip() for line in text.rstrip("\n").split("\n"))
 
 
-def _names(entities: Sequence[str]) -> str:
-    return ", ".join(each.partition(":")[2] for each in entities)
-
-
 _NODE_COLUMNS = ("opcode", "name", "target", "args", "kwargs", "shape", "dtype", "lowered")
 
 
@@ -129,18 +125,14 @@ def print_table(nodes: Sequence[FxNode]) -> str:
 
 
 def _row(node: FxNode) -> tuple[str, ...]:
-    shape = _shape(node.shape)
+    shape = shape_text(node.shape)
     lowered = f"{node.strategy}, {node.rule}" if node.rule else ""
     return node.opcode, node.name, node.target, node.args, node.kwargs, shape, node.dtype, lowered
 
 
 def _part_row(part: FxPart) -> tuple[str, ...]:
-    name, shape = f"  {part.name}", _shape(part.shape)
+    name, shape = f"  {part.name}", shape_text(part.shape)
     return "  part", name, part.target, part.args, "", shape, part.dtype, f"  {part.rule}"
-
-
-def _shape(shape: tuple[Extent, ...] | None) -> str:
-    return shape_text(shape)
 
 
 _ORIGINS = {"torch": "torch", "tvm": "TVM", "missing": _("not registered")}
@@ -151,7 +143,9 @@ def print_library(library: Sequence[LibraryRecord]) -> str:
     if not library:
         return _("The module calls no library function.")
     rows = [(_("function"), _("registered in"), _("called by"), _("nodes"))]
-    rows += [(each.name, registered_at(each), _callers(each), _nodes(each)) for each in library]
+    for each in library:
+        nodes = ", ".join(node.removeprefix("fx:") for node in each.nodes)
+        rows.append((each.name, registered_at(each), _callers(each), nodes))
     return print_columns(rows)
 
 
@@ -167,10 +161,6 @@ def _callers(each: LibraryRecord) -> str:
         for function, _other, binding in names
     ]
     return _(", ").join(found) if found else _("nothing")
-
-
-def _nodes(each: LibraryRecord) -> str:
-    return ", ".join(node.removeprefix("fx:") for node in each.nodes)
 
 
 _WIDTH = 48

@@ -18,11 +18,11 @@ from typing import Any
 import tvm
 from torch import fx
 from torch.overrides import resolve_name
-from tvm import ir, relax, te, tirx
+from tvm import ir, te, tirx
 from tvm.relax.analysis import free_vars
 
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.ir.relax import Bound, binding_ids
+from lowerscope.core.ir.relax import Bound, binding_ids, called_name, operator_of
 from lowerscope.core.ir.script import function_text, relax_text
 from lowerscope.core.lowering.builder import NodeBuilder, te_name
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
@@ -49,7 +49,8 @@ from lowerscope.core.model.snapshot import (
 )
 from lowerscope.core.model.texts import _
 from lowerscope.core.passes.recording import FunctionChanges
-from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.stages import Pipeline, Stages, has_module
+from lowerscope.core.views.programs.builder_text import tuple_text
 from lowerscope.core.views.programs.te_text import te_text
 
 _IN_MAIN = "relax:main/"
@@ -121,7 +122,7 @@ class ValueNames:
             members = [self._text(each) for each in value[:MOST_MEMBERS]]
             if len(value) > MOST_MEMBERS:
                 members.append(_("and {count} more", count=len(value) - MOST_MEMBERS))
-            return f"[{', '.join(members)}]" if isinstance(value, list) else _tuple(members)
+            return f"[{', '.join(members)}]" if isinstance(value, list) else tuple_text(members)
         if isinstance(value, dict):
             pairs = (f"{key}: {self._text(each)}" for key, each in value.items())
             return f"{{{', '.join(pairs)}}}"
@@ -132,10 +133,6 @@ class ValueNames:
             name = str(value.name)
             return self._variables.get(name, name)
         return _TYPED.sub(r"\1", str(value)) if isinstance(value, ir.Expr) else str(value)
-
-
-def _tuple(members: list[str]) -> str:
-    return f"({members[0]},)" if len(members) == 1 else f"({', '.join(members)})"
 
 
 def _constant(value: Any) -> str:
@@ -171,8 +168,7 @@ def te_records(
 
 def _legalised(binding: Any, names: ValueNames) -> Iterator[TeRecord]:
     value: Any = getattr(binding, "value", None)
-    is_operator = isinstance(value, relax.Call) and isinstance(value.op, ir.Op)
-    if not is_operator or value.op.get_attr("FLegalize") is None:
+    if not operator_of(value) or value.op.get_attr("FLegalize") is None:
         return
     builder = NodeBuilder(te=True, dimensions=Dimensions({}))
     read = [var for var in free_vars(value) if not isinstance(var.ty, ir.PrimType)]
@@ -200,13 +196,13 @@ class _Records:
         self._first: dict[str, str] = {}
         for block in module["main"].body.blocks:
             for binding in block.bindings:
-                function = _called(binding)
+                function = called_name(getattr(binding, "value", None))
                 if function:
                     self._first.setdefault(function, f"relax:main/{binding.var.name}")
 
     def of(self, bindings: Sequence[Any]) -> Iterator[TeRecord]:
         for binding in bindings:
-            function = _called(binding)
+            function = called_name(getattr(binding, "value", None))
             if function:
                 yield self._record(str(binding.var.name), binding.value, function)
 
@@ -262,13 +258,6 @@ class _Records:
         span = next((each for each in self._script.spans if each.entity == binding), None)
         shown = [] if span is None else lines[span.first - 1 : span.last]
         return "\n".join(line.strip() for line in shown)
-
-
-def _called(binding: Any) -> str:
-    """Return the name of the TensorIR function that a binding calls; empty if there is none."""
-    value = getattr(binding, "value", None)
-    called = value.args[0] if isinstance(value, relax.Call) and len(value.args) else None
-    return str(called.name_hint) if isinstance(called, ir.GlobalVar) else ""
 
 
 def _title(known: TeCall | None, arguments: Sequence[str]) -> str:
@@ -597,11 +586,7 @@ def _source(used: UsedRule) -> Iterator[RuleSource]:
         yield function_source(called, "torch", name_of_called(used.function))
 
 
-def _is_cached(query: TranslationQuery, pipeline: Pipeline, job: Progress) -> bool:
-    return pipeline.stages(query.recipe, job).has_module()
-
-
-@answers(TranslationQuery, _is_cached)
+@answers(TranslationQuery, has_module)
 def translation(query: TranslationQuery, pipeline: Pipeline, job: Progress) -> NodeTranslation:
     """Return the translation of a node: see `node_translation`."""
     stages = pipeline.stages(query.recipe, job)

@@ -14,8 +14,8 @@ from typing import Any
 import tvm
 from tvm import ir, relax, tirx
 
-from lowerscope.core.ir.relax import Bound, binding_ids, relax_functions
-from lowerscope.core.ir.tensorir import collected
+from lowerscope.core.ir.relax import Bound, binding_ids, operator_of, relax_functions
+from lowerscope.core.ir.tensorir import collected, prim_funcs_of
 from lowerscope.core.model.recipe import BIND_PARAMS
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, VECTOR_MATH
 from lowerscope.core.model.texts import _
@@ -55,18 +55,7 @@ def why_unchanged(name: str, module: tvm.IRModule) -> Unmet | None:
 
 def _values(module: tvm.IRModule) -> Iterator[tuple[Bound, Any]]:
     for bound in binding_ids(module):
-        yield bound, getattr(bound.binding, "value", None)
-
-
-def _operator(value: Any) -> str:
-    is_call = isinstance(value, relax.Call) and isinstance(value.op, ir.Op)
-    return str(value.op.name) if is_call else ""
-
-
-def _tensor_functions(module: tvm.IRModule) -> Iterator[tuple[str, tirx.PrimFunc]]:
-    for variable, function in module.functions_items():
-        if isinstance(function, tirx.PrimFunc):
-            yield str(variable.name_hint), function
+        yield bound, bound.value
 
 
 _NO_TENSORIR = Unmet(_("the module has no TensorIR function"), needs=("LegalizeOps",))
@@ -77,14 +66,14 @@ def _without(words: str, *operators: str, needs: tuple[str, ...] = ()) -> Rule:
     names = {f"relax.{each}" for each in operators}
 
     def rule(module: tvm.IRModule) -> Unmet | None:
-        found = any(_operator(value) in names for _bound, value in _values(module))
+        found = any(operator_of(value) in names for _bound, value in _values(module))
         return None if found else Unmet(words, needs=needs)
 
     return rule
 
 
 def _batch_norm(module: tvm.IRModule) -> Unmet | None:
-    if not any(_operator(value) == "relax.nn.batch_norm" for _bound, value in _values(module)):
+    if not any(operator_of(value) == "relax.nn.batch_norm" for _bound, value in _values(module)):
         return Unmet(_("the module has no batch norm"))
     for name, function in relax_functions(module):
         found = unfolded(function)
@@ -96,36 +85,27 @@ def _batch_norm(module: tvm.IRModule) -> Unmet | None:
     return None
 
 
-def _transposed(module: tvm.IRModule) -> Unmet | None:
-    first = None
-    for bound, value in _values(module):
-        if _operator(value).endswith("d_transpose"):
-            reason = unsplit(value)
-            if not reason:
-                return None
-            if first is None:
-                text = _("{name} cannot be split: {reason}", name=f"`{bound.name}`", reason=reason)
-                first = Unmet(text, (bound.id,))
-    return first or Unmet(_("the module has no transposed convolution"))
+def _refused(
+    applies: Callable[[Any], bool], reason_of: Callable[[Any], str], words: str, without: str
+) -> Rule:
+    """Return the rule of a pass that rewrites each call that it finds no reason against."""
 
+    def rule(module: tvm.IRModule) -> Unmet | None:
+        found = [(bound, reason_of(value)) for bound, value in _values(module) if applies(value)]
+        if not found:
+            return Unmet(without)
+        if not all(reason for _bound, reason in found):
+            return None
+        bound, reason = found[0]
+        return Unmet(words.format(name=f"`{bound.name}`", reason=reason), (bound.id,))
 
-def _winograd(module: tvm.IRModule) -> Unmet | None:
-    first = None
-    for bound, value in _values(module):
-        if is_convolution(value):
-            reason = unfit(value)
-            if not reason:
-                return None
-            if first is None:
-                text = _("{name} is unchanged: {reason}", name=f"`{bound.name}`", reason=reason)
-                first = Unmet(text, (bound.id,))
-    return first or Unmet(_("the module has no convolution in two or three dimensions"))
+    return rule
 
 
 def _legalised(module: tvm.IRModule) -> Unmet | None:
     left = None
     for bound, value in _values(module):
-        name = _operator(value)
+        name = operator_of(value)
         if not name or name.startswith(
             ("relax.call_", "relax.builtin.", "relax.memory.", "relax.vm.")
         ):
@@ -144,8 +124,8 @@ def _legalised(module: tvm.IRModule) -> Unmet | None:
 
 
 def _annotated(module: tvm.IRModule) -> Unmet | None:
-    functions = list(_tensor_functions(module))
-    if any("op_pattern" not in (function.attrs or {}) for _name, function in functions):
+    functions = prim_funcs_of(module).values()
+    if any("op_pattern" not in (each.attrs or {}) for each in functions):
         return None
     if not functions:
         return _NO_TENSORIR
@@ -158,7 +138,7 @@ def _folded(module: tvm.IRModule) -> Unmet | None:
         return None
     first = None
     for bound, value in _values(module):
-        name = _operator(value)
+        name = operator_of(value)
         if not name or (name.startswith("relax.call_") and name != "relax.call_tir"):
             continue
         arguments = list(_arguments(value))
@@ -249,8 +229,8 @@ def _read(module: tvm.IRModule, kind: type) -> Iterator[Any]:
 
 
 def _vector_math(module: tvm.IRModule) -> Unmet | None:
-    functions = list(_tensor_functions(module))
-    if any(not vector_math(function).same_as(function) for _name, function in functions):
+    functions = prim_funcs_of(module).values()
+    if any(not vector_math(each).same_as(each) for each in functions):
         return None
     if not functions:
         return _NO_TENSORIR
@@ -258,7 +238,7 @@ def _vector_math(module: tvm.IRModule) -> Unmet | None:
 
 
 def _repacked(module: tvm.IRModule) -> Unmet | None:
-    for _name, function in _tensor_functions(module):
+    for function in prim_funcs_of(module).values():
         blocks = collected(function.body, tvm.s_tir.SBlock)
         if any(LAYOUT_REWRITE in each.annotations for each in blocks):
             return None
@@ -268,7 +248,7 @@ def _repacked(module: tvm.IRModule) -> Unmet | None:
 def _reshaped(module: tvm.IRModule) -> Unmet | None:
     first = None
     for bound, value in _values(module):
-        if _operator(value) != "relax.call_tir":
+        if operator_of(value) != "relax.call_tir":
             continue
         function = module.functions.get(value.args[0])
         if function is None or not relax.analysis.has_reshape_pattern(function):
@@ -313,7 +293,7 @@ def _planned(module: tvm.IRModule) -> Unmet | None:
             escaping.update(map(hash, value.fields))
         elif isinstance(value, relax.Var) and mine in escaping:
             escaping.add(hash(value))
-        elif _operator(value) == "relax.builtin.alloc_tensor":
+        elif operator_of(value) == "relax.builtin.alloc_tensor":
             if mine not in escaping:
                 return None
             tensors.append(bound)
@@ -343,7 +323,7 @@ def _bound_parameters(module: tvm.IRModule) -> Unmet | None:
 
 
 def _unscheduled(module: tvm.IRModule) -> Unmet | None:
-    return None if any(True for _each in _tensor_functions(module)) else _NO_TENSORIR
+    return None if prim_funcs_of(module) else _NO_TENSORIR
 
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
@@ -362,8 +342,18 @@ _DESTINATION = ("call_tir", "call_dps_packed", "call_tir_inplace", "call_inplace
 _RULES: Mapping[str, Rule] = {
     BIND_PARAMS: _bound_parameters,
     "FoldBatchNorm": _batch_norm,
-    "SplitTransposedConvolution": _transposed,
-    "WinogradConvolution": _winograd,
+    "SplitTransposedConvolution": _refused(
+        lambda value: operator_of(value).endswith("d_transpose"),
+        unsplit,
+        _("{name} cannot be split: {reason}"),
+        _("the module has no transposed convolution"),
+    ),
+    "WinogradConvolution": _refused(
+        is_convolution,
+        unfit,
+        _("{name} is unchanged: {reason}"),
+        _("the module has no convolution in two or three dimensions"),
+    ),
     "DecomposeOpsForInference": _without(
         _("the module has no batch norm and no tensor_to_shape"),
         *("nn.batch_norm", "tensor_to_shape"),

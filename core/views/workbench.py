@@ -34,14 +34,7 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.recipe import Recipe, applies_schedules
-from lowerscope.core.model.schedule import (
-    Argument,
-    At,
-    Made,
-    Primitive,
-    Reference,
-    schedule_for,
-)
+from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference, schedule_for
 from lowerscope.core.model.schedule_records import (
     Advice,
     ByRule,
@@ -74,7 +67,7 @@ from lowerscope.core.schedule.references import (
 )
 from lowerscope.core.schedule.replay import Replayed, state_at
 from lowerscope.core.schedule.step_errors import StepFailed
-from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.stages import Pipeline, Stages, has_functions
 from lowerscope.core.views.module_difference import changed_lines
 
 MAX_TRIES = 8
@@ -273,11 +266,7 @@ def help_texts() -> dict[str, HelpText]:
     }
 
 
-def _has_functions(query: ScheduleQuery | MovesQuery, pipeline: Pipeline, job: Progress) -> bool:
-    return pipeline.stages(query.recipe, job).has_functions()
-
-
-@answers(ScheduleQuery, _has_functions)
+@answers(ScheduleQuery, has_functions)
 def schedule(query: ScheduleQuery, pipeline: Pipeline, job: Progress) -> ScheduleRecord:
     """Return a function after the first primitives of its schedule.
 
@@ -286,7 +275,7 @@ def schedule(query: ScheduleQuery, pipeline: Pipeline, job: Progress) -> Schedul
     return _record(pipeline.stages(query.recipe, job), query.function, query.index, job)
 
 
-@answers(MovesQuery, _has_functions)
+@answers(MovesQuery, has_functions)
 def legal_primitives(query: MovesQuery, pipeline: Pipeline, job: Progress) -> tuple[Move, ...]:
     """Return the primitives that are legal next for the selection: see `moves`.
 
@@ -306,7 +295,7 @@ def _rates(stages: Stages, recipe: Recipe) -> Rates:
     return rates_here(stages.target, kept_peaks(peaks_key(recipe.target, threads)))
 
 
-@answers(CoachQuery, _has_functions)
+@answers(CoachQuery, has_functions)
 def coach(query: CoachQuery, pipeline: Pipeline, job: Progress) -> Coaching:
     """Return what makes a function slow after the first primitives of its schedule.
 

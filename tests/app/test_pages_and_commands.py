@@ -103,7 +103,7 @@ def test_every_key_that_a_page_names_does_something(window: MainWindow) -> None:
     said = {each for _, rows in pane_keys() for _, keys in rows for each in keys.split("  ·  ")}
     known = said | OF_WIDGETS
     for command, _ in window.commands:
-        keys = f"{command.keys};{command.mode_keys};{command.key_there}"
+        keys = f"{command.keys};{command.explore_keys};{command.key_there}"
         known |= {key.strip() for key in keys.split(";")}
     found = 0
     for page, text in TEXT.items():

@@ -24,8 +24,6 @@ from lowerscope.core.model.run_records import CallRun, NodeRun, RunRecord
 from lowerscope.core.model.snapshot import FxNode, ModelRecord, Snapshot, TextRecord
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
-    BoxText,
-    Flow,
     Modules,
     Opening,
     groups_in,
@@ -125,16 +123,16 @@ class Sketch:
     """A graph that is written down node by node."""
 
     def __init__(self) -> None:
-        self.boxes: list[BoxText] = []
-        self.flows: list[Flow] = []
+        self.boxes: list[Box] = []
+        self.flows: list[Edge] = []
         self.paths: list[str] = []
 
     def add(self, name: str, path: str, *sources: str, kind: str = "call") -> str:
         entity = f"fx:{name}_{len(self.boxes)}"
         title, rows = f"{name}_{len(self.boxes)}", (("64", ""),)
-        self.boxes.append(BoxText(entity, title, kind, "te", name, rows))
+        self.boxes.append(Box(entity, title, kind, "te", operator=name, rows=rows))
         self.paths.append(path)
-        self.flows += [Flow(source, entity, "1×128×768") for source in sources]
+        self.flows += [Edge(source, entity, "1×128×768") for source in sources]
         return entity
 
 
@@ -233,11 +231,15 @@ def code() -> Iterator[Figure]:
         places = [bar.maximum() * step // 20 for step in range(21)]
         return max(stall(lambda to=to: (bar.setValue(to), view.repaint())) for to in places)  # type: ignore[misc]
 
+    def find(text: str) -> None:
+        view.open_find()
+        view.find_bar.field.setText(text)
+
     long = script(200_000)
     for name, act in (
         ("loaded", lambda: stall(lambda: view.set_text(long, "tvmscript"))),
         ("scrolled", scroll),
-        ("searched", lambda: stall(lambda: view.open_find("dense_19999"))),
+        ("searched", lambda: stall(lambda: find("dense_19999"))),
         ("folded", lambda: stall(editor.fold_all)),
         ("unfolded", lambda: stall(editor.unfold_all)),
         ("gone to its end", lambda: stall(lambda: view.go_to_line(199_000))),

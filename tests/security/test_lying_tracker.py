@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 from tvm.rpc import base
@@ -92,7 +92,7 @@ def test_what_is_no_answer_is_one_line(
     with (
         lying(*answers) as address,
         pytest.raises(LowerscopeError) as caught,
-        Tracker(Remote(tracker=address, key=KEY)) as tracker,
+        closing(Tracker(Remote(tracker=address, key=KEY))) as tracker,
     ):
         call(tracker)
     line = caught.value.problem.line()
@@ -123,7 +123,7 @@ def test_an_answer_that_trickles_has_no_more_time(monkeypatch: pytest.MonkeyPatc
         host, port = listening.getsockname()
         with (
             pytest.raises(LowerscopeError, match="it took longer than 1 s"),
-            Tracker(Remote(tracker=f"{host}:{port}", key=KEY)) as tracker,
+            closing(Tracker(Remote(tracker=f"{host}:{port}", key=KEY))) as tracker,
         ):
             tracker.keys()
         thread.join()

@@ -100,10 +100,11 @@ class StepStrip(QListWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self._cells: tuple[StepCell, ...] = ()
-        self._level: tuple[str, float] | None = None
+        # The text of the reference value, and the value.
+        self.level: tuple[str, float] | None = None
         self._marked = ""
         self._pressed: tuple[int, QPoint] | None = None
-        self._target = -1
+        self.target = -1  # The place in front of which a dragged step would be put; -1 for none.
         self.scale = _Scale()
         self.setAccessibleName(name)
         self.setFlow(QListView.Flow.LeftToRight)
@@ -121,10 +122,10 @@ class StepStrip(QListWidget):
 
     def set_cells(self, cells: Sequence[StepCell], level: tuple[str, float] | None = None) -> None:
         """Set the steps, and a reference value with its text; the current step stays current."""
-        if (tuple(cells), level) == (self._cells, self._level):
+        if (tuple(cells), level) == (self._cells, self.level):
             return
         current = self.current_key()
-        self._cells, self._level = tuple(cells), level
+        self._cells, self.level = tuple(cells), level
         self.scale = _scale_of(cells, level)
         self.blockSignals(True)
         while self.count() > len(cells):
@@ -151,11 +152,6 @@ class StepStrip(QListWidget):
         """Return the step of a key."""
         return next((each for each in self._cells if each.key == key), None)
 
-    @property
-    def level(self) -> tuple[str, float] | None:
-        """The text of the reference value, and the value."""
-        return self._level
-
     def current_key(self) -> str:
         """Return the key of the current step, or ``""``."""
         row = self.currentRow()
@@ -180,11 +176,6 @@ class StepStrip(QListWidget):
     def cell_size(self) -> QSize:
         room = self.viewport().width() // max(1, len(self._cells))
         return QSize(max(_NARROWEST, min(_WIDEST, room)), max(1, self.viewport().height()))
-
-    @property
-    def target(self) -> int:
-        """The place in front of which a dragged step would be put; -1 for none."""
-        return self._target
 
     def _activate(self, item: QListWidgetItem) -> None:
         self.row_activated.emit(item.data(CELL).key)
@@ -234,15 +225,15 @@ class StepStrip(QListWidget):
             super().mouseMoveEvent(event)
             return
         far = (place - self._pressed[1]).manhattanLength() >= QApplication.startDragDistance()
-        if far or self._target >= 0:
-            self._target = self._place_at(place)
+        if far or self.target >= 0:
+            self.target = self._place_at(place)
             self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
             self.viewport().update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         super().mouseReleaseEvent(event)
-        pressed, target = self._pressed, self._target
-        self._pressed, self._target = None, -1
+        pressed, target = self._pressed, self.target
+        self._pressed, self.target = None, -1
         self.viewport().unsetCursor()
         self.viewport().update()
         if pressed is not None and target >= 0:
@@ -253,9 +244,9 @@ class StepStrip(QListWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         movable = [each for each in self._cells if each.place >= 0]
-        if self._target >= 0 and movable:
-            last = self._target == len(movable)
-            area = self.cell_rect(movable[-1 if last else self._target].key)
+        if self.target >= 0 and movable:
+            last = self.target == len(movable)
+            area = self.cell_rect(movable[-1 if last else self.target].key)
             x = area.right() if last else area.left()
             painter = QPainter(self.viewport())
             painter.setPen(QPen(QColor(theme.current().accent), 2))

@@ -116,10 +116,14 @@ def paint_chevron(painter: QPainter, middle: QPointF, folded: bool) -> None:
 
 def columns_area(start: int, end: int, block: QTextBlock, row: QRectF) -> QRectF:
     """Return the area of some columns of a line; its text begins at ``row``."""
-    text_line = block.layout().lineAt(0)
-    left = row.left() + x_of(text_line.cursorToX(start)) - text_line.x()
-    right = row.left() + x_of(text_line.cursorToX(end)) - text_line.x()
-    return QRectF(left, row.top() + 1, right - left, row.height() - 2)
+    text, text_line = block.text(), block.layout().lineAt(0)
+    if text.isascii() and "\t" not in text:
+        # All characters have one width; Qt would find the shapes of all in the line.
+        width = TextMetrics(code_font()).horizontalAdvance("0")
+        left, right = start * width, end * width
+    else:
+        left, right = (x_of(text_line.cursorToX(at)) - text_line.x() for at in (start, end))
+    return QRectF(row.left() + left, row.top() + 1, right - left, row.height() - 2)
 
 
 def x_of(position: object) -> float:
@@ -314,7 +318,7 @@ class CodeText(PlainTextEdit):
 
     def __init__(self) -> None:
         super().__init__()
-        self._content = ShownLines()
+        self.content = ShownLines()  # The lines that are shown, with their places in the text.
         self._language = ""
         self._wraps = False
         self._headings: Mapping[int, Heading] = NO_HEADINGS
@@ -366,7 +370,7 @@ class CodeText(PlainTextEdit):
             keep_folds: Fold the regions that were folded in the previous text, if they still exist.
             folding: The regions and which are folded; by default, those of the language.
         """
-        before = self._content
+        before = self.content
         same = text == before.text and folding is None
         top = before.line_of(self.top_line()) if same else 0
         caret = before.line_of(self.place(self.textCursor().position())[0]) if same else 0
@@ -374,20 +378,20 @@ class CodeText(PlainTextEdit):
         self._folding_all = None
         self._language, self._wraps = language, wraps
         self._headings = headings
-        self._content = ShownLines(text, form, self.columns() if wraps else 0, headings)
+        self.content = ShownLines(text, form, self.columns() if wraps else 0, headings)
         if headings:
             self.set_high_lines(self._is_heading, HEADING_HEIGHT)
         previous = self._folding
-        self._folding = folding or Folding(self._content.lines[: MOST_LINES - 1], language)
+        self._folding = folding or Folding(self.content.lines[: MOST_LINES - 1], language)
         if same:
-            self._folding.fold_those([self._content.first_of(line) for line in folded])
+            self._folding.fold_those([self.content.first_of(line) for line in folded])
         elif keep_folds and folding is None:
             self._folding.fold_like(previous)
-        lines = self._content.lines
+        lines = self.content.lines
         self._highlighter.set_text("\n".join(lines) if form or wraps else text, language)
         self._shown.set_lines(lines, self._folding.ranges())
         if same:
-            caret, top = self._content.first_of(caret), self._content.first_of(top)
+            caret, top = self.content.first_of(caret), self.content.first_of(top)
             self._shown.put_in_near(caret)
             block = self.document().findBlockByNumber(self._shown.rows.row_of(caret))
             self.setTextCursor(QTextCursor(block))
@@ -403,7 +407,7 @@ class CodeText(PlainTextEdit):
 
     def _arrange(self) -> None:
         """Wrap the lines for another width."""
-        content = self._content
+        content = self.content
         if self._wraps and self.columns() != content.columns:
             headings = self._headings
             self.set_text(content.text, self._language, content.form, wraps=True, headings=headings)
@@ -418,27 +422,18 @@ class CodeText(PlainTextEdit):
 
     def text(self) -> str:
         """Return the complete text as printed, with lines that are not inserted yet."""
-        return self._content.text
-
-    @property
-    def content(self) -> ShownLines:
-        """The lines that are shown, with their places in the text."""
-        return self._content
+        return self.content.text
 
     def lines(self) -> Sequence[str]:
         """Return all lines as they are shown, including folded ones."""
-        return self._content.lines
+        return self.content.lines
 
     def heading(self, line: int) -> Heading | None:
         """Return the heading on a line, or ``None``."""
-        return self._headings.get(self._content.line_of(line)) if self._headings else None
+        return self._headings.get(self.content.line_of(line)) if self._headings else None
 
     def _is_heading(self, line: int) -> bool:
         return self.heading(line) is not None
-
-    def whole_line(self, line: int) -> str:
-        """Return the printed text of a line whose types or end are hidden, or ``""``."""
-        return self._content.whole_line(line)
 
     @property
     def settled(self) -> bool:
@@ -536,7 +531,7 @@ class CodeText(PlainTextEdit):
 
     def text_between(self, start: tuple[int, int], end: tuple[int, int]) -> str:
         """Return the printed text between two positions, for copying."""
-        return self._content.whole(start, end)
+        return self.content.whole(start, end)
 
     def set_top_line(self, line: int) -> None:
         """Scroll a line to the top, as far as the text continues below it."""
@@ -1092,7 +1087,7 @@ class CodeEditor(CodeText):
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             line = self.line_at(event.pos().y())
-            text = "" if line < 0 else self.whole_line(line)
+            text = "" if line < 0 else self.content.whole_line(line)
             QToolTip.showText(event.globalPos(), text[:LONGEST], self.viewport())
             return True
         return super().viewportEvent(event)

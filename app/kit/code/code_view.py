@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
@@ -311,7 +312,89 @@ class CodeFinding(QObject):
             self._bar.show_count(self._current + 1, count, more)
 
 
-class CodeView(QWidget):
+class Viewer(QWidget):
+    """A viewer of text: its find bar, its commands by key and menu, and an empty state.
+
+    Args:
+        searched: The text that the find bar searches.
+    """
+
+    def __init__(self, name: str, searched: Searched) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.find_bar = FindBar()
+        self.finding = CodeFinding(searched, self.find_bar)
+        self.empty = EmptyState()
+        self._commands: dict[str, Callable[[], object]] = {
+            "find": self.open_find,
+            "next": self.finding.next,
+            "previous": self.finding.previous,
+            "close": self._close_bars,
+            "select-all": lambda: self.active.selectAll(),
+            "fold": lambda: self.active.fold(),
+            "unfold": lambda: self.active.unfold(),
+            "fold-all": lambda: self.active.fold_all(),
+            "unfold-all": lambda: self.active.unfold_all(),
+        }
+        self._page = QWidget()
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self.empty)
+        self._stack.addWidget(self._page)
+        self.find_bar.closed.connect(self._close_bars)
+
+    @property
+    def active(self) -> CodeEditor:
+        """The text that has the focus, the caret and the selection."""
+        raise NotImplementedError
+
+    def set_empty(self, title: str, hint: str = "") -> None:
+        """Set the text that is shown while there is nothing else."""
+        self.empty.set_text(title, hint)
+
+    def press(self, key: str) -> None:
+        """Run a command of a key or of the menu."""
+        self._commands[key]()
+
+    def open_find(self) -> None:
+        """Open the find bar with the selection, or the previous pattern."""
+        # As shown: paragraphs are separated by U+2029.
+        chosen = self.active.textCursor().selectedText()
+        self.find_bar.open_field(chosen if chosen and "\u2029" not in chosen else None)
+        self.finding.search()
+
+    def _close_bars(self) -> None:
+        self.find_bar.hide()
+        self.finding.clear()
+        self.active.setFocus()
+
+    def _listen_to(self, editor: CodeEditor) -> None:
+        """Run the commands of an editor's keys, and open its menu."""
+        editor.key_pressed.connect(self.press)
+        editor.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        editor.customContextMenuRequested.connect(self._open_menu)
+
+    def _open_menu(self, position: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._fill_menu(menu, position)
+        menu.popup(self.active.viewport().mapToGlobal(position))
+
+    def _fill_menu(self, menu: QMenu, position: QPoint) -> None:
+        raise NotImplementedError
+
+    def _add(self, menu: QMenu, text: str, command: str, keys: str = "") -> QAction:
+        action = menu.addAction(text, partial(self.press, command))
+        action.setShortcut(QKeySequence(keys))
+        return action
+
+    # Qt
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        # Not a focus proxy: Tab would skip what is before it.
+        self.active.setFocus(event.reason())
+
+
+class CodeView(Viewer):
     """A text viewer whose lines belong to entities."""
 
     # A line was clicked, without dragging, or entered: its innermost entity.
@@ -323,7 +406,8 @@ class CodeView(QWidget):
     menu_opening = Signal(str, object)
 
     def __init__(self, name: str) -> None:
-        super().__init__()
+        self.editor = CodeEditor()
+        super().__init__(name, self.editor)
         self._language = ""
         self._shown_as: tuple[CompactScript | None, bool, Mapping[int, Heading]] = (
             None,
@@ -335,15 +419,21 @@ class CodeView(QWidget):
         self._places: tuple[NamedPlace, ...] = ()
         self._changed: tuple[int, ...] = ()
         self._here = 0
-        self.editor = CodeEditor()
         self.editor.setAccessibleName(name)
-        self.find_bar = FindBar()
-        self.finding = CodeFinding(self.editor, self.find_bar)
         self.go_to_bar = GoToLineBar()
-        self.empty = EmptyState()
-        self.setAccessibleName(name)
-        self._lay_out()
-        self._connect()
+        column_of(self._page, self.find_bar, self.go_to_bar, (self.editor, 1))
+        self._commands |= {"line": self.open_go_to_line, "copy": self.editor.copy}
+        self._listen_to(self.editor)
+        self.editor.entity_clicked.connect(self.entity_clicked)
+        self.editor.heading_clicked.connect(self.heading_clicked)
+        self.editor.arranged.connect(self._mark_anew)
+        self.editor.entity_hovered.connect(self.entity_hovered)
+        self.go_to_bar.closed.connect(self._close_bars)
+        self.go_to_bar.line_chosen.connect(self.go_to_line)
+
+    @property
+    def active(self) -> CodeEditor:
+        return self.editor
 
     def set_text(
         self,
@@ -501,22 +591,12 @@ class CodeView(QWidget):
         """Put the caret on the line with this number, and scroll to it."""
         self.editor.go_to(self.editor.content.numbered(number))
 
-    def set_empty(self, title: str, hint: str = "") -> None:
-        """Set the text that is shown in place of an empty text."""
-        self.empty.set_text(title, hint)
-
     # Search
 
-    def open_find(self, text: str | None = None) -> None:
-        """Open the find bar with this text, or the selection, or the previous pattern."""
-        if not self.editor.text():
-            return
-        chosen = self.editor.textCursor().selectedText()
-        if text is None and chosen and "\u2029" not in chosen:
-            text = chosen
-        self.go_to_bar.hide()
-        self.find_bar.open_field(text)
-        self.finding.search()
+    def open_find(self) -> None:
+        if self.editor.text():
+            self.go_to_bar.hide()
+            super().open_find()
 
     def open_go_to_line(self) -> None:
         """Open the bar for going to a line."""
@@ -528,51 +608,10 @@ class CodeView(QWidget):
         self.go_to_bar.open_for(line, content.count)
 
     def _close_bars(self) -> None:
-        self.find_bar.hide()
         self.go_to_bar.hide()
-        self.finding.clear()
-        self.editor.setFocus()
+        super()._close_bars()
 
-    # Construction
-
-    def _lay_out(self) -> None:
-        self._page = QWidget()
-        column_of(self._page, self.find_bar, self.go_to_bar, (self.editor, 1))
-        self._stack = QStackedLayout(self)
-        self._stack.addWidget(self.empty)
-        self._stack.addWidget(self._page)
-
-    def _connect(self) -> None:
-        self.editor.entity_clicked.connect(self.entity_clicked)
-        self.editor.heading_clicked.connect(self.heading_clicked)
-        self.editor.arranged.connect(self._mark_anew)
-        self.editor.entity_hovered.connect(self.entity_hovered)
-        self._commands: dict[str, Callable[[], None]] = {
-            "find": self.open_find,
-            "line": self.open_go_to_line,
-            "next": self.finding.next,
-            "previous": self.finding.previous,
-            "close": self._close_bars,
-            "fold": self.editor.fold,
-            "unfold": self.editor.unfold,
-            "fold-all": self.editor.fold_all,
-            "unfold-all": self.editor.unfold_all,
-            "copy": self.editor.copy,
-            "select-all": self.editor.selectAll,
-        }
-        self.editor.key_pressed.connect(self._press)
-        self.editor.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.editor.customContextMenuRequested.connect(self._open_menu)
-        self.find_bar.closed.connect(self._close_bars)
-        self.go_to_bar.closed.connect(self._close_bars)
-        self.go_to_bar.line_chosen.connect(self.go_to_line)
-
-    def _press(self, key: str) -> None:
-        self._commands[key]()
-
-    def _open_menu(self, position: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    def _fill_menu(self, menu: QMenu, position: QPoint) -> None:
         copy = self._add(menu, _("Copy"), "copy", "Ctrl+C")
         copy.setEnabled(self.editor.textCursor().hasSelection())
         self._add(menu, _("Select all"), "select-all", "Ctrl+A")
@@ -582,26 +621,4 @@ class CodeView(QWidget):
         menu.addSeparator()
         self._add(menu, _("Fold all"), "fold-all")
         self._add(menu, _("Unfold all"), "unfold-all")
-        menu.triggered.connect(self._choose)
         self.menu_opening.emit(self.editor.entity_at(position.y()), menu)
-        menu.popup(self.editor.viewport().mapToGlobal(position))
-
-    def _choose(self, action: QAction) -> None:
-        # Actions added by others have no data, and are connected by themselves.
-        if action.data() in self._commands:
-            self._press(action.data())
-
-    @staticmethod
-    def _add(menu: QMenu, text: str, command: str, keys: str = "") -> QAction:
-        action = QAction(text, menu)
-        action.setData(command)
-        if keys:
-            action.setShortcut(QKeySequence(keys))
-        menu.addAction(action)
-        return action
-
-    # Qt
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        # Not a focus proxy: Tab would skip what is before it.
-        self.editor.setFocus(event.reason())

@@ -1,23 +1,20 @@
 """Difference viewer: two columns or one, folds of equal lines, search, next and previous change."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import (
-    QAction,
     QColor,
-    QFocusEvent,
-    QKeySequence,
     QMouseEvent,
     QPainter,
     QPaintEvent,
 )
-from PySide6.QtWidgets import QMenu, QScrollBar, QStackedLayout, QWidget
+from PySide6.QtWidgets import QMenu, QScrollBar, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_lines import Rows
-from lowerscope.app.kit.code.code_view import CodeFinding, FindBar
+from lowerscope.app.kit.code.code_view import Viewer
 from lowerscope.app.kit.code.diff_editor import (
     CHANGES,
     MOVED,
@@ -30,7 +27,6 @@ from lowerscope.app.kit.code.diff_editor import (
 )
 from lowerscope.app.kit.code.marks import Match
 from lowerscope.app.kit.layouts import column_of, row_of
-from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line
 from lowerscope.core.model.texts import _
 
@@ -39,7 +35,7 @@ __all__ = ["DiffPart", "DiffRun", "DiffView"]
 _LEAST = 2.0
 
 
-class DiffView(QWidget):
+class DiffView(Viewer):
     """A read-only difference: two code views side by side, or one.
 
     Args:
@@ -51,7 +47,7 @@ class DiffView(QWidget):
     key_pressed = Signal(str)  # A key of `KEYS` that the view has no command for; its command.
 
     def __init__(self, name: str, words: Words) -> None:
-        super().__init__()
+        super().__init__(name, _BothSides(self))
         self._rows = DiffRows()
         self._folding = DiffFolding(self._rows)
         self._language = "text"
@@ -62,10 +58,6 @@ class DiffView(QWidget):
         self._active = self.new
         self._told = (0, 0)
         self.strip = DiffStrip(self)
-        self.find_bar = FindBar()
-        self.finding = CodeFinding(_BothSides(self), self.find_bar)
-        self.empty = EmptyState()
-        self.setAccessibleName(name)
         self.old.setAccessibleName(_("{name}: old side", name=name))
         self.new.setAccessibleName(_("{name}: new side", name=name))
         self._lay_out()
@@ -84,9 +76,9 @@ class DiffView(QWidget):
         row = self._rows.row(self.row())
         return self._rows.parts[row.part].title if self._rows.parts else ""
 
-    def set_empty(self, title: str, hint: str = "") -> None:
-        """Set the text that is shown while there is no difference."""
-        self.empty.set_text(title, hint)
+    @property
+    def active(self) -> DiffEditor:
+        return self._active
 
     def set_unified(self, unified: bool) -> None:
         """Show one column or two; the top row stays."""
@@ -141,12 +133,14 @@ class DiffView(QWidget):
         return bisect_right(changes, self.row()), len(changes)
 
     def open_find(self) -> None:
-        """Open the find bar."""
         if self._rows.runs:
-            # As shown: paragraphs are separated by U+2029.
-            chosen = self._active.textCursor().selectedText()
-            self.find_bar.open_field(chosen if chosen and "\u2029" not in chosen else None)
-            self.finding.search()
+            super().open_find()
+
+    def press(self, key: str) -> None:
+        if key in self._commands:
+            super().press(key)
+        else:
+            self.key_pressed.emit(key)
 
     def editors(self) -> tuple[DiffEditor, ...]:
         """Return the visible columns."""
@@ -220,38 +214,20 @@ class DiffView(QWidget):
         bar = self.new.verticalScrollBar()
         bar.setValue(round(share * self.new.rows().count - bar.pageStep() / 2))
 
-    def _close_find(self) -> None:
-        self.find_bar.hide()
-        self.finding.clear()
-        self._active.setFocus()
-
-    def _press(self, key: str) -> None:
-        if key in self._commands:
-            self._commands[key]()
-        else:
-            self.key_pressed.emit(key)
-
     def _toggle(self) -> None:
         self._active.toggle_fold(self.row())
 
-    def _open_menu(self, position: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        standard = QKeySequence.StandardKey
-        for text, command, key in (
-            (_("Copy"), "copy", QKeySequence(standard.Copy)),
-            (_("Select all"), "select-all", QKeySequence(standard.SelectAll)),
-            (_("Find…"), "find", QKeySequence(standard.Find)),
-            (_("Next Change"), "next-change", QKeySequence("N")),
-            (_("Previous Change"), "previous-change", QKeySequence("P")),
-            (_("Show all lines"), "unfold-all", QKeySequence()),
-            (_("Fold Unchanged Lines"), "fold-all", QKeySequence()),
+    def _fill_menu(self, menu: QMenu, position: QPoint) -> None:
+        for text, command, keys in (
+            (_("Copy"), "copy", "Ctrl+C"),
+            (_("Select all"), "select-all", "Ctrl+A"),
+            (_("Find…"), "find", "Ctrl+F"),
+            (_("Next Change"), "next-change", "N"),
+            (_("Previous Change"), "previous-change", "P"),
+            (_("Show all lines"), "unfold-all", ""),
+            (_("Fold Unchanged Lines"), "fold-all", ""),
         ):
-            action = QAction(text, menu)
-            action.setShortcut(key)
-            action.triggered.connect(self._commands[command])
-            menu.addAction(action)
-        menu.popup(self._active.viewport().mapToGlobal(position))
+            self._add(menu, text, command, keys)
 
     def _copy(self) -> None:
         if self._active.textCursor().hasSelection():
@@ -262,52 +238,30 @@ class DiffView(QWidget):
     # Construction
 
     def _lay_out(self) -> None:
-        self._page = QWidget()
         sides = QWidget()
         row_of(
             sides, (self.old, 1), (self.new, 1), self.strip, _bar_for(self.new.verticalScrollBar())
         )
         column_of(self._page, self.find_bar, (sides, 1), _bar_for(self.new.horizontalScrollBar()))
-        self._stack = QStackedLayout(self)
-        self._stack.addWidget(self.empty)
-        self._stack.addWidget(self._page)
 
     def _connect(self) -> None:
-        self._commands: dict[str, Callable[[], object]] = {
-            "find": self.open_find,
-            "next": self.finding.next,
-            "previous": self.finding.previous,
-            "close": self._close_find,
+        self._commands |= {
             "next-change": self.next_change,
             "previous-change": self.previous_change,
             "toggle": self._toggle,
             "copy": self._copy,
-            "select-all": lambda: self._active.selectAll(),
-            "fold": lambda: self._active.fold(),
-            "unfold": lambda: self._active.unfold(),
-            "fold-all": lambda: self._active.fold_all(),
-            "unfold-all": lambda: self._active.unfold_all(),
         }
         self.old.follow(self.new)
         self.new.follow(self.old)
         for editor in (self.old, self.new):
             editor.entered.connect(self._enter)
-            editor.key_pressed.connect(self._press)
+            self._listen_to(editor)
             editor.cursorPositionChanged.connect(self._follow_caret)
             editor.rows_changed.connect(self._follow_caret)
             editor.folds_changed.connect(self._show_strip)
-            editor.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-            editor.customContextMenuRequested.connect(self._open_menu)
         self.new.rows_changed.connect(self._show_place)
         self.strip.chosen.connect(self._scroll_to_share)
-        self.find_bar.closed.connect(self._close_find)
         theme.notifier().changed.connect(self._show_strip)
-
-    # Qt
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        # Not a focus proxy: Tab would skip what is before it.
-        self._active.setFocus(event.reason())
 
 
 class _BothSides:

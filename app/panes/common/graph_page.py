@@ -11,9 +11,8 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.document.timelines import RunSteps, can_break
+from lowerscope.app.document.timelines import Shared, can_break
 from lowerscope.app.kit.canvas.colouring import FIGURES, Colouring
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.hover_card import CardText
@@ -291,19 +290,13 @@ class GraphPage(QWidget):
     picture_wanted = Signal(object, bool)  # Save the page as a picture, or its visible part.
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        run_steps: RunSteps,
-        graph: GraphName,
-        name: str,
-        set_busy: Callable[[bool], None],
+        self, shared: Shared, graph: GraphName, name: str, set_busy: Callable[[bool], None]
     ) -> None:
         super().__init__()
         self.graph: GraphName = graph
-        self.document = document
-        self.run_steps = run_steps
-        self._record: GraphRecord | None = None
+        self.document = document = shared.document
+        self.run_steps = run_steps = shared.run_steps
+        self.record: GraphRecord | None = None  # The graph shown.
         self._boxes: dict[str, Box] = {}
         self._frames: dict[str, Region] = {}
         self._box_of: dict[str, list[str]] = {}
@@ -323,7 +316,7 @@ class GraphPage(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.canvas)
         self._wanted_title: str | None = None
-        self._watch = queries.watch(
+        self._watch = shared.queries.watch(
             self, self._query, self._take_graph, self._take_problem, set_busy
         )
         self.canvas.node_clicked.connect(self._select)
@@ -373,14 +366,9 @@ class GraphPage(QWidget):
     # Groups
 
     @property
-    def record(self) -> GraphRecord | None:
-        """The graph shown."""
-        return self._record
-
-    @property
     def is_collapsible(self) -> bool:
         """Return whether the graph has modules or fused functions to collapse or expand."""
-        return self._record is not None and self._record.collapsible
+        return self.record is not None and self.record.collapsible
 
     def expand(self, entity: str) -> None:
         """Expand a module or a fused function, with the groups in it that were expanded before."""
@@ -407,7 +395,7 @@ class GraphPage(QWidget):
     def _now_expanded(self) -> tuple[str, ...]:
         if self._expanded is not None:
             return self._expanded
-        return () if self._record is None else self._record.expanded
+        return () if self.record is None else self.record.expanded
 
     def _show_level(
         self,
@@ -440,9 +428,9 @@ class GraphPage(QWidget):
         anchor, self._anchor = self._anchor, ""
         # Another level as a whole is shown from its top.
         keep_view = title == self._title and not self._is_other_level
-        is_other = record != self._record or not keep_view
+        is_other = record != self.record or not keep_view
         self._is_other_level = False
-        self._record, self._title = record, title
+        self.record, self._title = record, title
         self._boxes = {box.id: box for box in (record or NOTHING).boxes}
         self._frames = {region.id: region for region in (record or NOTHING).regions if region.id}
         self._box_of = {}
@@ -546,7 +534,7 @@ class GraphPage(QWidget):
                 if word in ids
             ]
         is_call = {name for name, box in self._boxes.items() if box.kind == "call"}
-        edges = () if self._record is None else self._record.edges
+        edges = () if self.record is None else self.record.edges
         return [
             (each.source, each.target)
             for each in edges

@@ -9,11 +9,9 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QMenu, QWidget
 
-from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.document.timelines import BuildSteps
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import check_box
 from lowerscope.app.kit.code.code_editor import NO_HEADINGS, Heading, NamedPlace
@@ -43,12 +41,12 @@ class ScriptPage(QWidget):
         name: Accessible name of the code view.
     """
 
-    def __init__(self, document: Document, colouring: Colouring, name: str) -> None:
+    def __init__(self, shared: Shared, name: str) -> None:
         super().__init__()
-        self._document = document
+        self._document = document = shared.document
         self._whole: Collection[str] = ()
         self._headings: Mapping[int, Heading] = NO_HEADINGS
-        self._record: TextRecord | None = None
+        self.record: TextRecord | None = None  # The text shown.
         # The bindings that begin with each line, computed on demand.
         self._bindings: dict[int, list[str]] | None = None
         self._first_lines: dict[str, int] = {}
@@ -67,7 +65,7 @@ class ScriptPage(QWidget):
         self.code.menu_opening.connect(self._add_to_menu)
         self.code.editor.arranged.connect(self._reveal_again)
         self.code.editor.set_describing(self._belongs_to)
-        self._colouring = colouring
+        self._colouring = shared.colouring
         self._colouring.changed.connect(self._colour)
         self._colour()
         document.on(("selection", "snapshot"), self.show_selection)
@@ -89,7 +87,7 @@ class ScriptPage(QWidget):
             headings: Lines that are headings, by number from 0.
             stay: Whether it is another state of the same text, so that the scroll position is kept.
         """
-        before, self._record = self._record, record
+        before, self.record = self.record, record
         self._bindings = None
         self._whole, self._headings = whole, headings
         if record is None:
@@ -112,11 +110,6 @@ class ScriptPage(QWidget):
             self.code.set_place(place)
         if self._here:
             self.code.point_at(self._here)
-
-    @property
-    def record(self) -> TextRecord | None:
-        """The text shown."""
-        return self._record
 
     def point_at(self, line: int) -> None:
         """Point at a line of this text and of subsequent ones, from 1; 0 for none."""
@@ -141,8 +134,8 @@ class ScriptPage(QWidget):
 
     def _show_form(self) -> None:
         """Show the same text in another form."""
-        if self._record is not None:
-            self._set_text(self._record)
+        if self.record is not None:
+            self._set_text(self.record)
 
     def show_selection(self) -> None:
         """Mark the lines of the selection, and scroll to the first one."""
@@ -212,12 +205,12 @@ class ScriptPage(QWidget):
 
     def _sharing(self, entity: str) -> tuple[str, ...]:
         """Return the bindings on the same line as the one at the caret."""
-        if self._record is None or not entity.startswith("relax:") or "/" not in entity:
+        if self.record is None or not entity.startswith("relax:") or "/" not in entity:
             return (entity,)
         line = self.code.caret_line()
         if self._bindings is None:
             self._bindings = {}
-            for span in self._record.spans:
+            for span in self.record.spans:
                 if span.entity.startswith("relax:") and "/" in span.entity:
                     self._bindings.setdefault(span.first, []).append(span.entity)
         found = self._bindings.get(line, [])
@@ -276,9 +269,7 @@ class FetchedPage(QWidget):
 
     def __init__(
         self,
-        document: Document,
-        queries: Queries,
-        colouring: Colouring,
+        shared: Shared,
         view: View,
         name: str,
         set_busy: Callable[[bool], None],
@@ -286,34 +277,24 @@ class FetchedPage(QWidget):
         kind: str = "tir",
     ) -> None:
         super().__init__()
-        self._document = document
+        self._document = shared.document
         self._view: View = view
         self._kind = "relax" if view == "bytecode" else kind
         self._name: str | None = None
-        self._moment: Moment | None = None
+        self.moment: Moment | None = None  # The step of the text; ``None`` for the final module.
         self._shown_name: str | None = None
-        self._watch = queries.watch(
-            self,
-            self._query,
-            self._take_text,
-            self._take_problem,
-            set_busy,
-            self._note_progress,
+        self._watch = shared.queries.watch(
+            self, self._query, self._take_text, self._take_problem, set_busy, self._note_progress
         )
-        self.script = ScriptPage(document, colouring, name)
+        self.script = ScriptPage(shared, name)
         self.column = column_of(self, (self.script, 1))
-
-    @property
-    def moment(self) -> Moment | None:
-        """The step of the text; ``None`` for the final module."""
-        return self._moment
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
         """Show the text of a function or file, once visible; empty for the module.
 
         The same function at another `moment` keeps its scroll position.
         """
-        self._name, self._moment = name, moment
+        self._name, self.moment = name, moment
         self._watch.update()
 
     @property
@@ -333,7 +314,7 @@ class FetchedPage(QWidget):
         recipe = self._document.recipe
         if recipe is None or self._name is None:
             return None
-        return TextQuery(recipe, self._name, self._view, self._moment)
+        return TextQuery(recipe, self._name, self._view, self.moment)
 
     def _note_progress(self, text: str, fraction: float | None) -> None:
         """Show the child's progress."""
@@ -431,21 +412,14 @@ class CompiledPage(FetchedPage):
     """
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        colouring: Colouring,
-        build: BuildSteps,
-        view: View,
-        name: str,
-        set_busy: Callable[[bool], None],
+        self, shared: Shared, view: View, name: str, set_busy: Callable[[bool], None]
     ) -> None:
-        super().__init__(document, queries, colouring, view, name, self._note_busy)
-        self._build = build
+        super().__init__(shared, view, name, self._note_busy)
+        self._build = shared.build
         self._set_busy = set_busy
         empty = self.script.code.empty
-        self.cancel = empty.add_action(_("Cancel"), self._cancel)
-        self.again = empty.add_action(_("Compile"), self._compile, primary=True)
+        self.cancel = empty.add_action(_("Cancel"), self._watch.cancel)
+        self.again = empty.add_action(_("Compile"), self._watch.refresh, primary=True)
         self._offer()
         self._timer = QTimer(self, singleShot=True, interval=WAITING_MS)
         self._timer.timeout.connect(self._show_waiting)
@@ -488,7 +462,7 @@ class CompiledPage(FetchedPage):
     def _take_text(self, record: TextRecord) -> None:
         self._offer()
         super()._take_text(record)
-        if self._moment is None:
+        if self.moment is None:
             self._build.note_built()
 
     def _take_problem(self, problem: Problem) -> None:
@@ -498,9 +472,3 @@ class CompiledPage(FetchedPage):
     def _offer(self, action: QWidget | None = None) -> None:
         for each in (self.cancel, self.again):
             each.setVisible(each is action)
-
-    def _cancel(self) -> None:
-        self._watch.cancel()
-
-    def _compile(self) -> None:
-        self._watch.refresh()

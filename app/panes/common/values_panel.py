@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QFileDialog,
     QHBoxLayout,
     QPushButton,
     QWidget,
@@ -17,6 +15,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.charts.plots import Histogram
+from lowerscope.app.kit.dialogs import file_to_save
 from lowerscope.app.panes.common.descriptions import Facts
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery
@@ -94,11 +93,9 @@ class ValuesPanel(QWidget):
     def _choose_file(self) -> None:
         name = self._entity.partition(":")[2]
         title = _("Save the values of {name}", name=name)
-        path, _filter = QFileDialog.getSaveFileName(
-            self, title, f"{name}.npy", _("NumPy arrays (*.npy)")
-        )
-        if path:
-            self.save_to(path if Path(path).suffix == ".npy" else f"{path}.npy")
+        kinds = _("NumPy arrays (*.npy)")
+        if path := file_to_save(self, title, f"{name}.npy", kinds, ".npy"):
+            self.save_to(path)
 
 
 def value_facts(record: ValuesRecord) -> Facts:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
-from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.kit.commands import Command, Host, available
 from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.recipe import (
@@ -41,50 +41,32 @@ class CompareCommands(QObject):
             return pins.first is not None
 
         return (
-            Command(
-                "difference",
-                _("&Difference"),
-                self._show,
-                "F9",
-                enabled=document.is_open,
+            *available(
+                document.is_open,
+                Command("difference", _("&Difference"), self._show, "F9"),
+                Command("next-change", _("N&ext change"), partial(self._next_change, 1), "F8"),
+                Command(
+                    "previous-change",
+                    _("P&revious change"),
+                    partial(self._next_change, -1),
+                    "Shift+F8",
+                ),
+                Command(
+                    "unified", _("Side by side or &unified"), self._toggle_columns, key_there="T"
+                ),
+                Command("pin-step", _("&Pin this step"), pins.pin_here, "Ctrl+Shift+D"),
             ),
-            Command(
-                "next-change",
-                _("N&ext change"),
-                partial(self._next_change, 1),
-                "F8",
-                enabled=document.is_open,
+            *available(
+                pinned,
+                Command(
+                    "compare-pinned",
+                    _("Co&mpare with the pinned step"),
+                    pins.compare_here,
+                    "Ctrl+Shift+B",
+                ),
+                Command("swap-sides", _("&Swap the sides"), pins.swap),
+                Command("unpin", _("&Unpin"), pins.clear),
             ),
-            Command(
-                "previous-change",
-                _("P&revious change"),
-                partial(self._next_change, -1),
-                "Shift+F8",
-                enabled=document.is_open,
-            ),
-            Command(
-                "unified",
-                _("Side by side or &unified"),
-                self._toggle_columns,
-                enabled=document.is_open,
-                key_there="T",
-            ),
-            Command(
-                "pin-step",
-                _("&Pin this step"),
-                pins.pin_here,
-                "Ctrl+Shift+D",
-                enabled=document.is_open,
-            ),
-            Command(
-                "compare-pinned",
-                _("Co&mpare with the pinned step"),
-                pins.compare_here,
-                "Ctrl+Shift+B",
-                enabled=pinned,
-            ),
-            Command("swap-sides", _("&Swap the sides"), pins.swap, enabled=pinned),
-            Command("unpin", _("&Unpin"), pins.clear, enabled=pinned),
             Command(
                 "compare-before",
                 _("Compare with the state before the last chan&ge"),

@@ -154,12 +154,13 @@ class DifferencePage(QWidget):
         self._document = document
         self._queries = queries
         self._pins = pins
-        self._record: DifferenceRecord | None = None
+        # The difference shown; ``None`` before it arrives, and after a problem.
+        self.record: DifferenceRecord | None = None
         self._sides: tuple[ComparedModule, ComparedModule] | None = None
         self._wanted: Kind = "relax"
         # Whether the kind was chosen for these sides: it stays then, though nothing of it differs.
         self._is_chosen = False
-        self._all = False
+        self.shows_all = False  # Whether unchanged functions are shown as well.
         self._only = ""
         self._ahead: Iterator[Callable[[], object]] = iter(())
         self._preparing = QTimer(self, interval=0)
@@ -173,14 +174,9 @@ class DifferencePage(QWidget):
         document.on(("code_form",), self._show_functions)
 
     @property
-    def record(self) -> DifferenceRecord | None:
-        """The difference shown; ``None`` before it arrives, and after a problem."""
-        return self._record
-
-    @property
     def is_current(self) -> bool:
         """Return whether the difference shown is that of the comparison's two sides."""
-        return self._record is not None and self._sides == self._pins.sides
+        return self.record is not None and self._sides == self._pins.sides
 
     @property
     def kind(self) -> Kind:
@@ -200,15 +196,10 @@ class DifferencePage(QWidget):
         if kind != before:
             self._show_functions()
 
-    @property
-    def shows_all(self) -> bool:
-        """Return whether unchanged functions are shown as well."""
-        return self._all
-
     def set_all(self, everything: bool) -> None:
         """Show unchanged functions as well, or not."""
-        if everything != self._all:
-            self._all = everything
+        if everything != self.shows_all:
+            self.shows_all = everything
             self._show_functions()
 
     def set_only(self, name: str) -> None:
@@ -218,7 +209,7 @@ class DifferencePage(QWidget):
 
     def functions(self, kind: Kind) -> list[FunctionDifference]:
         """Return the functions of a kind, including unchanged ones."""
-        every = () if self._record is None else self._record.functions
+        every = () if self.record is None else self.record.functions
         return [each for each in every if each.kind == kind and self._only in each.name]
 
     def changed(self, kind: Kind) -> list[FunctionDifference]:
@@ -227,18 +218,18 @@ class DifferencePage(QWidget):
 
     def shown_functions(self) -> list[FunctionDifference]:
         """Return the functions in view, from the top."""
-        return self.functions(self.kind) if self._all else self.changed(self.kind)
+        return self.functions(self.kind) if self.shows_all else self.changed(self.kind)
 
     def groups(self) -> dict[str, int]:
         """Return the functions that lines moved into, each with a number from 0."""
-        every = () if self._record is None else self._record.functions
+        every = () if self.record is None else self.record.functions
         return {each.name: number for number, each in enumerate(e for e in every if e.moved_in)}
 
     def show_sides(self) -> None:
         """Show the difference of the comparison's two sides, once it arrives."""
         if self._pins.sides is None:
             self._show_problem(*nothing_words(self._document))
-        elif self._record is None:
+        elif self.record is None:
             self.diff.set_empty(_("Comparing…"))
         self._watch.update()
 
@@ -270,7 +261,7 @@ class DifferencePage(QWidget):
 
     def _take(self, record: DifferenceRecord) -> None:
         self._is_chosen = self._is_chosen and self._sides == self._pins.sides
-        self._record, self._sides = record, self._pins.sides
+        self.record, self._sides = record, self._pins.sides
         self._preparing.stop()
         self.arrived.emit()
         self._show_functions()
@@ -280,13 +271,13 @@ class DifferencePage(QWidget):
         self._show_problem(problem.headline, problem.todo)
 
     def _show_problem(self, title: str, hint: str) -> None:
-        self._record = None
+        self.record = None
         self.diff.set_empty(title, hint)
         self.diff.set_parts(())
         self.shown.emit()
 
     def _show_functions(self) -> None:
-        record = self._record
+        record = self.record
         if record is None:
             return
         functions, groups = self.shown_functions(), self.groups()
@@ -344,7 +335,7 @@ class CodePage(QWidget):
     def __init__(self, queries: Queries, pins: Pins, set_busy: Callable[[bool], None]) -> None:
         super().__init__()
         self._pins = pins
-        self._name = ""
+        self.name = ""  # The function.
         self._view: CodeView = "llvm"
         self._set_busy = set_busy
         self.diff = DiffView(_("Difference of the code"), changed_words)
@@ -353,14 +344,9 @@ class CodePage(QWidget):
             self, self._query, self._take, self._take_problem, self._note_busy, self._note_progress
         )
 
-    @property
-    def name(self) -> str:
-        """The function."""
-        return self._name
-
     def show_code(self, name: str, view: CodeView) -> None:
         """Show the LLVM IR or the assembly of a function, once it is compiled."""
-        self._name, self._view = name, view
+        self.name, self._view = name, view
         if not name:
             self._watch.update()
             title = _("No TensorIR function changed")
@@ -371,17 +357,17 @@ class CodePage(QWidget):
 
     def _query(self) -> CodeDifferenceQuery | None:
         sides = self._pins.sides
-        if sides is None or not self._name:
+        if sides is None or not self.name:
             return None
-        return CodeDifferenceQuery(*sides, self._name, self._view)
+        return CodeDifferenceQuery(*sides, self.name, self._view)
 
     def _note_busy(self, busy: bool) -> None:
         self._set_busy(busy)
         if busy:
-            self._show_nothing(_("Compiling {name}…", name=self._name), "")
+            self._show_nothing(_("Compiling {name}…", name=self.name), "")
 
     def _note_progress(self, text: str, _fraction: float | None) -> None:
-        self._show_nothing(_("Compiling {name}…", name=self._name), text)
+        self._show_nothing(_("Compiling {name}…", name=self.name), text)
 
     def _take(self, record: DifferenceRecord) -> None:
         parts = [diff_part(each) for each in record.functions]
@@ -503,7 +489,8 @@ class GraphDifferencePage(SidesPage):
     ) -> None:
         self._document = document
         self._pins = pins
-        self._record: GraphDifference | None = None
+        # The difference shown; ``None`` before it arrives, and after a problem.
+        self.record: GraphDifference | None = None
         self._boxes: dict[str, Box] = {}
         self._here = ""
         self._function = "main"
@@ -529,11 +516,6 @@ class GraphDifferencePage(SidesPage):
         self.canvas.node_clicked.connect(self._choose)
         document.on(("selection", "snapshot"), self._show_selection)
 
-    @property
-    def record(self) -> GraphDifference | None:
-        """The difference shown; ``None`` before it arrives, and after a problem."""
-        return self._record
-
     def show_sides(self, function: str) -> None:
         """Show the difference of a function in the comparison's two sides, once it arrives."""
         self._function = function
@@ -544,7 +526,7 @@ class GraphDifferencePage(SidesPage):
 
     def changes(self) -> int:
         """Return the number of nodes that were added, removed or changed."""
-        nodes = () if self._record is None else self._record.nodes
+        nodes = () if self.record is None else self.record.nodes
         return sum(node.status != "same" for node in nodes)
 
     def step(self, by: int) -> None:
@@ -577,7 +559,7 @@ class GraphDifferencePage(SidesPage):
         self._show(None)
 
     def _show(self, record: GraphDifference | None) -> None:
-        self._record = record
+        self.record = record
         self._boxes = {} if record is None else {box.id: box for box in record.graph.boxes}
         if record is None:
             self.canvas.set_graph(GraphRecord())
@@ -593,7 +575,7 @@ class GraphDifferencePage(SidesPage):
         self._watch.update()
 
     def _show_list(self) -> None:
-        nodes = () if self._record is None else self._record.nodes
+        nodes = () if self.record is None else self.record.nodes
         self.nodes.set_rows([_row(each) for each in nodes if self._all or each.status != "same"])
 
     def _choose(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
@@ -624,7 +606,7 @@ class GraphDifferencePage(SidesPage):
         return replace(sides[1].recipe, steps=()) == replace(recipe, steps=())
 
     def _card(self, entity: str) -> CardText | None:
-        nodes = () if self._record is None else self._record.nodes
+        nodes = () if self.record is None else self.record.nodes
         node = next((each for each in nodes if each.id == entity), None)
         if node is None:
             return None

@@ -23,10 +23,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedWidget, QToolTip, QWidget
 
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.pins import Pins
-from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton, push_button
@@ -130,10 +127,14 @@ class FunctionChips(QWidget):
     def _arrange(self) -> None:
         self._areas = []
         left, top = 0.0, (self.height() - _HEIGHT) / 2
-        room = self.width()
-        widths = [self._width(chip) for chip in self._chips]
-        if sum(widths) + _GAP * len(widths) > room:
-            room -= 64
+        room, used, widths = self.width(), 0.0, list[float]()
+        for chip in self._chips:
+            widths.append(self._width(chip))
+            used += widths[-1] + _GAP
+            if used > room:
+                # Those behind it have no room, however wide they are.
+                room -= 64
+                break
         for width in widths:
             if left + width > room and self._areas:
                 break
@@ -393,18 +394,12 @@ class DifferenceView(QWidget):
     filter_wanted = Signal()  # The key that goes to the filter of the steps was pressed.
     why_wanted = Signal(str, str)  # Explain the fusion of two functions, given by their ids.
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        pins: Pins,
-        set_busy: Callable[[bool], None],
-    ) -> None:
+    def __init__(self, shared: Shared, set_busy: Callable[[bool], None]) -> None:
         super().__init__()
-        self._document = document
-        self._pins = pins
-        self._stepping = stepping
+        self._document = document = shared.document
+        self._pins = pins = shared.pins
+        self._stepping = stepping = shared.stepping
+        queries = shared.queries
         self._view = "llvm"
         self._columns = "two"  # As the user set them.
         self._is_narrow = False
@@ -465,7 +460,7 @@ class DifferenceView(QWidget):
         self.chips.chosen.connect(self._show_function)
         self.previous.clicked.connect(self.previous_change)
         self.following.clicked.connect(self.next_change)
-        self.save.clicked.connect(self._save)
+        self.save.clicked.connect(self.patch_wanted)
         self.page.arrived.connect(self._ask_ahead)
         self.page.shown.connect(self._take_record)
         self.code.shown.connect(self._show_place)
@@ -513,9 +508,6 @@ class DifferenceView(QWidget):
         return self.code.diff if self._shows_code else self.page.diff
 
     # Slots
-
-    def _save(self) -> None:
-        self.patch_wanted.emit()
 
     def _step_back(self) -> None:
         self._stepping.pause()

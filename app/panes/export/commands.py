@@ -22,8 +22,8 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.buttons import push_button
-from lowerscope.app.kit.commands import Command, Host
-from lowerscope.app.kit.dialogs import Dialog, Question
+from lowerscope.app.kit.commands import Command, Host, available
+from lowerscope.app.kit.dialogs import Dialog, Question, file_to_save
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ProgressLine
@@ -305,41 +305,23 @@ class ExportCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         return (
-            Command(
-                "export-files",
-                _("E&xport…"),
-                self.choose,
-                "Ctrl+Shift+X",
-                enabled=self._document.is_open,
-            ),
-            Command(
-                "export-function",
-                _("Export the &function…"),
-                self.export_function,
-                enabled=self._document.is_open,
-            ),
-            Command(
-                "export-step",
-                _("Export the module of &the step…"),
-                self.export_step,
-                enabled=self._document.is_open,
+            *available(
+                self._document.is_open,
+                Command("export-files", _("E&xport…"), self.choose, "Ctrl+Shift+X"),
+                Command("export-function", _("Export the &function…"), self.export_function),
+                Command("export-step", _("Export the module of &the step…"), self.export_step),
             ),
             Command("save-patch", _("Save the difference as a &patch…"), self.save_patch),
         )
 
     def picture_commands(self) -> tuple[Command, ...]:
         return (
-            Command(
-                "save-picture",
-                _("Save &picture…"),
-                self.save_picture,
-                enabled=self._document.is_open,
-            ),
-            Command(
-                "save-picture-seen",
-                _("Save picture of the v&isible part…"),
-                self.save_seen,
-                enabled=self._document.is_open,
+            *available(
+                self._document.is_open,
+                Command("save-picture", _("Save &picture…"), self.save_picture),
+                Command(
+                    "save-picture-seen", _("Save picture of the v&isible part…"), self.save_seen
+                ),
             ),
         )
 
@@ -457,13 +439,8 @@ class ExportCommands(QObject):
             text = _("No difference is shown: choose Compare with, or a step")
             self._document.notify(text, "info")
             return
-        path, _filter = QFileDialog.getSaveFileName(
-            self._host.widget,
-            _("Save the difference"),
-            "difference.patch",
-            _("Patches (*.patch *.diff)"),
-        )
-        if path:
+        title, kinds = _("Save the difference"), _("Patches (*.patch *.diff)")
+        if path := file_to_save(self._host.widget, title, "difference.patch", kinds):
             self._write(path, lambda file: file.write_text(unified_text(record) + "\n", "utf-8"))
 
     def save_picture(self) -> None:

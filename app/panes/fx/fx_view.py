@@ -10,10 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QComboBox, QWidget
 
-from lowerscope.app.document.colouring import Colouring
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.timelines import RunSteps
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, Pane
@@ -34,13 +31,11 @@ from lowerscope.core.model.texts import _, _n
 class FxView(Pane):
     """The pane with the FX graph."""
 
-    def __init__(
-        self, document: Document, queries: Queries, run_steps: RunSteps, colouring: Colouring
-    ) -> None:
+    def __init__(self, shared: Shared) -> None:
         super().__init__(_("FX"))
-        self._document = document
+        self._document = document = shared.document
         self._stale = False
-        self.graph = GraphPage(document, queries, run_steps, "fx", _("FX graph"), self.set_busy)
+        self.graph = GraphPage(shared, "fx", _("FX graph"), self.set_busy)
         self.table = EntityTable(
             document,
             _("FX nodes"),
@@ -59,9 +54,9 @@ class FxView(Pane):
         )
         self.add_page("graph", _("Graph"), self.graph)
         self.add_page("table", _("Table"), self.table)
-        self.code = FetchedPage(document, queries, colouring, "code", _("FX code"), self.set_busy)
+        self.code = FetchedPage(shared, "code", _("FX code"), self.set_busy)
         self.add_page("code", _("Code"), self.code)
-        self.source = SourceStrip(document, queries, colouring, self.set_busy)
+        self.source = SourceStrip(shared, self.set_busy)
         column = self.layout()
         assert column is not None
         column.removeWidget(self._stack)
@@ -194,15 +189,9 @@ LEAST = 28 + 4 * 18
 class SourceStrip(QWidget):
     """One of the files that the nodes come from, with a choice if there are several."""
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        colouring: Colouring,
-        set_busy: Callable[[bool], None],
-    ) -> None:
+    def __init__(self, shared: Shared, set_busy: Callable[[bool], None]) -> None:
         super().__init__()
-        self._document = document
+        self._document = document = shared.document
         self._files: tuple[str, ...] = ()
         self._lines: dict[str, SourceLine] = {}
         self.fold = IconButton(
@@ -215,14 +204,7 @@ class SourceStrip(QWidget):
         self.files = QComboBox()
         self.files.setAccessibleName(_("File"))
         self.files.activated.connect(self._choose)
-        self.text = FetchedPage(
-            document,
-            queries,
-            colouring,
-            "source",
-            _("Source of the model"),
-            set_busy,
-        )
+        self.text = FetchedPage(shared, "source", _("Source of the model"), set_busy)
         self.text.script.begins_at_spans = True
         self.text.script.as_printed = True
         title = Label(_("Source"))

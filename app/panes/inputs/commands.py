@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QMimeData, QObject
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.kit.commands import Command, Host, available
+from lowerscope.app.kit.dialogs import file_to_open
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.files.sources import MEMORY, MODELS, SCRIPTED, WEIGHTS, is_file
 from lowerscope.core.model.recipe import Recipe, Source, with_source
@@ -163,22 +164,15 @@ def takes_parameters(document: Document) -> bool:
 
 def choose_parameters(host: Host, document: Document) -> None:
     """Select a file in a dialog, and load the model's parameters from it."""
-    kinds = " ".join(f"*{suffix}" for suffix in WEIGHTS)
-    path, _filter = QFileDialog.getOpenFileName(
-        host.widget,
-        _("Load parameters"),
-        _folder(document),
-        _("Parameters ({kinds});;All files (*)", kinds=kinds),
-    )
-    if path:
+    suffixes = " ".join(f"*{suffix}" for suffix in WEIGHTS)
+    kinds = _("Parameters ({kinds});;All files (*)", kinds=suffixes)
+    if path := file_to_open(host.widget, _("Load parameters"), _folder(document), kinds):
         take_parameters(document, path)
 
 
 def take_parameters(document: Document, path: str) -> None:
     """Load the parameters from a file, or from the model itself, as one undo step."""
-    recipe = document.wanted
-    if recipe is not None:
-        document.change(with_source(recipe, params=path))
+    document.change_by(partial(with_source, params=path))
 
 
 def _folder(document: Document) -> str:
@@ -213,25 +207,15 @@ def changing_inputs(host: Host, inputs: Inputs) -> tuple[Command, ...]:
         return bool(inputs.records)
 
     return (
-        Command("input-page", _("Show the inputs"), shown, "Ctrl+Shift+I", enabled=has_inputs),
-        Command("input-file", _("Input f&rom a file…"), partial(one, "file"), enabled=has_inputs),
-        Command(
-            "input-random",
-            _("New random &values for the input"),
-            partial(one, "random"),
-            enabled=has_inputs,
-        ),
-        Command(
-            "input-folder",
-            _("Run a fol&der of inputs…"),
-            partial(set_of, "folder"),
-            enabled=has_inputs,
-        ),
-        Command(
-            "input-archive",
-            _("Run a set of inputs in an .np&z…"),
-            partial(set_of, "archive"),
-            enabled=has_inputs,
+        *available(
+            has_inputs,
+            Command("input-page", _("Show the inputs"), shown, "Ctrl+Shift+I"),
+            Command("input-file", _("Input f&rom a file…"), partial(one, "file")),
+            Command("input-random", _("New random &values for the input"), partial(one, "random")),
+            Command("input-folder", _("Run a fol&der of inputs…"), partial(set_of, "folder")),
+            Command(
+                "input-archive", _("Run a set of inputs in an .np&z…"), partial(set_of, "archive")
+            ),
         ),
     )
 

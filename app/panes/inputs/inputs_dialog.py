@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QDoubleSpinBox,
-    QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
@@ -22,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.engine.window_words import in_window
 from lowerscope.app.kit.buttons import push_button
-from lowerscope.app.kit.dialogs import Dialog, mark_wrong
+from lowerscope.app.kit.dialogs import Dialog, file_to_open, mark_wrong
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
@@ -316,10 +315,8 @@ class InputsDialog(Dialog):
     def _browse(self) -> None:
         row = self.row(self.sender().property("input"))
         title = _("Values of {name}", name=row.name)
-        path, _filter = QFileDialog.getOpenFileName(
-            self, title, row.file.text(), _("Values ({files})", files=FILES)
-        )
-        if path:
+        kinds = _("Values ({files})", files=FILES)
+        if path := file_to_open(self, title, row.file.text(), kinds):
             row.file.setText(path)
 
     def _add_examples(self) -> None:

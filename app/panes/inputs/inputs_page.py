@@ -23,6 +23,7 @@ from lowerscope.app.kit.bar_controls import Pill, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.charts.images import PictureView
+from lowerscope.app.kit.dialogs import file_to_open
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled, stack_of
 from lowerscope.app.kit.pane import ElidedLabel, FactLines
 from lowerscope.app.kit.plain_text import Label
@@ -159,8 +160,7 @@ class InputPanel(QWidget):
     def _choose_file(self) -> None:
         title = _("Value of {name}", name=self.name)
         wanted = _("Values ({files})", files=FILES)
-        path, _filter = QFileDialog.getOpenFileName(self, title, "", wanted)
-        if path:
+        if path := file_to_open(self, title, "", wanted):
             self._inputs.take_file(self.name, path)
 
     def _reset(self) -> None:
@@ -261,10 +261,7 @@ class SetPanel(QWidget):
 
     def choose_file(self) -> None:
         """Select a file of samples in a dialog, and run them."""
-        path, _filter = QFileDialog.getOpenFileName(
-            self, _("A set of inputs"), "", _("Arrays (*.npz *.npy)")
-        )
-        if path:
+        if path := file_to_open(self, _("A set of inputs"), "", _("Arrays (*.npz *.npy)")):
             self._sets.run(path)
 
     def _run_again(self) -> None:

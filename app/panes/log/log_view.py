@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QTextCursor
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
@@ -20,6 +20,7 @@ from lowerscope.app.engine.messages import printable
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.dialogs import file_to_save
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled
 from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
@@ -44,10 +45,7 @@ class WholeText(QObject):
 
     def choose_file(self, title: str, name: str, text: Callable[[], Iterator[bytes]]) -> None:
         """Select a file in a dialog, and write a text to it."""
-        path, _filter = QFileDialog.getSaveFileName(
-            self._widget, title, name, _("Text files (*.txt *.log)")
-        )
-        if path:
+        if path := file_to_save(self._widget, title, name, _("Text files (*.txt *.log)")):
             self.save(Path(path), text)
 
     def save(self, path: Path, text: Callable[[], Iterator[bytes]]) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Field, Part
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, add_choices
 from lowerscope.core.model.recipe import TRANSLATORS
 from lowerscope.core.model.texts import _
 
@@ -29,68 +28,38 @@ class NodeCommands(QObject):
 
     def walking(self) -> tuple[Command, ...]:
         """Return the commands that step through the nodes."""
-        go, document = self._select, self._document
-
-        return (
-            Command(
-                "next-node",
-                _("&Next node"),
-                partial(go, 1),
-                "Alt+Down",
-                enabled=document.has_torch,
-            ),
-            Command(
-                "previous-node",
-                _("&Previous node"),
-                partial(go, -1),
-                "Alt+Up",
-                enabled=document.has_torch,
-            ),
+        has_torch = self._document.has_torch
+        return tuple(
+            Command(f"{key}-node", title, partial(self._select, step), keys, enabled=has_torch)
+            for key, title, step, keys in (
+                ("next", _("&Next node"), 1, "Alt+Down"),
+                ("previous", _("&Previous node"), -1, "Alt+Up"),
+            )
         )
 
     def lowering(self) -> tuple[Command, ...]:
         """Return the commands that lower the selection."""
-        lower = self._lower
 
         def selected() -> bool:
             document = self._document
             return document.has_torch() and bool(document.selection.of_kind("fx"))
 
-        return (
+        ways: tuple[tuple[Strategy | None, str, str, str], ...] = (
+            ("high-level", _("Lower sele&ction as high-level"), "Alt+1", "1"),
+            ("te", _("Lower selection as TE"), "Alt+2", "2"),
+            ("library", _("Lower selection as library"), "Alt+3", "3"),
+            (None, _("Lower selection by default"), "Alt+0", ""),
+        )
+        return tuple(
             Command(
-                "selection-high-level",
-                _("Lower sele&ction as high-level"),
-                partial(lower, "high-level"),
-                "Alt+1",
+                f"selection-{strategy or 'reset'}",
+                title,
+                partial(self._lower, strategy),
+                keys,
                 enabled=selected,
-                mode_keys="1",
-                mode="explore",
-            ),
-            Command(
-                "selection-te",
-                _("Lower selection as TE"),
-                partial(lower, "te"),
-                "Alt+2",
-                enabled=selected,
-                mode_keys="2",
-                mode="explore",
-            ),
-            Command(
-                "selection-library",
-                _("Lower selection as library"),
-                partial(lower, "library"),
-                "Alt+3",
-                enabled=selected,
-                mode_keys="3",
-                mode="explore",
-            ),
-            Command(
-                "selection-reset",
-                _("Lower selection by default"),
-                partial(lower, None),
-                "Alt+0",
-                enabled=selected,
-            ),
+                explore_keys=letter,
+            )
+            for strategy, title, keys, letter in ways
         )
 
     def _lower(self, strategy: Strategy | None) -> None:
@@ -152,12 +121,7 @@ class ImporterField(Field):
         super().__init__(_("Importer"))
         self._document = document
         menu = QMenu(self)
-        self._choices = QActionGroup(menu)
-        for translator in TRANSLATORS:
-            action = QAction(TRANSLATOR_NAMES[translator], self._choices, checkable=True)
-            action.setData(translator)
-            menu.addAction(action)
-        self._choices.triggered.connect(self._choose)
+        self._choices = add_choices(menu, TRANSLATOR_NAMES, self._choose)
         self.set_menu(menu)
         self.setToolTip(
             _("Translated by TVM's own importer, without Lowerscope's rules; shown unchanged")
@@ -176,6 +140,4 @@ class ImporterField(Field):
             action.setChecked(action.data() == recipe.translator)
 
     def _choose(self, action: QAction) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(msgspec.structs.replace(recipe, translator=action.data()))
+        self._document.change_fields(translator=action.data())

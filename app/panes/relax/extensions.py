@@ -14,7 +14,7 @@ from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.buttons import push_button
-from lowerscope.app.kit.dialogs import Dialog
+from lowerscope.app.kit.dialogs import Dialog, file_to_open
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -132,9 +132,7 @@ class ExtensionsDialog(Dialog):
         self.buttons["down"].setEnabled(0 <= place < count - 1)
 
     def _change(self, files: list[Extension]) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(msgspec.structs.replace(recipe, extensions=tuple(files)))
+        self._document.change_fields(extensions=tuple(files))
 
     def _switch(self, item: QTreeWidgetItem) -> None:
         place = self.list.indexOfTopLevelItem(item)
@@ -217,21 +215,16 @@ class Extensions(QObject):
         self._trust = trust
         self._window = window
         self._folder = ""
-        self._dialog: ExtensionsDialog | None = None
+        self.dialog: ExtensionsDialog | None = None  # The list's dialog, if it has been shown.
 
     def show_list(self) -> None:
         """Show the list of rule and library files in a modeless dialog."""
-        if self._dialog is None:
-            self._dialog = ExtensionsDialog(self._document, self._window)
-            self._dialog.file_wanted.connect(self.choose)
-            self._dialog.place_wanted.connect(self.open_file)
-        self._dialog.show()
-        self._dialog.activateWindow()
-
-    @property
-    def dialog(self) -> ExtensionsDialog | None:
-        """The list's dialog, if it has been shown."""
-        return self._dialog
+        if self.dialog is None:
+            self.dialog = ExtensionsDialog(self._document, self._window)
+            self.dialog.file_wanted.connect(self.choose)
+            self.dialog.place_wanted.connect(self.open_file)
+        self.dialog.show()
+        self.dialog.activateWindow()
 
     def choose(self, kind: ExtensionKind) -> None:
         """Select a file with rules, library functions or passes in a dialog, and add it."""
@@ -240,10 +233,8 @@ class Extensions(QObject):
             "library": _("Add a library file"),
             "passes": _("Add a file of passes"),
         }
-        path, _filter = QFileDialog.getOpenFileName(
-            self._window, titles[kind], self._start(), _("Python files (*.py)")
-        )
-        if path:
+        kinds = _("Python files (*.py)")
+        if path := file_to_open(self._window, titles[kind], self._start(), kinds):
             self._folder = str(Path(path).parent)
             self.add(path, kind)
 

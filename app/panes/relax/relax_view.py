@@ -6,11 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QStackedWidget
 
-from lowerscope.app.document.colouring import Colouring
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.document.timelines import BuildSteps, RunSteps
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.panes.common.descriptions import fate_text, moment_text, names_of, nothing_words
@@ -29,20 +25,11 @@ from lowerscope.core.model.texts import _, _n
 class RelaxScript(QStackedWidget):
     """The page with the script of the Relax functions: as lowered, or at the current step."""
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        colouring: Colouring,
-        set_busy: Callable[[bool], None],
-    ) -> None:
+    def __init__(self, shared: Shared, set_busy: Callable[[bool], None]) -> None:
         super().__init__()
-        self.plain = ScriptPage(document, colouring, _("Relax script"))
-        self.stepped = FetchedPage(
-            document, queries, colouring, "script", _("Relax script at the step"), set_busy
-        )
-        self._stepping = stepping
+        self.plain = ScriptPage(shared, _("Relax script"))
+        self.stepped = FetchedPage(shared, "script", _("Relax script at the step"), set_busy)
+        self._stepping = shared.stepping
         self.addWidget(self.plain)
         self.addWidget(self.stepped)
 
@@ -86,64 +73,28 @@ CODE = ("script", "builder", "numpy")
 class RelaxView(Pane):
     """The pane with the Relax functions."""
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        run_steps: RunSteps,
-        colouring: Colouring,
-        build: BuildSteps,
-    ) -> None:
+    def __init__(self, shared: Shared) -> None:
         super().__init__(_("Relax"))
-        self._document = document
-        self._stepping = stepping
-        self._run_steps = run_steps
-        self.graph = GraphPage(
-            document, queries, run_steps, "relax", _("Relax graph"), self.set_busy
-        )
-        self.script = RelaxScript(document, queries, stepping, colouring, self.set_busy)
-        self.builder = FetchedPage(
-            document,
-            queries,
-            colouring,
-            "builder",
-            _("Builder program"),
-            self.set_busy,
-        )
-        self.add_page("script", _("Script"), self.script)
-        self.add_page("graph", _("Graph"), self.graph)
-        self.add_page("builder", _("Builder"), self.builder)
-        self.numpy = FetchedPage(
-            document,
-            queries,
-            colouring,
-            "numpy",
-            _("NumPy of main"),
-            self.set_busy,
-            kind="relax",
-        )
-        self.add_page("numpy", _("NumPy"), self.numpy)
-        self.bytecode = CompiledPage(
-            document,
-            queries,
-            colouring,
-            build,
-            "bytecode",
-            _("Bytecode"),
-            self.set_busy,
-        )
-        self.add_page("bytecode", _("Bytecode"), self.bytecode)
-        self.metadata = FetchedPage(
-            document,
-            queries,
-            colouring,
-            "metadata",
-            _("Relax script with metadata"),
-            self.set_busy,
-        )
+        self._document = document = shared.document
+        self._stepping = stepping = shared.stepping
+        self._run_steps = run_steps = shared.run_steps
+        busy = self.set_busy
+        self.graph = GraphPage(shared, "relax", _("Relax graph"), busy)
+        self.script = RelaxScript(shared, busy)
+        self.builder = FetchedPage(shared, "builder", _("Builder program"), busy)
+        self.numpy = FetchedPage(shared, "numpy", _("NumPy of main"), busy, kind="relax")
+        self.bytecode = CompiledPage(shared, "bytecode", _("Bytecode"), busy)
+        self.metadata = FetchedPage(shared, "metadata", _("Relax script with metadata"), busy)
+        for key, title, page in (
+            ("script", _("Script"), self.script),
+            ("graph", _("Graph"), self.graph),
+            ("builder", _("Builder"), self.builder),
+            ("numpy", _("NumPy"), self.numpy),
+            ("bytecode", _("Bytecode"), self.bytecode),
+            ("metadata", _("Metadata"), self.metadata),
+        ):
+            self.add_page(key, title, page)
         self.metadata.script.as_printed = True
-        self.add_page("metadata", _("Metadata"), self.metadata)
         self.set_current("script")
         self.footer = CodeFooter(document, with_types=True)
         column = self.layout()

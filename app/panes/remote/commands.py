@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QFormLayout, QLineEdit, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.kit.buttons import push_button
-from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.kit.commands import Command, Host, available
 from lowerscope.app.kit.dialogs import Dialog, mark_wrong, number_field, show_within
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
@@ -323,10 +323,8 @@ class TargetDialog(Dialog):
         self.accept()
 
     def _take(self) -> None:
-        recipe = self._document.wanted
-        text = self.line.text().strip()
-        if recipe is not None and text:
-            self._document.change(msgspec.structs.replace(recipe, target=text))
+        if text := self.line.text().strip():
+            self._document.change_fields(target=text)
 
 
 def _said(problem: Problem) -> str:
@@ -379,17 +377,10 @@ class TargetCommands:
                 partial(change, target=NATIVE, remote=None),
                 checked=partial(compiled_for, NATIVE),
             ),
-            Command(
-                "target-other",
-                _("Ot&her target…"),
-                self.choose_target,
-                enabled=document.is_open,
-            ),
-            Command(
-                "target-remote",
-                _("&Remote machine…"),
-                self.choose_remote,
-                enabled=document.is_open,
+            *available(
+                document.is_open,
+                Command("target-other", _("Ot&her target…"), self.choose_target),
+                Command("target-remote", _("&Remote machine…"), self.choose_remote),
             ),
             Command(
                 "target-here",

@@ -17,7 +17,7 @@ from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.core.files.atomic_write import write_reproduction
 from lowerscope.core.model.explanation_records import BisectRecord
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import BisectQuery
 from lowerscope.core.model.texts import _
 
@@ -61,8 +61,7 @@ class Bisecting(KeptAnswer[BisectRecord]):
         super()._accept(record)
 
     def _refuse(self, problem: Problem) -> None:
-        if problem.code != "cancelled":
-            self._document.report(problem)
+        self._document.report(problem)
         super()._refuse(problem)
 
 
@@ -128,12 +127,9 @@ class WrongStep(QWidget):
 def save_reproduction(document: Document, bisecting: Bisecting, parent: QWidget) -> None:
     """Choose a folder in a dialog, and write the reproduction to it."""
     folder = QFileDialog.getExistingDirectory(parent, _("Save the reproduction"))
-    if not folder:
-        return
-    try:
-        bisecting.save(Path(folder))
-    except LowerscopeError as error:
-        document.report(error.problem)
+    if folder:
+        with document.reporting():
+            bisecting.save(Path(folder))
 
 
 def bisect_commands(document: Document, bisecting: Bisecting, host: Host) -> tuple[Command, ...]:

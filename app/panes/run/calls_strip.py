@@ -1,8 +1,10 @@
-"""The calls of the last run and its memory, over time."""
+"""The calls of the last run and its memory, over time, and the page of its tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+
+from PySide6.QtCore import Qt
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
@@ -11,14 +13,22 @@ from lowerscope.app.kit.charts.plots import Group, Piece, RunChart, Span
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, join_markup, markup
+from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table, figures
 from lowerscope.app.kit.theme import family_colour
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.formatting import bytes_text, duration_text, shape_text, share_text
 from lowerscope.core.model.graph import FAMILY_NAMES
-from lowerscope.core.model.run_records import CallRun, MemoryRecord, RunRecord, Storage
+from lowerscope.core.model.run_records import (
+    NOT_THERE,
+    CallRun,
+    MemoryRecord,
+    RunRecord,
+    Storage,
+)
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.texts import _, _n
+from lowerscope.core.model.texts import _, _n, capitalized
 
 
 def selected_with(call: CallRun) -> tuple[str, ...]:
@@ -221,3 +231,72 @@ class CallsStrip(SeenPage):
 
     def _zoom_out(self) -> None:
         self.chart.zoom_by(1 / self.chart.ZOOM_STEP)
+
+
+# --- The page Memory: the storages of the last run, and the tensors in them ---
+
+
+def memory_rows(memory: MemoryRecord, record: RunRecord) -> Iterator[Row]:
+    """Yield a row for each tensor that a run allocates; those of the largest storage first."""
+    storages = sorted(memory.storages, key=lambda each: -each.size)
+    for number, storage in enumerate(storages, start=1):
+        for tensor in storage.tensors:
+            maker = record.calls[tensor.written].function
+            written, last = tensor.written + 1, tensor.last + 1
+            kept = _("{written} to {last}", written=written, last=last)
+            kept = str(written) if written == last else kept
+            yield Row(
+                f"{number}:{tensor.name}:{tensor.written}",
+                (
+                    Cell(tensor.name, bold=True),
+                    Cell(f"{shape_text(tensor.shape)} {tensor.dtype}", "quiet"),
+                    Cell(bytes_text(tensor.size), value=tensor.size),
+                    Cell(str(number), value=number),
+                    Cell(bytes_text(storage.size), value=storage.size),
+                    Cell(kept, value=tensor.written),
+                    Cell(maker, "quiet", tooltip=maker),
+                    Cell(_("returned") if tensor.returned else "", "quiet"),
+                ),
+            )
+
+
+class MemoryPage(SeenPage):
+    """The memory over time with its storages, above a table of the tensors."""
+
+    def __init__(self, document: Document, runs: Runs) -> None:
+        super().__init__()
+        self._runs = runs
+        self.calls = CallsStrip(document, runs, with_pieces=True)
+        self.table = Table(
+            _("Tensors allocated by the run"),
+            (
+                Column(_("tensor"), width=110),
+                Column(_("shape"), width=140),
+                figures(_("size"), 80),
+                Column(_("storage"), numeric=True, width=70, tooltip=_("Largest first")),
+                figures(_("storage size"), 80),
+                Column(
+                    _("calls"),
+                    numeric=True,
+                    width=90,
+                    tooltip=_("The call that writes it, and the last one that reads it"),
+                ),
+                Column(_("written by"), width=120, stretch=True),
+                Column("", width=72),
+            ),
+        )
+        self.table.set_sortable(True)
+        down = Qt.Orientation.Vertical
+        split = Split(down, self.calls, self.table, sizes=(200, 300), shares=(0, 1))
+        column_of(self, (split, 1))
+        document.on(("snapshot", "run", "running"), self.show_if_seen)
+
+    def show_content(self) -> None:
+        record = self._runs.newest
+        if record is None:
+            return
+        if record.ran_on:
+            self.table.set_empty(_("It ran on {ran_on}", ran_on=record.ran_on), NOT_THERE)
+        else:
+            self.table.set_empty(_("No memory is allocated"), capitalized(record.memory.reason))
+        self.table.set_rows(tuple(memory_rows(record.memory, record)))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from PySide6.QtWidgets import (
     QDialogButtonBox,
-    QFileDialog,
     QFormLayout,
     QGridLayout,
     QLineEdit,
@@ -20,8 +19,8 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.buttons import check_box
-from lowerscope.app.kit.commands import Command, Host
-from lowerscope.app.kit.dialogs import Dialog, mark_wrong, number_field
+from lowerscope.app.kit.commands import Command, Host, available
+from lowerscope.app.kit.dialogs import Dialog, file_to_save, mark_wrong, number_field
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
@@ -183,11 +182,8 @@ class TolerancesDialog(Dialog):
         )
 
     def _take(self) -> None:
-        recipe = self._document.wanted
-        if recipe is not None:
-            read = {dtype: self._read(dtype) for dtype in DTYPES}
-            changed = msgspec.structs.replace(recipe, tolerances=Tolerances(**read))
-            self._document.change(changed)
+        read = {dtype: self._read(dtype) for dtype in DTYPES}
+        self._document.change_fields(tolerances=Tolerances(**read))
 
 
 def edit_tolerances(document: Document, parent: QWidget) -> None:
@@ -294,18 +290,19 @@ def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Co
             "Ctrl+M",
             enabled=lambda: document.run_record is not None and not document.running,
         ),
-        Command(
-            "measuring",
-            _("&Threads and repeats…"),
-            partial(edit_measuring, document, runs, parent),
-            enabled=idle,
-        ),
-        Command(
-            "torch-compile",
-            _("Time torch.compile as &well"),
-            runs.toggle_torch_compile,
-            enabled=idle,
-            checked=times_compile,
+        *available(
+            idle,
+            Command(
+                "measuring",
+                _("&Threads and repeats…"),
+                partial(edit_measuring, document, runs, parent),
+            ),
+            Command(
+                "torch-compile",
+                _("Time torch.compile as &well"),
+                runs.toggle_torch_compile,
+                checked=times_compile,
+            ),
         ),
         Command(
             "tolerances",
@@ -335,22 +332,15 @@ def run_step_commands(
             _("Toggle breakpoint at the selection"),
             steps.toggle_selected,
             "Ctrl+B",
+            "B",
             enabled=lambda: bool(document.selection.chosen),
-            key_there="B",
         ),
-        Command(
-            "next-break",
-            _("Continue to the next breakpoint"),
-            partial(stepping.to_break, 1),
-            "Ctrl+F8",
-            enabled=has_breaks,
-        ),
-        Command(
-            "previous-break",
-            _("Back to the previous breakpoint"),
-            partial(stepping.to_break, -1),
-            "Ctrl+Shift+F8",
-            enabled=has_breaks,
+        *(
+            Command(key, title, partial(stepping.to_break, step), keys, enabled=has_breaks)
+            for key, title, step, keys in (
+                ("next-break", _("Continue to the next breakpoint"), 1, "Ctrl+F8"),
+                ("previous-break", _("Back to the previous breakpoint"), -1, "Ctrl+Shift+F8"),
+            )
         ),
         Command(
             "clear-breaks",
@@ -441,19 +431,17 @@ def finding_differences(
         return record is not None and bool(record.first_difference)
 
     return (
-        Command(
-            "compare-nodes",
-            _("Compare no&de by node"),
-            partial(host.show_page, "compare"),
-            "Ctrl+N",
-            enabled=document.is_open,
-        ),
-        Command(
-            "compare-values",
-            _("Show the values o&f the node"),
-            show_tensor,
-            "Ctrl+Shift+E",
-            enabled=document.is_open,
+        *available(
+            document.is_open,
+            Command(
+                "compare-nodes",
+                _("Compare no&de by node"),
+                partial(host.show_page, "compare"),
+                "Ctrl+N",
+            ),
+            Command(
+                "compare-values", _("Show the values o&f the node"), show_tensor, "Ctrl+Shift+E"
+            ),
         ),
         Command(
             "run-alone",
@@ -479,33 +467,27 @@ def finding_differences(
             "F4",
             enabled=differs_first,
         ),
-        Command(
-            "next-difference",
-            _("Ne&xt node that differs"),
-            partial(select_next, document, differing, 1),
-            "Alt+PgDown",
-            enabled=differs,
+        *(
+            Command(
+                key, title, partial(select_next, document, differing, step), keys, enabled=differs
+            )
+            for key, title, step, keys in (
+                ("next-difference", _("Ne&xt node that differs"), 1, "Alt+PgDown"),
+                ("previous-difference", _("Previous node that differs"), -1, "Alt+PgUp"),
+            )
         ),
-        Command(
-            "previous-difference",
-            _("Previous node that differs"),
-            partial(select_next, document, differing, -1),
-            "Alt+PgUp",
-            enabled=differs,
-        ),
-        Command(
-            "next-start",
-            _("Next &start of a difference"),
-            partial(select_next, document, starting, 1),
-            enabled=starts,
-            key_there="N",
-        ),
-        Command(
-            "previous-start",
-            _("Previous start of a difference"),
-            partial(select_next, document, starting, -1),
-            enabled=starts,
-            key_there="Shift+N",
+        *(
+            Command(
+                key,
+                title,
+                partial(select_next, document, starting, step),
+                enabled=starts,
+                key_there=there,
+            )
+            for key, title, step, there in (
+                ("next-start", _("Next &start of a difference"), 1, "N"),
+                ("previous-start", _("Previous start of a difference"), -1, "Shift+N"),
+            )
         ),
     )
 
@@ -526,10 +508,7 @@ class Reporting:
 
     def command(self) -> Command:
         return Command(
-            "export-report",
-            _("&Export report…"),
-            self.export,
-            enabled=lambda: bool(self.runs.kept),
+            "export-report", _("&Export report…"), self.export, enabled=lambda: bool(self.runs.kept)
         )
 
     def export(self) -> None:
@@ -551,9 +530,8 @@ class Reporting:
         if not variants:
             return
         name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
-        path, _filter = QFileDialog.getSaveFileName(
-            self.host.widget, _("Export a report"), f"{name}.html", _("Reports (*.html)")
-        )
+        title, kinds = _("Export a report"), _("Reports (*.html)")
+        path = file_to_save(self.host.widget, title, f"{name}.html", kinds)
         if path:
             path = path if path.endswith((".html", ".htm")) else f"{path}.html"
             self._explain(path, variants, ())
@@ -583,9 +561,6 @@ class Reporting:
     def _write(self, path: str, variants: Sequence[Variant]) -> None:
         from lowerscope.core.files.report import write_report
 
-        try:
+        with self.document.reporting():
             written = write_report(path, variants)
-        except LowerscopeError as error:
-            self.document.report(error.problem)
-        else:
             self.document.notify(_("Report written: {written}", written=written), "info")

@@ -104,7 +104,7 @@ class RunStepPage(QWidget):
         super().__init__()
         self._document = document
         self._steps = run_steps
-        self._step: RunStep | None = None
+        self.step: RunStep | None = None  # The call shown, once its values have arrived.
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")
         # Its position does not depend on the button beside it, which may be hidden.
@@ -132,14 +132,9 @@ class RunStepPage(QWidget):
         document.on(("snapshot",), self._watch.update)
         self._show_call()
 
-    @property
-    def step(self) -> RunStep | None:
-        """The call shown, once its values have arrived."""
-        return self._step
-
     def _show_call(self) -> None:
         call, index = self._steps.call, self._steps.index
-        self._step = None
+        self.step = None
         self.title.setVisible(call is not None)
         self.unfold.setVisible(call is not None and call.own > 0)
         failed = self._steps.failed
@@ -178,7 +173,7 @@ class RunStepPage(QWidget):
         return RunStepQuery(recipe, steps.index, steps.lines)
 
     def _take(self, step: RunStep) -> None:
-        self._step = step
+        self.step = step
         self._show_rows()
 
     def _take_problem(self, problem: Problem) -> None:
@@ -186,7 +181,7 @@ class RunStepPage(QWidget):
         self._show_rows()
 
     def _show_rows(self) -> None:
-        step, call, unfolded = self._step, self._steps.call, self.unfold.isChecked()
+        step, call, unfolded = self.step, self._steps.call, self.unfold.isChecked()
         own = 0 if call is None else call.own
         mark = "▾" if unfolded else "▸"
         self.unfold.setText(_("{mark} {own} before it", mark=mark, own=own))
@@ -205,10 +200,10 @@ class RunStepPage(QWidget):
     def _open(self, key: str) -> None:
         number = tensor_of_row(key)
         call = self._steps.call
-        if number is None or self._step is None or call is None:
+        if number is None or self.step is None or call is None:
             return
-        tensor = self._step.tensors[number]
-        name, called = tensor_name(tensor), f"{self._step.call + 1} {call.function}"
+        tensor = self.step.tensors[number]
+        name, called = tensor_name(tensor), f"{self.step.call + 1} {call.function}"
         if tensor.place.side == "written":
             words = _("{tensor}, written by {call}", tensor=name, call=called)
         else:

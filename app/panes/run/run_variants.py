@@ -69,7 +69,7 @@ class RunVariants(QObject):
         self._children = children
         self._found = found
         self._is_held_back = is_held_back
-        self._kept: tuple[KeptRun, ...] = ()
+        self.kept: tuple[KeptRun, ...] = ()  # The cached runs, in the order of their first run.
         self._last_id = 0
         self._row: tuple[Recipe, ...] = ()
         self._done = 0
@@ -82,19 +82,14 @@ class RunVariants(QObject):
     # State
 
     @property
-    def kept(self) -> tuple[KeptRun, ...]:
-        """The cached runs, in the order of their first run."""
-        return self._kept
-
-    @property
     def all(self) -> tuple[Variant, ...]:
         """The variants with their names, for reports and comparisons."""
-        given = variant_names([each.recipe for each in self._kept])
+        given = variant_names([each.recipe for each in self.kept])
         return tuple(
             Variant(
                 name=each.name or name, recipe=each.recipe, record=each.record, problem=each.problem
             )
-            for each, name in zip(self._kept, given, strict=True)
+            for each, name in zip(self.kept, given, strict=True)
         )
 
     @property
@@ -114,15 +109,15 @@ class RunVariants(QObject):
     def rename(self, run: str, name: str) -> None:
         """Rename a run; an empty name restores the one derived from its recipe."""
         self._replace(
-            [replace(each, name=name.strip()) if each.id == run else each for each in self._kept]
+            [replace(each, name=name.strip()) if each.id == run else each for each in self.kept]
         )
 
     def remove(self, runs: Collection[str]) -> None:
-        self._replace([each for each in self._kept if each.id not in runs])
+        self._replace([each for each in self.kept if each.id not in runs])
 
     def go_back(self, run: str) -> None:
         """Return to the recipe of a run, as one undo step."""
-        recipe = next((each.recipe for each in self._kept if each.id == run), None)
+        recipe = next((each.recipe for each in self.kept if each.id == run), None)
         if recipe is not None:
             self._document.change(recipe)
 
@@ -134,10 +129,10 @@ class RunVariants(QObject):
         if before is None:
             self._last_id += 1
             added = KeptRun(f"run:{self._last_id}", recipe, record, problem)
-            self._replace([*self._kept, added][-MOST:])
+            self._replace([*self.kept, added][-MOST:])
             return
         after = replace(before, recipe=recipe, record=record, problem=problem, outdated=False)
-        self._replace([after if each is before else each for each in self._kept])
+        self._replace([after if each is before else each for each in self.kept])
 
     def take(self, before: State, recipe: Recipe, snapshot: Snapshot) -> None:
         """Switch to a recipe with these records.
@@ -152,12 +147,12 @@ class RunVariants(QObject):
             self._replace(())
         elif before.recipe == recipe and shown.key != snapshot.key:
             now = [
-                each.record is not None and each.record.key == snapshot.key for each in self._kept
+                each.record is not None and each.record.key == snapshot.key for each in self.kept
             ]
             self._replace(
                 [
                     each if is_now else replace(each, outdated=True)
-                    for each, is_now in zip(self._kept, now, strict=True)
+                    for each, is_now in zip(self.kept, now, strict=True)
                 ]
             )
 
@@ -266,8 +261,7 @@ class RunVariants(QObject):
     def _refuse_times(self, problem: Problem) -> None:
         """Use the times that each run measured itself."""
         self._end()
-        if problem.code != "cancelled":
-            self._document.report(problem)
+        self._document.report(problem)
 
     def _end(self) -> None:
         self._abandon()
@@ -284,11 +278,11 @@ class RunVariants(QObject):
 
     def _of(self, recipe: Recipe) -> KeptRun | None:
         run = same_run_of(recipe)
-        return next((each for each in self._kept if same_run_of(each.recipe) == run), None)
+        return next((each for each in self.kept if same_run_of(each.recipe) == run), None)
 
     def _replace(self, kept: Sequence[KeptRun]) -> None:
-        if tuple(kept) != self._kept:
-            self._kept = tuple(kept)
+        if tuple(kept) != self.kept:
+            self.kept = tuple(kept)
             self.changed.emit()
 
 

@@ -396,15 +396,11 @@ class Faults(QObject):
         super().__init__(document)
         self._document = document
         self._worked: Recipe | None = None
-        self._failed: Problem | None = None
+        # The problem that the last run of the recipe shown ended with, if it failed.
+        self.failed: Problem | None = None
         document.on(("run", "running"), self._note_run)
         document.on(("snapshot",), self.forget)
         document.on(("recipe", "pending"), self.changed)
-
-    @property
-    def failed(self) -> Problem | None:
-        """The problem that the last run of the recipe shown ended with, if it failed."""
-        return self._failed
 
     @property
     def can_go_back(self) -> bool:
@@ -420,7 +416,7 @@ class Faults(QObject):
     @property
     def nodes(self) -> tuple[str, ...]:
         """The ids of the FX nodes of the call that `failed` names, if any."""
-        problem = self._failed
+        problem = self.failed
         if problem is None:
             return ()
         return problem.choices or (parts_of_name(problem.calls[-1])[1] if problem.calls else ())
@@ -428,10 +424,10 @@ class Faults(QObject):
     def remedies(self, problem: Problem) -> list[tuple[str, Callable[[], object]]]:
         """Return titles and actions that help with a problem; none if no run ended with it."""
         found: list[tuple[str, Callable[[], object]]] = []
-        if problem is self._failed and self.nodes:
+        if problem is self.failed and self.nodes:
             select = partial(self._document.select, self.nodes)
             found.append((_("Select the called function"), select))
-        if problem is self._failed and self.can_go_back:
+        if problem is self.failed and self.can_go_back:
             found.append((_("Back to the last correct state"), self.go_back))
         return found
 
@@ -442,20 +438,20 @@ class Faults(QObject):
 
     def forget(self) -> None:
         """Forget how the last run ended: another run started, or another recipe is shown."""
-        self._failed = None
+        self.failed = None
         self.changed.emit()
 
     def take(self, problem: Problem) -> None:
         """Show how a run failed."""
-        self._failed = problem
+        self.failed = problem
         self._document.report(problem)
         self.changed.emit()
 
     def _note_run(self) -> None:
         document = self._document
-        if document.running and self._failed is not None:
+        if document.running and self.failed is not None:
             self.forget()
         record = document.run_record
-        if record is not None and record.verdict not in FAILING and self._failed is None:
+        if record is not None and record.verdict not in FAILING and self.failed is None:
             self._worked = self._document.recipe
             self.changed.emit()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
-from PySide6.QtWidgets import QFileDialog, QMenu, QSpinBox, QWidget
+from PySide6.QtWidgets import QMenu, QSpinBox, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
@@ -19,7 +18,7 @@ from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, SlicesRow
 from lowerscope.app.kit.charts.plots import Histogram
-from lowerscope.app.kit.dialogs import show_within
+from lowerscope.app.kit.dialogs import file_to_save, show_within
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, scrolled, stack_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pane_messages import EmptyState
@@ -503,7 +502,7 @@ class TensorPage(QWidget):
         )
         self.facts.horizontalHeader().hide()
         self.empty = EmptyState()
-        self.again = self.empty.add_action(_("Try again"), self._try_again)
+        self.again = self.empty.add_action(_("Try again"), self._watch.refresh)
         self.again.hide()
         self.no_values = EmptyState()
         self.values = stack_of(self.matrix, self.no_values)
@@ -571,12 +570,9 @@ class TensorPage(QWidget):
         if record is None:
             return
         name = f"{self._name()}-{side}.npy"
-        path, _filter = QFileDialog.getSaveFileName(
-            self, _("Save {name}", name=name), name, _("NumPy arrays (*.npy)")
-        )
-        if path:
+        title, kinds = _("Save {name}", name=name), _("NumPy arrays (*.npy)")
+        if path := file_to_save(self, title, name, kinds, ".npy"):
             # The values selected before, whatever is shown by now.
-            path = path if Path(path).suffix == ".npy" else f"{path}.npy"
             self._save(record.place, side, path)
 
     def _note_saved(self, path: str) -> None:
@@ -757,9 +753,6 @@ class TensorPage(QWidget):
 
     def _say_busy(self) -> None:
         self._document.say(LOOKING, of="values")
-
-    def _try_again(self) -> None:
-        self._watch.refresh()
 
     def _show_nothing(self) -> None:
         self.again.hide()

@@ -16,7 +16,7 @@ from lowerscope.app.kit.commands import choose_from
 from lowerscope.app.kit.layouts import STRETCH, column_of, scrolled, stack_of
 from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
-from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table, figures
 from lowerscope.app.panes.common.run_figures import how_of
 from lowerscope.app.panes.run.run_variants import KeptRun
 from lowerscope.app.panes.run.runs import Runs
@@ -139,7 +139,7 @@ def function_columns() -> tuple[Column, ...]:
         Column(_("function"), width=120),
         Column("A", numeric=True, width=73, tooltip=_("The time of its calls in the first")),
         Column("B", numeric=True, width=73, tooltip=_("The time of its calls in the second")),
-        Column(_("difference"), numeric=True, width=78, falling=True),
+        figures(_("difference"), 78),
         Column(_("script"), width=76, tooltip=_("Change of its script from A to B")),
         Column(_("calls"), numeric=True, width=56),
         Column(_("nodes"), stretch=True),
@@ -248,7 +248,7 @@ class VariantFunctions(QWidget):
 
     def __init__(self, queries: Queries, set_busy: Callable[[bool], None]) -> None:
         super().__init__()
-        self._sides: tuple[Variant, Variant] | None = None
+        self.sides: tuple[Variant, Variant] | None = None  # The compared variants, A and B.
         self._texts: dict[str, FunctionDifference] = {}
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self.table = Table(_("Functions of both variants"), function_columns())
@@ -257,16 +257,11 @@ class VariantFunctions(QWidget):
         self.table.row_activated.connect(self.text_wanted)
         column_of(self, (self.table, 1))
 
-    @property
-    def sides(self) -> tuple[Variant, Variant] | None:
-        """The compared variants, A and B."""
-        return self._sides
-
     def words(self) -> str:
         """Return the names of the variants, and which is faster; empty without any."""
-        if self._sides is None:
+        if self.sides is None:
             return ""
-        old, new = self._sides
+        old, new = self.sides
         before, after = old.record, new.record
         assert before is not None
         assert after is not None
@@ -286,10 +281,10 @@ class VariantFunctions(QWidget):
 
     def set_sides(self, sides: tuple[Variant, Variant] | None) -> None:
         """Set the variants to compare, both of which have run; or none."""
-        if sides == self._sides:
+        if sides == self.sides:
             return
-        recipes = None if self._sides is None else [each.recipe for each in self._sides]
-        self._sides = sides
+        recipes = None if self.sides is None else [each.recipe for each in self.sides]
+        self.sides = sides
         if sides is None:
             self._watch.update()
             return
@@ -299,21 +294,21 @@ class VariantFunctions(QWidget):
         self._show()
 
     def _show(self) -> None:
-        assert self._sides is not None
-        before, after = (each.record for each in self._sides)
+        assert self.sides is not None
+        before, after = (each.record for each in self.sides)
         assert before is not None
         assert after is not None
         rows = [function_row(each, self._texts) for each in function_times(before, after)]
         self.table.set_rows(rows)
 
     def _query(self) -> DifferenceQuery | None:
-        if self._sides is None:
+        if self.sides is None:
             return None
-        return DifferenceQuery(*(ComparedModule(recipe=each.recipe) for each in self._sides))
+        return DifferenceQuery(*(ComparedModule(recipe=each.recipe) for each in self.sides))
 
     def _take(self, record: DifferenceRecord) -> None:
         self._texts = {each.name: each for each in record.functions}
-        if self._sides is not None:
+        if self.sides is not None:
             self._show()
 
     def _take_problem(self, _problem: Problem) -> None:

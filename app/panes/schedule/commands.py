@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.buttons import check_box, push_button
-from lowerscope.app.kit.commands import Command, Commands, Host
-from lowerscope.app.kit.dialogs import Dialog, LineQuestion
+from lowerscope.app.kit.commands import Command, Commands, Host, available
+from lowerscope.app.kit.dialogs import Dialog, LineQuestion, file_to_open, file_to_save
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label, literal
@@ -24,7 +24,6 @@ from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_tree import LETTERS
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.schedule import shown_name
 from lowerscope.core.model.schedule_records import RuledFunction
 from lowerscope.core.model.texts import _, _n
@@ -266,47 +265,18 @@ class ScheduleCommands(QObject):
                     ("reverse_compute_at", _("Reverse compute at")),
                 )
             ),
-            Command(
-                "edit-primitive",
-                _("&Edit the step…"),
-                partial(self._on_history, "edit_step"),
-                enabled=has_steps,
-                key_there="Return",
-            ),
-            Command(
-                "switch-primitive",
-                _("S&witch the step on or off"),
-                partial(self._on_history, "switch_step"),
-                enabled=has_steps,
-                key_there="Space",
-            ),
-            Command(
-                "insert-primitive",
-                _("&Insert before the step"),
-                partial(self._on_history, "insert_before"),
-                enabled=has_steps,
-                key_there="Insert",
-            ),
-            Command(
-                "primitive-up",
-                _("Move the step &back"),
-                partial(self._on_history, "move_step", -1),
-                enabled=has_steps,
-                key_there="Ctrl+Left",
-            ),
-            Command(
-                "primitive-down",
-                _("Move the step f&orward"),
-                partial(self._on_history, "move_step", 1),
-                enabled=has_steps,
-                key_there="Ctrl+Right",
-            ),
-            Command(
-                "delete-primitive",
-                _("Delete the &step"),
-                partial(self._on_history, "remove_step"),
-                enabled=has_steps,
-                key_there="Del",
+            *(
+                Command(
+                    key, title, partial(self._on_history, *act), enabled=has_steps, key_there=there
+                )
+                for key, title, there, *act in (
+                    ("edit-primitive", _("&Edit the step…"), "Return", "edit_step"),
+                    ("switch-primitive", _("S&witch the step on or off"), "Space", "switch_step"),
+                    ("insert-primitive", _("&Insert before the step"), "Insert", "insert_before"),
+                    ("primitive-up", _("Move the step &back"), "Ctrl+Left", "move_step", -1),
+                    ("primitive-down", _("Move the step f&orward"), "Ctrl+Right", "move_step", 1),
+                    ("delete-primitive", _("Delete the &step"), "Del", "remove_step"),
+                )
             ),
             Command(
                 "by-rule",
@@ -325,37 +295,15 @@ class ScheduleCommands(QObject):
             Command(
                 "new-variant", _("&New variant…"), self._ask_new_name, enabled=self.has_function
             ),
-            Command(
-                "duplicate-variant",
-                _("Du&plicate the variant"),
-                self.duplicate,
-                enabled=has_schedule,
+            *available(
+                has_schedule,
+                Command("duplicate-variant", _("Du&plicate the variant"), self.duplicate),
+                Command("rename-variant", _("&Rename the variant…"), self._ask_other_name),
+                Command("delete-variant", _("Delete the &variant"), self._variants.remove),
+                Command("unscheduled", _("Unsc&heduled"), partial(self._variants.choose, None)),
+                Command("copy-schedule", _("&Copy as Python"), self.copy_python),
+                Command("save-schedule", _("Save as &JSON…"), self.save),
             ),
-            Command(
-                "rename-variant",
-                _("&Rename the variant…"),
-                self._ask_other_name,
-                enabled=has_schedule,
-            ),
-            Command(
-                "delete-variant",
-                _("Delete the &variant"),
-                self._variants.remove,
-                enabled=has_schedule,
-            ),
-            Command(
-                "unscheduled",
-                _("Unsc&heduled"),
-                partial(self._variants.choose, None),
-                enabled=has_schedule,
-            ),
-            Command(
-                "copy-schedule",
-                _("&Copy as Python"),
-                self.copy_python,
-                enabled=has_schedule,
-            ),
-            Command("save-schedule", _("Save as &JSON…"), self.save, enabled=has_schedule),
             Command("load-schedule", _("&Load JSON…"), self.load, enabled=self.has_function),
             Command(
                 "left-over",
@@ -392,7 +340,7 @@ class ScheduleCommands(QObject):
         """Open the menu of primitives for the selection."""
         if not self._scheduling.active:
             self.show()
-        self.view.open_menu_here()
+        self.view.tree.open_menu()
 
     def _choose(self, name: str) -> None:
         self._scheduling.trying.choose_named(name)
@@ -427,34 +375,20 @@ class ScheduleCommands(QObject):
 
     def save(self) -> None:
         """Select a file in a dialog, and save the schedule to it."""
-        scheduling = self._scheduling
-        schedule, name = scheduling.schedule, f"{scheduling.function}.json"
+        schedule, name = self._scheduling.schedule, f"{self._scheduling.function}.json"
         if schedule is None:
             return
-        path, _filter = QFileDialog.getSaveFileName(
-            self._host.widget, _("Save the schedule"), name, FILES
-        )
-        if not path:
-            return
-        path = path if path.endswith(".json") else f"{path}.json"
-        try:
-            save_schedules([schedule], path)
-        except LowerscopeError as error:
-            self._document.report(error.problem)
-        else:
-            self._document.notify(_("Saved as {path}.", path=path), "info")
+        title = _("Save the schedule")
+        if path := file_to_save(self._host.widget, title, name, FILES, ".json"):
+            with self._document.reporting():
+                save_schedules([schedule], path)
+                self._document.notify(_("Saved as {path}.", path=path), "info")
 
     def load(self) -> None:
         """Select a file in a dialog, and load its schedule as another variant."""
-        path, _filter = QFileDialog.getOpenFileName(
-            self._host.widget, _("Load a schedule"), "", FILES
-        )
-        if not path:
-            return
-        try:
-            self._variants.load(path)
-        except LowerscopeError as error:
-            self._document.report(error.problem)
+        if path := file_to_open(self._host.widget, _("Load a schedule"), "", FILES):
+            with self._document.reporting():
+                self._variants.load(path)
 
     def apply_to_model(self) -> None:
         """Toggle whether the schedules are applied to the model."""
@@ -544,7 +478,11 @@ class NumberCommands:
                 enabled=self._schedules.has_function,
             ),
             Command("measure-variants", _("Measure all variants"), self.measure_all),
-            Command("measure-peaks", _("Measure the &peak rates of this machine"), self.peaks),
+            Command(
+                "measure-peaks",
+                _("Measure the &peak rates of this machine"),
+                self._measurements.measure_peaks,
+            ),
         )
 
     def show(self) -> None:
@@ -563,7 +501,3 @@ class NumberCommands:
     def measure_all(self) -> None:
         """Measure all variants."""
         self._schedules.view.variants.measure_all()
-
-    def peaks(self) -> None:
-        """Measure the machine's peak rates again."""
-        self._measurements.measure_peaks()

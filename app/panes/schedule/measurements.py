@@ -120,7 +120,8 @@ class Measurements(QObject):
         self._worker = worker
         self._scheduling = scheduling
         self._is_held_back = is_held_back
-        self._here: Scheduled | None = None
+        # The function after the current step; ``None`` if no function is scheduled.
+        self.here: Scheduled | None = None
         self._answers: dict[Job, Any] = {}
         self._problems: dict[Job, Problem] = {}
         self._peaks: dict[tuple[str, int], Peaks] = {}
@@ -145,10 +146,9 @@ class Measurements(QObject):
 
     # State
 
-    @property
-    def here(self) -> Scheduled | None:
-        """The function after the current step; ``None`` if no function is scheduled."""
-        return self._here
+    def named_engine(self, text: str) -> str:
+        """Return a text about torch with the name of what runs the open model's nodes."""
+        return self._document.named_engine(text)
 
     @property
     def waits(self) -> bool:
@@ -162,7 +162,7 @@ class Measurements(QObject):
     @property
     def peaks(self) -> Peaks | None:
         """The machine's peak rates; ``None`` before they were measured."""
-        return None if self._here is None else self._peaks.get(_machine(self._here.recipe))
+        return None if self.here is None else self._peaks.get(_machine(self.here.recipe))
 
     @property
     def work(self) -> Work | None:
@@ -188,7 +188,7 @@ class Measurements(QObject):
 
     def prefixes(self) -> dict[str, Scheduled]:
         """Return the function after each applied step, by the steps' ids; `START` for none."""
-        here, scheduling = self._here, self._scheduling
+        here, scheduling = self.here, self._scheduling
         if here is None or scheduling.record is None:
             return {}
         applied = done(scheduling.record, scheduling.primitives)
@@ -202,7 +202,7 @@ class Measurements(QObject):
     @property
     def best(self) -> tuple[Scheduled, Measured] | None:
         """The fastest version of the scheduled function so far that is not known to be wrong."""
-        here = self._here
+        here = self.here
         if here is None:
             return None
         found = [
@@ -227,8 +227,8 @@ class Measurements(QObject):
 
     def measure(self) -> None:
         """Check and measure the function at the current step, again if done before."""
-        if self._here is not None:
-            self._ask_again(self._here.jobs)
+        if self.here is not None:
+            self._ask_again(self.here.jobs)
 
     def measure_next(self) -> None:
         """Check and measure the function after the primitive that is about to be applied."""
@@ -240,14 +240,14 @@ class Measurements(QObject):
 
     def measure_all(self, schedules: tuple[Primitives, ...]) -> None:
         """Measure the function after each of some schedules, unless cached."""
-        here = self._here
+        here = self.here
         if here is not None:
             self._ask(job for each in schedules for job in here.after(each).jobs)
 
     def measure_peaks(self) -> None:
         """Measure the machine's peak rates again; the best count."""
-        if self._here is not None:
-            self._ask_again((PeaksQuery(self._here.recipe, again=True),))
+        if self.here is not None:
+            self._ask_again((PeaksQuery(self.here.recipe, again=True),))
 
     def cancel(self) -> None:
         """Cancel the current query, and stop measuring automatically."""
@@ -272,11 +272,11 @@ class Measurements(QObject):
     def _follow(self) -> None:
         """Switch to the function at the current step."""
         here = self._current()
-        if here is None or self._here is None or here.unscheduled != self._here.unscheduled:
+        if here is None or self.here is None or here.unscheduled != self.here.unscheduled:
             self._asked_for.clear()
-        if here == self._here:
+        if here == self.here:
             return
-        self._here = here
+        self.here = here
         self._counting.update()
         if self.doing is not None and self.doing not in self._next():
             self._slot.cancel(HIDDEN_MS)
@@ -300,7 +300,7 @@ class Measurements(QObject):
     def _next(self) -> list[Job]:
         """Return the queries to send, in order."""
         jobs = list(self._asked_for)
-        here = self._here
+        here = self.here
         if self.automatic and here is not None and self._scheduling.active:
             jobs += [*here.jobs, here.unscheduled.measure]
         return [job for job in dict.fromkeys(jobs) if not self._is_done(job)]
@@ -373,7 +373,7 @@ class Measurements(QObject):
     # The work, which the engine counts
 
     def _work_query(self) -> WorkQuery | None:
-        here = self._here
+        here = self.here
         return None if here is None else WorkQuery(here.recipe, here.function)
 
     def _take_work(self, work: Work) -> None:

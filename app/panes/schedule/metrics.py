@@ -142,7 +142,9 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
     nodes = _(", ").join(measured.torch_nodes)
     of_torch = Cell("–")
     if torch is not None and measured.torch_does_more:
-        more = _("The function is only a part of {nodes}; torch computes all of it", nodes=nodes)
+        more = _(
+            "The function is only a part of {nodes}; this is the time of all of it", nodes=nodes
+        )
         of_torch = Cell(f"({duration_text(torch)})", "quiet", tooltip=more)
     elif torch is not None:
         of_torch = Cell(duration_text(torch), bold=True, tooltip=nodes)
@@ -491,8 +493,8 @@ class VariantTable(SeenPage):
         name = _("torch, node") if measured.torch_does_more else _("torch")
         faster = "" if before is None else ratio_text(before.milliseconds / time)
         bar = Cell("", gauge=Gauge(time / longest, "quiet"))
-        cells = (Cell(name, "quiet"), bar, duration_text(time), faster, "")
-        return Row("torch", cells)
+        title = Cell(self._measurements.named_engine(name), "quiet")
+        return Row("torch", (title, bar, duration_text(time), faster, ""))
 
     def _row(self, key: str, name: str, of: Scheduled, on: bool, longest: float) -> Row:
         measurements = self._measurements
@@ -518,7 +520,7 @@ class VariantTable(SeenPage):
         word = word if of.primitives else NONE
         ink = role if role in ("right", "wrong") else "quiet"
         marks = ("● " if on else "") + ("★ " if is_best else "")
-        facts = [self._steps_text(of)]
+        facts = [_n("1 step", "{count} steps", len(of.primitives))]
         if not on:
             facts.append(_("Return or a double click enables it"))
         if on:
@@ -540,10 +542,6 @@ class VariantTable(SeenPage):
                 Cell(f"{mark}{word}", ink, tooltip=f"{figure}\n{more}".strip()),
             ),
         )
-
-    def _steps_text(self, of: Scheduled) -> str:
-        count = len(of.primitives)
-        return _n("1 step", "{count} steps", count)
 
 
 class RooflineView(SeenPage):
@@ -593,7 +591,8 @@ class RooflineView(SeenPage):
             marks.append(Mark(_("current"), intensity, now.gflops, "here"))
         torch = now or before
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
-            marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
+            name = measurements.named_engine("torch")
+            marks.append(Mark(name, intensity, flops / torch.torch_ms / 1e6, "other"))
         return tuple(marks)
 
 
@@ -634,4 +633,4 @@ class Standing(QWidget):
         measured = measurements.measured(here)
         before = measurements.measured(here.unscheduled)
         parts = [] if measured is None else standing(measured, before)
-        self.times.set_whole(PART.join(parts))
+        self.times.set_whole(measurements.named_engine(PART.join(parts)))

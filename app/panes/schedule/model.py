@@ -225,11 +225,7 @@ class Trying(QObject):
         assert scheduling.recipe is not None
         references = references_of(scheduling.primitives[place])
         query = MovesQuery(scheduling.recipe, scheduling.function, place, references)
-        self._edited.ask(query, partial(self._open_step, step), self._refuse_edit)
-
-    def _refuse_edit(self, problem: Problem) -> None:
-        if problem.code not in ("cancelled", "crashed"):
-            self._document.notify(problem.line(), "wrong")
+        self._edited.ask(query, partial(self._open_step, step), self._document.notify_of)
 
     def _open_step(self, step: str, moves: tuple[Move, ...]) -> None:
         """Show the form of a step: `moves` are those offered there for its operands."""
@@ -307,7 +303,7 @@ class Moves(QObject):
         # Queries on which two engines crashed: one may also be killed from outside.
         self._deadly: set[MovesQuery] = set()
         self._watch = queries.watch(
-            self, self._query, self._take, self._take_problem, self._note_busy
+            self, self._query, self._set, self._take_problem, self._note_busy
         )
         self.all: tuple[Move, ...] = ()  # The primitives for the selection, legal or not.
         document.on(("selection", "snapshot"), self.follow)
@@ -354,17 +350,13 @@ class Moves(QObject):
         self.all = moves
         self.changed.emit()
 
-    def _take(self, moves: tuple[Move, ...]) -> None:
-        self._set(moves)
-
     def _take_problem(self, problem: Problem) -> None:
         query = self._watch.refused
         if problem.code == "crashed" and self._watch.was_retried and query is not None:
             assert isinstance(query, MovesQuery)
             self._deadly.add(query)
         self._set(())
-        if problem.code not in ("cancelled", "crashed"):
-            self._document.notify(problem.line(), "wrong")
+        self._document.notify_of(problem)
 
 
 SLOW_MS = 200

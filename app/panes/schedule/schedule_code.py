@@ -7,11 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
-from lowerscope.app.document.colouring import Colouring
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.document.timelines import BuildSteps
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.code.code_view import CodeView
@@ -47,19 +43,10 @@ class ScheduleCode(Pane):
     makes, or the lines that prevent it. The others show the function at the current step.
     """
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        scheduling: Scheduling,
-        measurements: Measurements,
-        colouring: Colouring,
-        build: BuildSteps,
-    ) -> None:
+    def __init__(self, shared: Shared, scheduling: Scheduling, measurements: Measurements) -> None:
         super().__init__(_("TensorIR"))
-        self._document = document
-        self._stepping = stepping
+        self._document = document = shared.document
+        self._stepping = stepping = shared.stepping
         self._scheduling = scheduling
         self._shown: ScheduleRecord | None = None
         self._previewing = False
@@ -71,19 +58,19 @@ class ScheduleCode(Pane):
         )
         self.rejected = CodeView(_("Lines that prevent the primitive"))
         self.preview = stack_of(self.difference, self.rejected)
-        self.script = ScriptPage(document, colouring, _("Scheduled TensorIR script"))
+        self.script = ScriptPage(shared, _("Scheduled TensorIR script"))
         self.failed = CodeView(_("Lines at which the step failed"))
         self.scripts = stack_of(self.script, self.failed)
         self.python = CodeView(_("The schedule as Python"))
         self.python.set_empty(
             _("No step yet"), _("The steps of the schedule appear here as Python.")
         )
-        fetched, compiled = (document, queries, colouring), (document, queries, colouring, build)
+        busy = self.set_busy
         self.texts: dict[str, FetchedPage] = {
-            "llvm": CompiledPage(*compiled, "llvm", _("LLVM IR"), self.set_busy),
-            "asm": CompiledPage(*compiled, "asm", _("Assembly"), self.set_busy),
-            "numpy": FetchedPage(*fetched, "numpy", _("NumPy loops"), self.set_busy),
-            "te": FetchedPage(*fetched, "te", _("Tensor expressions"), self.set_busy),
+            "llvm": CompiledPage(shared, "llvm", _("LLVM IR"), busy),
+            "asm": CompiledPage(shared, "asm", _("Assembly"), busy),
+            "numpy": FetchedPage(shared, "numpy", _("NumPy loops"), busy),
+            "te": FetchedPage(shared, "te", _("Tensor expressions"), busy),
         }
         self.columns = SegmentedSwitch(
             _("Columns of the preview"),

@@ -341,7 +341,7 @@ class _Choice(Editor):
         for place, choice in enumerate(field.choices):
             self.box.addItem(choice, place if field.kind == "buffer" else choice)
         self._add(self.box)
-        self.box.activated.connect(self._note)
+        self.box.activated.connect(self.edited)
 
     def set_value(self, value: Argument) -> None:
         self.box.setCurrentIndex(max(0, self.box.findData(value)))
@@ -350,25 +350,19 @@ class _Choice(Editor):
         data: Element = self.box.currentData()
         return data
 
-    def _note(self) -> None:
-        self.edited.emit()
-
 
 class _Flag(Editor):
     def __init__(self, field: Field) -> None:
         super().__init__(field)
         self.box = QCheckBox(field.label)
         self._add(self.box)
-        self.box.clicked.connect(self._note)
+        self.box.clicked.connect(self.edited)
 
     def set_value(self, value: Argument) -> None:
         self.box.setChecked(bool(value))
 
     def value(self) -> Argument:
         return self.box.isChecked()
-
-    def _note(self) -> None:
-        self.edited.emit()
 
 
 class _Typed(Editor):
@@ -379,7 +373,7 @@ class _Typed(Editor):
         self.line = QLineEdit()
         self.line.setPlaceholderText(_placeholder(field))
         self._add(self.line)
-        self.line.textEdited.connect(self._note)
+        self.line.textEdited.connect(self.edited)
 
     def set_value(self, value: Argument) -> None:
         self.line.setText(_text_of(value))
@@ -410,9 +404,6 @@ class _Typed(Editor):
     def _is_within(self, value: float) -> bool:
         low, high = self.field.low, self.field.high
         return (low is None or value >= low) and (high is None or value <= high)
-
-    def _note(self) -> None:
-        self.edited.emit()
 
 
 def _integer(text: str) -> int:

@@ -127,7 +127,8 @@ class ScheduleHistory(QWidget):
         )
         level = None
         if torch is not None:
-            level = (_("torch {torch}", torch=duration_text(torch)), torch)
+            words = _("torch {torch}", torch=duration_text(torch))
+            level = (self._document.named_engine(words), torch)
         self.strip.set_cells(cells, level)
         index = self._stepping.schedule_index
         place = len(record.steps) if index is None else min(index, len(record.steps))

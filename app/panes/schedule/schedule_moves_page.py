@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
@@ -177,9 +178,7 @@ class ScheduleMenu(QFrame):
         self.page = ScheduleMovesPage(document, scheduling, measurements)
         column_of(self, self.page, margins=2, spacing=None)
         self.page.done.connect(self._close)
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        application.focusChanged.connect(self._follow_focus)
+        theme.application().focusChanged.connect(self._follow_focus)
         self.hide()
 
     def open_at(self, place: QPoint) -> None:

@@ -100,9 +100,7 @@ class LeftOver(QObject):
 
     def remove(self, schedule: Schedule) -> None:
         """Remove a schedule from the recipe."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(sharing.with_schedule(recipe, schedule, None))
+        self._document.change_by(sharing.with_schedule, schedule, None)
 
     def try_here(self, schedule: Schedule) -> None:
         """Add its steps as a variant of the scheduled function, and enable it."""
@@ -147,7 +145,7 @@ class SchedulingByRule(QObject):
             return
         self._function = scheduling.function
         params = ByRuleQuery(recipe=scheduling.recipe, function=scheduling.function)
-        self._slot.ask(params, self._take, self._take_problem)
+        self._slot.ask(params, self._take, self._document.notify_of)
 
     def _take(self, ruled: ByRule) -> None:
         document = self._document
@@ -171,10 +169,6 @@ class SchedulingByRule(QObject):
             steps=steps,
         )
         document.notify(text, "info")
-
-    def _take_problem(self, problem: Problem) -> None:
-        if problem.code not in ("cancelled", "crashed"):
-            self._document.notify(problem.line(), "wrong")
 
 
 # Rule-based scheduling of the whole model: the pipeline's step, and each function's rule.
@@ -205,9 +199,7 @@ class RulesInModel(QObject):
 
     def set_in_model(self, on: bool) -> None:
         """Add the step that schedules the model by rules to the pipeline's end, or remove it."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(ruled_in_model(recipe, on))
+        self._document.change_by(ruled_in_model, on)
 
     def ask(self) -> None:
         """Query the rules' results for the functions, unless cached for the recipe shown."""
@@ -314,9 +306,7 @@ class Variants:
 
     def set_in_model(self, on: bool) -> None:
         """Add the step that applies the schedules at the end of the pipeline, or remove it."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(applied_to_model(recipe, on))
+        self._document.change_by(applied_to_model, on)
 
     def notes(self) -> tuple[str, ...]:
         """Return the notes on orphaned schedules.

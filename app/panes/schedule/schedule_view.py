@@ -8,11 +8,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QStackedWidget, QWidget
 
-from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.document.timelines import BuildSteps
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit.bar_controls import Field, Part, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.layouts import column_of, row_of, stack_of
@@ -54,17 +51,13 @@ class ScheduleView(Pane):
 
     def __init__(
         self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
+        shared: Shared,
         scheduling: Scheduling,
         variants: Variants,
         measurements: Measurements,
-        colouring: Colouring,
-        build: BuildSteps,
     ) -> None:
         super().__init__(_("Schedule"))
-        self._document = document
+        self._document = document = shared.document
         self._variants = variants
         self._scheduling = scheduling
         # Unknown before the first layout.
@@ -73,11 +66,9 @@ class ScheduleView(Pane):
         self.tree = ScheduleTree(document, scheduling)
         self.moves = ScheduleMovesPage(document, scheduling, measurements)
         self.form = ScheduleForm(document, scheduling, measurements)
-        self.figures = Figures(document, queries, scheduling, measurements)
-        self.code = ScheduleCode(
-            document, queries, stepping, scheduling, measurements, colouring, build
-        )
-        self.history = ScheduleHistory(document, stepping, scheduling, measurements)
+        self.figures = Figures(document, shared.queries, scheduling, measurements)
+        self.code = ScheduleCode(shared, scheduling, measurements)
+        self.history = ScheduleHistory(document, shared.stepping, scheduling, measurements)
         self.variants = VariantTable(scheduling, variants, measurements)
         self.roofline = RooflineView(scheduling, measurements)
         self.menu = ScheduleMenu(document, scheduling, measurements, self)
@@ -266,6 +257,9 @@ class ScheduleView(Pane):
 
     # Going to parts
 
+    def entrance(self) -> QWidget:
+        return self.tree if self._scheduling.function else self.chooser.table
+
     def show_numbers(self) -> None:
         """Go to the figures of the function."""
         self._scheduling.trying.cancel_draft()
@@ -291,16 +285,11 @@ class ScheduleView(Pane):
             self._scheduling.trying.cancel_draft()
             self.menu.open_at(place)
 
-    def open_menu_here(self) -> None:
-        """Open the primitives for the selection beside its row of the tree."""
-        self.tree.open_menu()
-
     # Qt
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         # Not a focus proxy: Tab would skip the widgets before it.
-        shown: QWidget = self.tree if self._scheduling.function else self.chooser.table
-        shown.setFocus(event.reason())
+        self.entrance().setFocus(event.reason())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QMimeData, QObject
-from PySide6.QtWidgets import QFileDialog, QListWidget, QWidget
+from PySide6.QtWidgets import QListWidget, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.dialogs import Dialog, LineQuestion
+from lowerscope.app.kit.dialogs import Dialog, LineQuestion, file_to_open
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
@@ -67,15 +67,9 @@ class Opening(QObject):
 
     def choose_file(self) -> str:
         """Select a file to open in a dialog; return its path, empty if cancelled."""
-        path, _filter = QFileDialog.getOpenFileName(
-            self._window,
-            _("Open a model or a session"),
-            self._folder,
-            _(
-                "Models and sessions ({kinds});;All files (*)",
-                kinds=" ".join(f"*{suffix}" for suffix in SUFFIXES),
-            ),
-        )
+        suffixes = " ".join(f"*{suffix}" for suffix in SUFFIXES)
+        kinds = _("Models and sessions ({kinds});;All files (*)", kinds=suffixes)
+        path = file_to_open(self._window, _("Open a model or a session"), self._folder, kinds)
         if path:
             self._folder = str(Path(path).parent)
         return path

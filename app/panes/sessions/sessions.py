@@ -19,12 +19,12 @@ from typing import Literal
 
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 from PySide6.QtGui import QSessionManager
-from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.background import when_done
 from lowerscope.app.kit.commands import Command, Host
+from lowerscope.app.kit.dialogs import file_to_save
 from lowerscope.app.panes.sessions.source_watch import SourceWatch
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.console import say
@@ -463,10 +463,7 @@ def keeping_sessions(
             partial(reopen, document, sessions, open_session),
         ),
         Command(
-            "watch",
-            _("Reload files when they are &saved"),
-            watch.switch,
-            checked=lambda: watch.on,
+            "watch", _("Reload files when they are &saved"), watch.switch, checked=lambda: watch.on
         ),
     )
 
@@ -477,10 +474,8 @@ def save_as(host: Host, document: Document, sessions: Sessions) -> None:
     if snapshot is None:
         return
     name = str(sessions.path or f"{snapshot.model.title}{SUFFIX}")
-    path, _filter = QFileDialog.getSaveFileName(
-        host.widget, _("Save the session"), name, _("Sessions (*{suffix})", suffix=SUFFIX)
-    )
-    if path:
+    title, kinds = _("Save the session"), _("Sessions (*{suffix})", suffix=SUFFIX)
+    if path := file_to_save(host.widget, title, name, kinds):
         sessions.save_as(path)
         recipe = document.recipe
         if recipe is not None and is_in_memory(recipe):

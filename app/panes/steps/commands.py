@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.document.timelines import NodeSteps
-from lowerscope.app.kit.commands import Command, Commands, Host
+from lowerscope.app.kit.commands import Command, Commands, Host, available
+from lowerscope.app.kit.dialogs import file_to_open, file_to_save
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
     load_preset,
@@ -22,7 +23,6 @@ from lowerscope.core.files.pipelines_and_schedules import (
     with_pipeline,
 )
 from lowerscope.core.model.module_steps import Moment, Section
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
     Step,
     binds_params,
@@ -98,9 +98,7 @@ class PipelineEditing(QObject):
 
     def choose(self, steps: tuple[Step, ...]) -> None:
         """Switch to another pipeline, as one undo step."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(with_pipeline(recipe, steps))
+        self._document.change_by(with_pipeline, steps)
 
     def keep_params(self) -> None:
         """Toggle whether the model's parameters are arguments or constants."""
@@ -117,37 +115,24 @@ class PipelineEditing(QObject):
     def save(self) -> None:
         """Select a file in a dialog, and save the pipeline to it."""
         recipe = self._document.wanted
-        path, _filter = QFileDialog.getSaveFileName(
-            self._host.widget, _("Save the pipeline"), "pipeline.json", FILES
-        )
+        title = _("Save the pipeline")
+        path = file_to_save(self._host.widget, title, "pipeline.json", FILES, ".json")
         if recipe is None or not path:
             return
         name = path.rpartition("/")[2].removesuffix(".json")
-        path = path if path.endswith(".json") else f"{path}.json"
-        try:
+        said = _("Saved; --pipeline {path} uses it on the command line.", path=path)
+        with self._document.reporting():
             save_preset(Preset(name=name, title=name, steps=recipe.steps), path)
-        except LowerscopeError as error:
-            self._document.report(error.problem)
-        else:
-            self._document.notify(
-                _("Saved; --pipeline {path} uses it on the command line.", path=path), "info"
-            )
+            self._document.notify(said, "info")
 
     def load(self) -> None:
         """Select a file in a dialog, and load its pipeline."""
-        path, _filter = QFileDialog.getOpenFileName(
-            self._host.widget, _("Load a pipeline"), "", FILES
-        )
-        if not path:
-            return
-        try:
-            preset = load_preset(path)
-        except LowerscopeError as error:
-            self._document.report(error.problem)
-        else:
-            recipe = self._document.wanted
-            if recipe is not None:
-                self._trust(with_pipeline(recipe, preset.steps), self._document.change)
+        path = file_to_open(self._host.widget, _("Load a pipeline"), "", FILES)
+        recipe = self._document.wanted
+        if path and recipe is not None:
+            with self._document.reporting():
+                steps = load_preset(path).steps
+                self._trust(with_pipeline(recipe, steps), self._document.change)
 
 
 def binding(document: Document, pipeline: PipelineEditing) -> tuple[Command, ...]:
@@ -215,44 +200,15 @@ def passes(
         return Command(key, text, act, shortcut, enabled=document.is_open)
 
     return (
-        Command(
-            "next-step",
-            _("&Next step"),
-            partial(stepping.step, 1),
-            "F10",
-            enabled=has_steps,
-        ),
-        Command(
-            "previous-step",
-            _("&Previous step"),
-            partial(stepping.step, -1),
-            "F7",
-            enabled=has_steps,
-            key_there="Shift+F10",
-        ),
-        Command(
-            "first-step",
-            _("&First step"),
-            stepping.first,
-            "Alt+Home",
-            enabled=has_steps,
-            key_there="Home",
-        ),
-        Command(
-            "last-step",
-            _("&Last step"),
-            stepping.last,
-            "Alt+End",
-            enabled=has_steps,
-            key_there="End",
-        ),
-        Command(
-            "play",
-            _("Play or pause"),
-            stepping.play_or_pause,
-            "Ctrl+Space",
-            enabled=has_steps,
-            key_there="Space",
+        *available(
+            has_steps,
+            Command("next-step", _("&Next step"), partial(stepping.step, 1), "F10"),
+            Command(
+                "previous-step", _("&Previous step"), partial(stepping.step, -1), "F7", "Shift+F10"
+            ),
+            Command("first-step", _("&First step"), stepping.first, "Alt+Home", "Home"),
+            Command("last-step", _("&Last step"), stepping.last, "Alt+End", "End"),
+            Command("play", _("Play or pause"), stepping.play_or_pause, "Ctrl+Space", "Space"),
         ),
         Command(
             "play-until",
@@ -300,28 +256,20 @@ def passes(
         edit("delete-step", _("&Delete the step"), "remove"),
         edit("move-step-up", _("Move the step up"), "move_step", -1, shortcut="Ctrl+Shift+Up"),
         edit("move-step-down", _("Move the step down"), "move_step", 1, shortcut="Ctrl+Shift+Down"),
-        *(
-            Command(
-                f"pipeline-{preset.name}",
-                preset.title,
-                partial(pipeline.choose, preset.steps),
-                enabled=document.is_open,
-                checked=partial(is_pipeline, preset),
-                group="pipeline",
-            )
-            for preset in PRESETS
-        ),
-        Command(
-            "save-pipeline",
-            _("Sa&ve the pipeline as a preset…"),
-            pipeline.save,
-            enabled=document.is_open,
-        ),
-        Command("load-pipeline", _("Load a p&reset…"), pipeline.load, enabled=document.is_open),
-        Command(
-            "load-passes",
-            _("Load passes of &your own…"),
-            load_passes,
-            enabled=document.is_open,
+        *available(
+            document.is_open,
+            *(
+                Command(
+                    f"pipeline-{preset.name}",
+                    preset.title,
+                    partial(pipeline.choose, preset.steps),
+                    checked=partial(is_pipeline, preset),
+                    group="pipeline",
+                )
+                for preset in PRESETS
+            ),
+            Command("save-pipeline", _("Sa&ve the pipeline as a preset…"), pipeline.save),
+            Command("load-pipeline", _("Load a p&reset…"), pipeline.load),
+            Command("load-passes", _("Load passes of &your own…"), load_passes),
         ),
     )

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-import msgspec
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMenu, QWidget
 
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.pins import Pins
-from lowerscope.app.document.queries import Queries
-from lowerscope.app.document.stepping import ORDER, StepLine, Stepping
-from lowerscope.app.document.timelines import BuildSteps, RunSteps
+from lowerscope.app.document.stepping import ORDER, StepLine
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.buttons import IconButton, icon, push_button
 from lowerscope.app.kit.dialogs import filter_field
@@ -45,23 +41,15 @@ class PipelineView(Pane):
 
     export_wanted = Signal(object)
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        pins: Pins,
-        build: BuildSteps,
-        run_steps: RunSteps,
-    ) -> None:
+    def __init__(self, shared: Shared) -> None:
         super().__init__(_("Steps"))
-        self._document = document
-        self._queries = queries
-        self._pins = pins
-        self._build = build
-        self._run_steps = run_steps
-        self._stepping = stepping
-        self._dialog: PassDialog | None = None
+        self._document = document = shared.document
+        self._queries = shared.queries
+        self._pins = pins = shared.pins
+        self._build = build = shared.build
+        self._run_steps = shared.run_steps
+        self._stepping = stepping = shared.stepping
+        self.dialog: PassDialog | None = None  # The open dialog, if any.
         self._marked_in: Recipe | None = None  # Recipe of the row that was marked last.
         self._shown: set[Section] = {"passes"}  # Sections that are unfolded.
         self._step_shown = 0  # The step that is shown as being applied.
@@ -173,9 +161,7 @@ class PipelineView(Pane):
 
     def change_steps(self, steps: tuple[Step, ...]) -> None:
         """Switch to other steps, as one undo step."""
-        recipe = self._document.wanted
-        if recipe is not None:
-            self._document.change(msgspec.structs.replace(recipe, steps=steps))
+        self._document.change_fields(steps=steps)
 
     def add_pass(self) -> None:
         """Show the dialog that selects a pass, and insert it after the selected step."""
@@ -184,8 +170,8 @@ class PipelineView(Pane):
     def add_named_pass(self, name: str) -> None:
         """Show the dialog that adds this pass, with its options."""
         self._open_dialog(None)
-        assert self._dialog is not None
-        self._dialog.line.setText(name)
+        assert self.dialog is not None
+        self.dialog.line.setText(name)
 
     def edit_options(self) -> None:
         """Show the dialog with the options of the selected step."""
@@ -539,27 +525,22 @@ class PipelineView(Pane):
             menu.addAction(words, act).setEnabled(editable)
 
     def _open_dialog(self, step: Step | None) -> None:
-        self._dialog = PassDialog(step, self.window())
-        self._dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._dialog.accepted.connect(self._take_chosen)
-        self._dialog.finished.connect(self._forget_dialog)
-        self._dialog.changing_wanted.connect(self._try_passes)
+        self.dialog = PassDialog(step, self.window())
+        self.dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.dialog.accepted.connect(self._take_chosen)
+        self.dialog.finished.connect(self._forget_dialog)
+        self.dialog.changing_wanted.connect(self._try_passes)
         recipe = self._document.recipe
         assert recipe is not None
         self._queries.ask(CatalogueQuery(recipe), self._take_catalogue, self._take_problem)
-        self._dialog.open()
-
-    @property
-    def dialog(self) -> PassDialog | None:
-        """The open dialog, if any."""
-        return self._dialog
+        self.dialog.open()
 
     def _forget_dialog(self) -> None:
-        self._dialog = None
+        self.dialog = None
 
     def _take_catalogue(self, types: tuple[PassType, ...]) -> None:
-        if self._dialog is not None:
-            self._dialog.show_catalogue(types)
+        if self.dialog is not None:
+            self.dialog.show_catalogue(types)
 
     def _try_passes(self) -> None:
         recipe, place = self._document.recipe, self.selected_place()
@@ -568,15 +549,15 @@ class PipelineView(Pane):
             self._queries.ask(query, self._take_changing, self._take_problem)
 
     def _take_changing(self, names: tuple[str, ...]) -> None:
-        if self._dialog is not None:
-            self._dialog.show_changing(names)
+        if self.dialog is not None:
+            self.dialog.show_changing(names)
 
     def _take_problem(self, problem: Problem) -> None:
-        if self._dialog is not None:
-            self._dialog.show_problem(problem.line())
+        if self.dialog is not None:
+            self.dialog.show_problem(problem.line())
 
     def _take_chosen(self) -> None:
-        dialog = self._dialog
+        dialog = self.dialog
         if dialog is None or dialog.chosen is None:
             return
         steps, place = self._steps(), self.selected_place()

@@ -10,12 +10,9 @@ import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
-from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.document.timelines import BuildSteps
+from lowerscope.app.document.timelines import Shared
 from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.code.code_editor import Heading
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
@@ -62,26 +59,20 @@ class FunctionTexts(QWidget):
     acted = Signal(str)  # The action of a function's heading was clicked.
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        colouring: Colouring,
-        view: View,
-        name: str,
-        set_busy: Callable[[bool], None],
+        self, shared: Shared, view: View, name: str, set_busy: Callable[[bool], None]
     ) -> None:
         super().__init__()
-        self._document = document
+        self._document = shared.document
         self._view = view
         self._headings: tuple[Heading, ...] = ()
         self._moment: Moment | None = None
         self._texts: dict[str, TextRecord] = {}
         self._names: tuple[str, ...] = ()  # Functions of the last request, and of `_texts`.
         self._shown_first = ""  # Name of the first function that is shown.
-        self._watch = queries.watch(
+        self._watch = shared.queries.watch(
             self, self._query, self._take_texts, self._take_problem, set_busy
         )
-        self.script = ScriptPage(document, colouring, name)
+        self.script = ScriptPage(shared, name)
         self.script.code.heading_clicked.connect(self._click)
         column_of(self, self.script)
 
@@ -248,22 +239,15 @@ class TensorIRView(Pane):
     rules_wanted = Signal()  # Schedule all functions by rules.
     schedule_wanted = Signal(str)  # Schedule a function: its id.
 
-    def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        colouring: Colouring,
-        build: BuildSteps,
-    ) -> None:
+    def __init__(self, shared: Shared) -> None:
         super().__init__(_("TensorIR"))
-        self._document = document
-        self._stepping = stepping
-        self._colouring = colouring
+        self._document = document = shared.document
+        self._stepping = stepping = shared.stepping
+        self._colouring = shared.colouring
         self._function = ""
         # The functions of the snapshot, or those at the current step.
         self._functions: tuple[FunctionRecord, ...] = ()
-        self._watch = queries.watch(
+        self._watch = shared.queries.watch(
             self, self._query, self._take_functions, self._take_problem, while_hidden=True
         )
         # Those of the selection, which come first, and those that are open, by name.
@@ -286,11 +270,9 @@ class TensorIRView(Pane):
         self.compiled: dict[str, CompiledPage] = {}
         for view, name in names.items():
             if view in COMPILED:
-                self.compiled[view] = CompiledPage(
-                    document, queries, colouring, build, view, name, self.set_busy
-                )
+                self.compiled[view] = CompiledPage(shared, view, name, self.set_busy)
             else:
-                page = FunctionTexts(document, queries, colouring, view, name, self.set_busy)
+                page = FunctionTexts(shared, view, name, self.set_busy)
                 page.toggled.connect(self._toggle)
                 page.acted.connect(self._schedule)
                 self.texts[view] = page

@@ -118,7 +118,7 @@ def _measured_here(
             _made = each.extensions, each.recorded
         # All are of one file, with the same rules and library functions.
         with stages[0].running():
-            inputs = tuple(each.value for each in inputs_at(sizes, stages[0], first))
+            inputs = inputs_at(sizes, stages[0], first)
             _other, reference = reference_of(stages[0].loaded, inputs, first.seed)
             executions = [
                 Execution(each.built.executable, "main", each.arguments(inputs)) for each in stages

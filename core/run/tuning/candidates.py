@@ -80,10 +80,17 @@ class _Reading:
         if kind == "EnterPostproc":
             return
         outputs = list(instruction.outputs)
-        if kind in _LOOKED_UP:
-            found = _LOOKED_UP[kind](self.writing.sch, self._inputs(instruction), instruction)
-        elif kind in _DRAWN:
-            found = _DRAWN[kind](self.writing.sch, self._inputs(instruction), instruction, decision)
+        sch = self.writing.sch
+        if kind == "GetSBlock":
+            found = [sch.get_sblock(str(instruction.attrs[0]))]
+        elif kind in _LOOKED_UP:
+            found = list(_LOOKED_UP[kind](sch, self._inputs(instruction)[0]))
+        elif kind in ("SamplePerfectTile", "SamplePartitionedTile"):
+            found = [int(each) for each in decision]
+        elif kind == "SampleCategorical":
+            found = [int(instruction.attrs[0][int(decision)])]
+        elif kind == "SampleComputeLocation":
+            found = [_location(sch, self._inputs(instruction)[0], int(decision))]
         else:
             found = self._written(kind, instruction)
         for output, each in zip(outputs, found, strict=True):
@@ -98,7 +105,7 @@ class _Reading:
 
     def _written(self, kind: str, instruction: Any) -> list[Any]:
         if kind not in _WRITTEN:
-            raise StepFailed(_("there is no primitive for {kind}", kind=kind))
+            raise StepFailed(_("there is no primitive for {kind}"), kind=kind)
         name, arguments = _WRITTEN[kind](self, instruction)
         if name == "fuse" and len(arguments["loops"]) == 1:
             return self._inputs(instruction)
@@ -166,43 +173,20 @@ def _plain(each: Any) -> Any:
 # --- what a trace looks up ----------------------------------------------------------------------
 
 
-def _get_sblock(sch: Schedule, inputs: list[Any], instruction: Any) -> list[Any]:
-    return [sch.get_sblock(str(instruction.attrs[0]))]
-
-
-_LOOKED_UP: Mapping[str, Callable[[Schedule, list[Any], Any], list[Any]]] = {
-    "GetSBlock": _get_sblock,
-    "GetLoops": lambda sch, inputs, _unused: list(sch.get_loops(inputs[0])),
-    "GetChildBlocks": lambda sch, inputs, _unused: list(sch.get_child_blocks(inputs[0])),
-    "GetProducers": lambda sch, inputs, _unused: list(sch.get_producers(inputs[0])),
-    "GetConsumers": lambda sch, inputs, _unused: list(sch.get_consumers(inputs[0])),
-    "GetOutputBlocks": lambda sch, inputs, _unused: list(sch.get_output_blocks(inputs[0])),
+_LOOKED_UP: Mapping[str, Callable[[Schedule, Any], Any]] = {
+    "GetLoops": Schedule.get_loops,
+    "GetChildBlocks": Schedule.get_child_blocks,
+    "GetProducers": Schedule.get_producers,
+    "GetConsumers": Schedule.get_consumers,
+    "GetOutputBlocks": Schedule.get_output_blocks,
 }
 
 
 # --- what a trace has drawn ---------------------------------------------------------------------
 
 
-def _tiles(sch: Schedule, inputs: list[Any], instruction: Any, decision: Any) -> list[Any]:
-    return [int(each) for each in decision]
-
-
-def _chosen(sch: Schedule, inputs: list[Any], instruction: Any, decision: Any) -> list[Any]:
-    return [int(instruction.attrs[0][int(decision)])]
-
-
-def _location(sch: Schedule, inputs: list[Any], instruction: Any, decision: Any) -> list[Any]:
-    if int(decision) < 0:
-        return [int(decision)]
-    return [sch.sample_compute_location(inputs[0], decision=int(decision))]
-
-
-_DRAWN: Mapping[str, Callable[[Schedule, list[Any], Any, Any], list[Any]]] = {
-    "SamplePerfectTile": _tiles,
-    "SamplePartitionedTile": _tiles,
-    "SampleCategorical": _chosen,
-    "SampleComputeLocation": _location,
-}
+def _location(sch: Schedule, block: Any, decision: int) -> Any:
+    return decision if decision < 0 else sch.sample_compute_location(block, decision=decision)
 
 
 # --- what has a primitive -----------------------------------------------------------------------

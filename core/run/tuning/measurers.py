@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
 import msgspec
@@ -140,17 +139,6 @@ class LocalMeasurer:
         self._process = _start(self._words)
         self._fresh = True
 
-    def __enter__(self) -> LocalMeasurer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._kill()
-
     @property
     def process(self) -> int:
         """Id of the measuring process."""
@@ -225,11 +213,12 @@ class LocalMeasurer:
         return data
 
     def _restart(self) -> None:
-        self._kill()
+        self.close()
         self._process = _start(self._words)
         self._fresh = True
 
-    def _kill(self) -> None:
+    def close(self) -> None:
+        """Kill the measuring process."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

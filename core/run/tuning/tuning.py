@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,21 +33,9 @@ from lowerscope.core.remote.bench import measurer_of
 from lowerscope.core.run.function_metrics import calls_from_main, given_of
 from lowerscope.core.run.standalone import AtSizes, Given, at_sizes
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
-from lowerscope.core.run.tuning.candidates import (
-    Proposal,
-    Search,
-    drawn_from,
-    replayed,
-    with_cores,
-)
+from lowerscope.core.run.tuning.candidates import Proposal, Search, drawn_from, replayed, with_cores
 from lowerscope.core.run.tuning.database import Database, Kept, Tried, identity_of
-from lowerscope.core.run.tuning.measurers import (
-    Candidate,
-    LocalMeasurer,
-    Outcome,
-    Sized,
-    Subject,
-)
+from lowerscope.core.run.tuning.measurers import Candidate, LocalMeasurer, Outcome, Sized, Subject
 from lowerscope.core.schedule.step_errors import StepFailed
 from lowerscope.core.stages import Pipeline, Stages
 
@@ -407,7 +396,7 @@ class Tuning:
         self._state = TuneState(doing=_("Lowering the model"))
         threads = use_threads(recipe.threads)
         remote = recipe.remote or remote_of(options.tracker, options.key)
-        with measurer_of(remote, recipe.threads, progress) as measurer:
+        with closing(measurer_of(remote, recipe.threads, progress)) as measurer:
             stages = pipeline.stages(recipe, progress)
             if remote is None:
                 check_runs_here(stages.target)

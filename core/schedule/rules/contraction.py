@@ -18,6 +18,7 @@ from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
     SPATIAL,
+    STACK,
     Contraction,
     Machine,
     ScheduleRecorder,
@@ -34,9 +35,6 @@ from lowerscope.core.schedule.rules.recorder import (
 
 WORTH_THREADS = 1 << 18
 """Multiply-adds that take about as long as waking other threads."""
-
-STACK = 1024
-"""Bytes from which on TVM takes local buffers from a pool, and LLVM keeps them in memory."""
 
 SPARE = 2
 """Registers that are reserved for the factor that all lanes share, and for a product."""
@@ -530,13 +528,9 @@ def _order_tile(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer
     )
     if tile.vectors == 1:
         lanes = [*loops([tile.vector])]
-    writing.do(
-        "vectorize",
-        reason("{lanes} values are one vector register", lanes=tile.lanes),
-        loop=lanes[-1],
-    )
+    writing.vectorize(lanes[-1], reason("{lanes} values are one vector register", lanes=tile.lanes))
     for loop in (*loops(inside), *lanes[:-1]):
-        writing.do("unroll", reason("registers cannot be indexed"), loop=loop)
+        writing.unroll(loop, reason("registers cannot be indexed"))
 
 
 def _store_tile(
@@ -552,10 +546,10 @@ def _store_tile(
         if tile.vectors > 1:
             why = reason("each part is one vector register")
             loop = writing.split(loop, tile.lanes, why)[1]
-        writing.do("vectorize", reason("a register is stored at once"), loop=loop)
+        writing.vectorize(loop, reason("a register is stored at once"))
     elif tile.cuts.get(final, 1) > 2:
         why = reason("adjacent sums are gathered and stored at once")
-        writing.do("vectorize", why, loop=loop)
+        writing.vectorize(loop, why)
 
 
 def _share(

@@ -249,11 +249,7 @@ def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> N
             inner = writing.split(row, width, why)[1]
             outer = writing.loops(block)[:-1]
     if inner is not None:
-        writing.do(
-            "vectorize",
-            reason("adjacent values are loaded, computed and stored together"),
-            loop=inner,
-        )
+        writing.vectorize(inner, reason("adjacent values are loaded, computed and stored together"))
     is_known = all(each is not None for each in extents)
     worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
     if worth and machine.threads > 1 and outer:
@@ -375,8 +371,7 @@ def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machin
     why = reason("{columns} values are stored side by side", columns=columns)
     writing.split(loops[last], columns, why)
     why = reason(
-        "{rows} values are read side by side: each cache line is used while it is cached",
-        rows=rows,
+        "{rows} values are read side by side: each cache line is used while it is cached", rows=rows
     )
     writing.split(loops[axis], rows, why)
     # The split of the axis before it has moved the last one.
@@ -385,6 +380,6 @@ def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machin
     writing.reorder(tuple(order), reason("tile by tile"))
     _share(writing, writing.loops(block)[: last + 1], block, machine)
     inner = writing.loops(block)
-    writing.do("vectorize", reason("a row of a tile is stored at once"), loop=inner[-1])
-    writing.do("unroll", reason("the tile is transposed in registers"), loop=inner[-2])
+    writing.vectorize(inner[-1], reason("a row of a tile is stored at once"))
+    writing.unroll(inner[-2], reason("the tile is transposed in registers"))
     return True

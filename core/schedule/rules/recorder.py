@@ -374,10 +374,8 @@ class ScheduleRecorder:
         block = arguments.get("block") if name == "compute_inline" else None
         if isinstance(block, At) and not self.can_inline(block.block):
             raise StepFailed(
-                _(
-                    "the consumer of {block} cannot take its value in place of a load",
-                    block=block.block,
-                )
+                _("the consumer of {block} cannot take its value in place of a load"),
+                block=block.block,
             )
         step = f"s{len(self.primitives) + 1}"
         primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
@@ -394,6 +392,14 @@ class ScheduleRecorder:
     def split(self, loop: Reference, factor: int, why: str | Reason) -> tuple[Made, ...]:
         """Split a loop by an inner extent, and return both loops; see `do`."""
         return self.do("split", why, loop=loop, factors=(None, factor))
+
+    def vectorize(self, loop: Reference, why: str | Reason) -> None:
+        """Compute the values of a loop in the lanes of registers; see `do`."""
+        self.do("vectorize", why, loop=loop)
+
+    def unroll(self, loop: Reference, why: str | Reason) -> None:
+        """Write out the iterations of a loop; see `do`."""
+        self.do("unroll", why, loop=loop)
 
     def reorder(self, loops: Iterable[Reference], why: str | Reason) -> None:
         """Order loops, the outermost first; see `do`."""
@@ -511,6 +517,10 @@ def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
         writing.inline(each, reason("the sum is used where it is computed"))
     return after[-1]
 
+
+STACK = 1024
+"""Bytes from which on TVM takes local buffers from a pool, and LLVM keeps them in memory: its
+``kMaxStackAlloca``."""
 
 WORTH_THREADS = 1 << 15
 """Values that take about as long as waking other threads."""

@@ -315,7 +315,7 @@ def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> 
         writing.reorder(order, reason("the lanes are innermost"))
     if stage.counts:
         why = reason("TVM does not vectorize a search: at least the parts are independent")
-        writing.do("unroll", why, loop=writing.loops(parts)[-1])
+        writing.unroll(writing.loops(parts)[-1], why)
     else:
         _vectorize(writing, parts, extent, lanes, stage.spatial)
     # Remaining values make a condition. If their number is not known, there may be fewer than
@@ -346,7 +346,7 @@ def _vectorize(
             ann_key=PARTITION,
             ann_val=1,
         )
-    writing.do("vectorize", reason("the lanes are computed together"), loop=loops[-1])
+    writing.vectorize(loops[-1], reason("the lanes are computed together"))
 
 
 def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Machine) -> None:
@@ -362,16 +362,13 @@ def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Mac
     loop = At(stage.name, loop=near)
     if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
         why = reason(
-            "{columns} vector registers of results: whole cache lines are read",
-            columns=_COLUMNS,
+            "{columns} vector registers of results: whole cache lines are read", columns=_COLUMNS
         )
         _other, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
         loops = writing.loops(stage.name)
         order: tuple[Reference, ...] = (*loops[near + 3 :], columns, lane)
         writing.reorder(order, reason("the lanes are innermost"))
-        writing.do(
-            "unroll", reason("registers cannot be indexed"), loop=writing.loops(stage.name)[-2]
-        )
+        writing.unroll(writing.loops(stage.name)[-2], reason("registers cannot be indexed"))
         _vectorize(writing, stage.name, extent, lanes, near)
         return
     why = reason("{lanes} values are one vector register", lanes=lanes)
@@ -398,9 +395,7 @@ def _merge(writing: ScheduleRecorder, rows: int) -> None:
             outer.append(loop)
     if len(outer) > 1:
         writing.do(
-            "merge",
-            reason("a row is finished while it is in the cache"),
-            loops=tuple(outer),
+            "merge", reason("a row is finished while it is in the cache"), loops=tuple(outer)
         )
 
 

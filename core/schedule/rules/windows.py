@@ -15,6 +15,8 @@ from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,
+    STACK,
+    WORTH_THREADS,
     Machine,
     ScheduleRecorder,
     are_same,
@@ -118,12 +120,6 @@ def is_pad(block: Any) -> bool:
     _other, inside, outside = value.args
     return isinstance(inside, TensorLoad) and isinstance(outside, (tirx.FloatImm, tirx.IntImm))
 
-
-_WORTH_THREADS = 1 << 15
-"""Reduction steps that take about as long as waking other threads."""
-
-_STACK = 1024
-"""Bytes from which on TVM takes local buffers from a pool, and LLVM keeps them in memory."""
 
 _MOST_VECTORS = 4
 """Maximum registers of a row: the tile has several rows, each with its own."""
@@ -241,7 +237,7 @@ def _rows(
     size = bytes_of(found.dtype)
     room = min(
         (machine.registers - _SPARE) // each,
-        (_STACK - 1) // (width * size),
+        (STACK - 1) // (width * size),
         max(1, _BODY // (each * math.prod(found.reduced[-2:]))),
         7,
     )
@@ -359,7 +355,7 @@ def _order(writing: ScheduleRecorder, found: Window, width: int, depth: int, fil
         )
     places = [At(block, loop=depth + each) for each in range(len(window) + len(tile))]
     if width:
-        writing.do("vectorize", reason("the values of a row are adjacent"), loop=places[-1])
+        writing.vectorize(places[-1], reason("the values of a row are adjacent"))
         tiled = places[len(window) : -1]
     else:
         tiled = []
@@ -372,16 +368,16 @@ def _order(writing: ScheduleRecorder, found: Window, width: int, depth: int, fil
             break
         written.insert(0, loop)
     for each in written:
-        writing.do("unroll", reason("registers cannot be indexed"), loop=each)
+        writing.unroll(each, reason("registers cannot be indexed"))
 
 
 def _store(writing: ScheduleRecorder, last: str, width: int, depth: int) -> None:
     if not width:
         return
     *around, row = writing.loops(last)
-    writing.do("vectorize", reason("rows are finished and stored as they are computed"), loop=row)
+    writing.vectorize(row, reason("rows are finished and stored as they are computed"))
     for loop in around[depth:]:
-        writing.do("unroll", reason("each row is still in its register"), loop=loop)
+        writing.unroll(loop, reason("each row is still in its register"))
 
 
 def _share(writing: ScheduleRecorder, found: Window, last: str, most: int, machine: Machine) -> int:
@@ -396,7 +392,7 @@ def uses_threads(writing: ScheduleRecorder, found: Window, machine: Machine) -> 
     if machine.threads < 2:
         return False
     work = math.prod(each or 1 for each in (*found.spatial, *found.reduced))
-    worth = work >= _WORTH_THREADS or None in found.spatial
+    worth = work >= WORTH_THREADS or None in found.spatial
     return bool(writing.choose("threads", (0, 1), int(worth)))
 
 
@@ -424,7 +420,7 @@ def copy_rows(writing: ScheduleRecorder, block: str, lanes: int) -> None:
     """Copy rows at once, if they are whole vectors."""
     inner = writing.loops(block)[-1]
     if row_width(writing.extent(inner), lanes) == writing.extent(inner):
-        writing.do("vectorize", reason("a row is copied at once"), loop=inner)
+        writing.vectorize(inner, reason("a row is copied at once"))
 
 
 def depthwise(writing: ScheduleRecorder, machine: Machine) -> bool:
@@ -495,9 +491,7 @@ def _write_planes(writing: ScheduleRecorder, found: Window, machine: Machine) ->
         return False
     writing.reorder((*window, lane), reason("one element of each plane"))
     place = At(found.block, loop=at + 1 + len(window))
-    writing.do(
-        "vectorize", reason("{count} planes are the lanes of a register", count=count), loop=place
-    )
+    writing.vectorize(place, reason("{count} planes are the lanes of a register", count=count))
     depth = at + 1
     if uses_threads(writing, found, machine):
         depth -= max(0, parallelise(writing, writing.loops(last)[:depth], machine) - 1)

@@ -146,9 +146,9 @@ def _cut_outputs(writing: ScheduleRecorder, parts: _Parts, tile: Tile) -> None:
         reason("part by part: what is transformed is used up while it is in the cache"),
     )
     for loop in (dy, dx):
-        writing.do("unroll", reason("the four outputs share sums of products"), loop=loop)
+        writing.unroll(loop, reason("the four outputs share sums of products"))
     why = reason("{lanes} values are one vector register", lanes=tile.lanes)
-    writing.do("vectorize", why, loop=lanes[1])
+    writing.vectorize(lanes[1], why)
 
 
 def _multiply(writing: ScheduleRecorder, found: Contraction, parts: _Parts, tile: Tile) -> int:
@@ -198,7 +198,7 @@ def _transform(writing: ScheduleRecorder, parts: _Parts, lanes: int) -> None:
         reason("the 16 values of a tile share what they read, and their sums"),
     )
     for loop in writing.inners(parts.transformed, (0, 1), parts.around):
-        writing.do("unroll", reason("each of the 16 values is another sum"), loop=loop)
+        writing.unroll(loop, reason("each of the 16 values is another sum"))
     outer, inner = _lanes(writing, parts.padded, lanes, why)
     pixels = writing.inners(parts.padded, range(1, parts.planes + 2), parts.around)
     writing.reorder((outer, *pixels, inner), reason("few channels are read at a time"))
@@ -209,7 +209,7 @@ def _lanes(
 ) -> tuple[Reference, Reference]:
     """Split the loop over channels, the last one, by the lanes of a register."""
     outer, inner = writing.split(writing.loops(block)[-1], lanes, why)
-    writing.do("vectorize", why, loop=inner)
+    writing.vectorize(inner, why)
     return outer, inner
 
 

@@ -8,10 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from lowerscope.core.model.graph import (
     BADGE,
@@ -38,8 +40,6 @@ from lowerscope.core.views.graph.hierarchy import (
     FITTING,
     Block,
     Blocks,
-    BoxText,
-    Flow,
     Group,
     Item,
     Modules,
@@ -188,20 +188,20 @@ class Collapsed:
     `of`: for each box of the whole graph, the number of the one that it is or is in.
     """
 
-    boxes: tuple[BoxText, ...]
-    flows: tuple[Flow, ...]
+    boxes: tuple[Box, ...]
+    flows: tuple[Edge, ...]
     items: tuple[FrameItem, ...]
     of: tuple[int, ...]
 
 
 def collapse(
-    boxes: Sequence[BoxText],
-    flows: Sequence[Flow],
+    boxes: Sequence[Box],
+    flows: Sequence[Edge],
     items: Sequence[Item],
     expanded: Set[str],
     kinds: Mapping[str, str],
     unit: str = "nodes",
-    calls: Mapping[str, BoxText] = MappingProxyType({}),
+    calls: Mapping[str, Box] = MappingProxyType({}),
 ) -> Collapsed:
     """Collapse all groups that are not in `expanded`."""
     left = _Left(boxes, expanded, kinds, unit, calls)
@@ -214,7 +214,7 @@ def collapse(
         if source != target:
             labels.setdefault((source, target), {})[flow.label] = None
     merged = tuple(
-        Flow(
+        Edge(
             source,
             target,
             next(iter(written)) if len(written) == 1 else _("{count} values", count=len(written)),
@@ -229,12 +229,12 @@ def collapse(
 class _Left:
     """Builder of the remaining boxes, in order."""
 
-    whole: Sequence[BoxText]
+    whole: Sequence[Box]
     expanded: Set[str]
     kinds: Mapping[str, str]
     unit: str
-    calls: Mapping[str, BoxText]
-    boxes: list[BoxText] = field(default_factory=list)
+    calls: Mapping[str, Box]
+    boxes: list[Box] = field(default_factory=list)
     of: dict[int, int] = field(default_factory=dict)
 
     def add(self, items: Sequence[Item]) -> tuple[FrameItem, ...]:
@@ -266,12 +266,12 @@ class _Left:
             return f"{self._kind(first)} ×{group.alike}".strip()
         return self.kinds.get(group.path, "")
 
-    def _group_box(self, group: Group) -> BoxText:
+    def _group_box(self, group: Group) -> Box:
         if group.id in self.calls:
             return self.calls[group.id]
         inside = list(self._inside(group))
         strategies = {box.strategy for box in inside} - {""}
-        return BoxText(
+        return Box(
             id=group.id,
             title=group.title,
             kind="group",
@@ -286,7 +286,7 @@ class _Left:
             return _n("{count} binding", "{count} bindings", count)
         return _n("{count} node", "{count} nodes", count)
 
-    def _inside(self, group: Group) -> Iterator[BoxText]:
+    def _inside(self, group: Group) -> Iterator[Box]:
         """Yield the contents of a module: the call of a fused function counts as one."""
         for item in group.items:
             if isinstance(item, int):
@@ -295,7 +295,7 @@ class _Left:
                 yield from (self.calls[item.id],) if item.id in self.calls else self._inside(item)
 
 
-def _held(box: BoxText) -> tuple[str, ...]:
+def _held(box: Box) -> tuple[str, ...]:
     return (*((box.id,) if box.origins is None else box.origins), *box.members)
 
 
@@ -314,10 +314,7 @@ _FRAME = 60.0
 
 
 def level_that_fits(
-    boxes: Sequence[BoxText],
-    flows: Sequence[Flow],
-    items: Sequence[Item],
-    fits: tuple[float, float],
+    boxes: Sequence[Box], flows: Sequence[Edge], items: Sequence[Item], fits: tuple[float, float]
 ) -> frozenset[str]:
     """Return the ids of the groups to expand: all down to the depth at which all are legible."""
     groups = list(groups_in(items))
@@ -389,7 +386,7 @@ class Stubs:
     `lines`: number of edges that end at each box.
     """
 
-    flows: list[Flow]
+    flows: list[Edge]
     ins: dict[str, list[Stub]] = field(default_factory=dict)
     outs: dict[str, Stub] = field(default_factory=dict)
     lines: Counter[str] = field(default_factory=Counter)
@@ -452,14 +449,14 @@ class Stubs:
 
 
 def with_stubs(
-    boxes: Sequence[BoxText], flows: Sequence[Flow], text_width: Callable[[str], float]
+    boxes: Sequence[Box], flows: Sequence[Edge], text_width: Callable[[str], float]
 ) -> Stubs:
     """Select the flows that are drawn as stubs; the nearest use of a value keeps its edge.
 
     `boxes`: in topological order.
     """
     row = _rows(boxes, flows)
-    leaving: dict[str, list[Flow]] = {}
+    leaving: dict[str, list[Edge]] = {}
     for flow in flows:
         leaving.setdefault(flow.source, []).append(flow)
     titles = {box.id: box.title for box in boxes}
@@ -486,7 +483,7 @@ def with_stubs(
     return stubs
 
 
-def _rows(boxes: Sequence[BoxText], flows: Sequence[Flow]) -> dict[str, int]:
+def _rows(boxes: Sequence[Box], flows: Sequence[Edge]) -> dict[str, int]:
     """Return the longest-path layer of each box; sources are next to their first use."""
     row = dict.fromkeys((box.id for box in boxes), 0)
     targets: dict[str, list[str]] = {}
@@ -525,8 +522,8 @@ def _garbage_collection_paused() -> Iterator[None]:
 
 @_garbage_collection_paused()
 def graph_record(
-    boxes: Sequence[BoxText],
-    flows: Sequence[Flow],
+    boxes: Sequence[Box],
+    flows: Sequence[Edge],
     metrics: TextMetrics,
     check: Callable[[], None],
     blocks: Blocks | None = None,
@@ -562,34 +559,19 @@ def graph_record(
     groups = dict(_groups_of(left.items))
     families = _families(left, [family_of(box.operator) for box in boxes])
     drawn = tuple(
-        Box(
-            id=box.id,
-            title=box.title,
-            kind=box.kind,
-            strategy=box.strategy,
+        replace(
+            box,
             x=placed.corners[box.id][0],
             y=placed.corners[box.id][1],
             width=widths[box.id],
             height=_height(box),
-            operator=box.operator,
-            rows=box.rows,
             family=families[index],
-            members=box.members,
-            origins=box.origins,
-            shape=box.shape,
-            dtype=box.dtype,
             group=groups[index],
         )
         for index, box in enumerate(left.boxes)
     )
     edges = tuple(
-        Edge(
-            source=flow.source,
-            target=flow.target,
-            label=flow.label,
-            points=path.points,
-            label_at=path.label_at,
-        )
+        replace(flow, points=path.points, label_at=path.label_at)
         for flow, path in zip(stubs.flows, placed.edges, strict=True)
     )
     regions = tuple(
@@ -626,7 +608,7 @@ def graph_record(
 
 
 def _expanded(
-    boxes: Sequence[BoxText], flows: Sequence[Flow], items: Sequence[Item], opening: Opening
+    boxes: Sequence[Box], flows: Sequence[Edge], items: Sequence[Item], opening: Opening
 ) -> Set[str]:
     """Return the ids of the expanded groups."""
     if opening.is_whole:
@@ -636,7 +618,7 @@ def _expanded(
     return frozenset(opening.expanded)
 
 
-def _size(box: BoxText, width: float, stubs: Stubs) -> NodeSize:
+def _size(box: Box, width: float, stubs: Stubs) -> NodeSize:
     left, right, above = stubs.room(box.id, width)
     return NodeSize(box.id, width, _height(box), left, right, above, box.kind == "constant")
 
@@ -701,7 +683,7 @@ def _bands_of(left: Collapsed, blocks: Blocks) -> list[int]:
     return [band[first(item)] for item in left.items]
 
 
-def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:
+def _cut(box: Box, metrics: TextMetrics) -> Box:
     """Cut the texts of rows that are wider than any box."""
     if all(metrics.quiet_width(name + value) <= _WIDEST_ROW for name, value in box.rows):
         return box
@@ -713,7 +695,7 @@ def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:
     return replace(box, rows=tuple(rows))
 
 
-def _width(box: BoxText, metrics: TextMetrics) -> float:
+def _width(box: Box, metrics: TextMetrics) -> float:
     """Return the width of a box, an even number: edges meet it in the middle of a pixel."""
     title = min(metrics.title_width(box.title), _WIDEST_TITLE)
     rows = [
@@ -731,7 +713,7 @@ def _width(box: BoxText, metrics: TextMetrics) -> float:
     return max(least, 2.0 * math.ceil(text / 2 + PADDING))
 
 
-def _height(box: BoxText) -> float:
+def _height(box: Box) -> float:
     if box.kind in PILLS:
         return PILL
     return HEADER + NAME_LINE + (ROW * len(box.rows) + FOOT if box.rows else 0.0)

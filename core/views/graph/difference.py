@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from lowerscope.core.model.graph import GraphRecord, TextMetrics
+from msgspec.structs import replace
+
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Rows, TextMetrics
 from lowerscope.core.model.line_difference import matching_lines
 from lowerscope.core.model.module_steps import NodeDifference, Status
 from lowerscope.core.views.graph.boxes import graph_record
-from lowerscope.core.views.graph.hierarchy import BoxText, Flow, Rows
 
 _CALL = re.compile(r"^(?:R\.(?:\w+\.)*|call_tir |call )(\w+?)\d*(?= |$)")
 
@@ -26,8 +27,8 @@ class FunctionGraph:
     origin: then boxes of different nodes are never matched.
     """
 
-    boxes: Sequence[BoxText] = ()
-    flows: Sequence[Flow] = ()
+    boxes: Sequence[Box] = ()
+    flows: Sequence[Edge] = ()
     nodes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,7 +49,7 @@ def graph_difference(
     Args:
         whole: Whether to draw all nodes; otherwise those that changed, with their neighbours.
     """
-    boxes: list[BoxText] = []
+    boxes: list[Box] = []
     nodes: list[NodeDifference] = []
     # In one order for both sides, so that all flows lead from earlier to later boxes.
     merged: dict[str, str] = {}
@@ -73,28 +74,26 @@ def graph_difference(
     return graph_record(boxes, flows, metrics, check), tuple(nodes)
 
 
-def _side_by_side(
-    old: FunctionGraph, new: FunctionGraph
-) -> list[tuple[BoxText | None, BoxText | None]]:
+def _side_by_side(old: FunctionGraph, new: FunctionGraph) -> list[tuple[Box | None, Box | None]]:
     """Return the matched boxes of both sides, in the order of the program."""
     types_old, types_new = _types(old), _types(new)
 
-    def whole(box: BoxText, _types: Mapping[str, str]) -> str:
+    def whole(box: Box, _types: Mapping[str, str]) -> str:
         return f"{box.kind}|{box.title}|{box.description}"
 
-    def content(box: BoxText, types: Mapping[str, str]) -> str:
+    def content(box: Box, types: Mapping[str, str]) -> str:
         return f"{box.kind}|{box.description}|{types.get(box.id, '')}"
 
-    def called(box: BoxText, types: Mapping[str, str]) -> str:
+    def called(box: Box, types: Mapping[str, str]) -> str:
         # An operator, and the function that it was legalised into.
         plain = _CALL.sub(r"\1", box.description)
         return f"{plain}|{types.get(box.id, '')}"
 
-    def name(box: BoxText, types: Mapping[str, str]) -> str:
+    def name(box: Box, types: Mapping[str, str]) -> str:
         # A name means the same only where the value has the same type: passes number anew.
         return f"{box.title}|{types.get(box.id, '')}"
 
-    def origin(box: BoxText, types: Mapping[str, str]) -> str:
+    def origin(box: Box, types: Mapping[str, str]) -> str:
         # For boxes without origins, this says nothing.
         known = box.id in old.nodes or box.id in new.nodes
         return types.get(box.id, "") if known else f"{box.id}|{types is types_old}"
@@ -107,7 +106,7 @@ def _side_by_side(
             [f"{old.nodes.get(box.id, '')}|{key(box, types_old)}" for box in old.boxes],
             [f"{new.nodes.get(box.id, '')}|{key(box, types_new)}" for box in new.boxes],
         )
-    result: list[tuple[BoxText | None, BoxText | None]] = []
+    result: list[tuple[Box | None, Box | None]] = []
     i = j = 0
     for next_i, next_j in [*pairs, (len(old.boxes), len(new.boxes))]:
         result += [(box, None) for box in old.boxes[i:next_i]]
@@ -138,7 +137,7 @@ def _types(graph: FunctionGraph) -> dict[str, str]:
     return {flow.source: flow.label for flow in graph.flows}
 
 
-def _joined(old: BoxText | None, new: BoxText | None) -> tuple[BoxText, NodeDifference]:
+def _joined(old: Box | None, new: Box | None) -> tuple[Box, NodeDifference]:
     """Return the box of a matched pair, and the entry of the list."""
     if old is None or new is None:
         there = new or old

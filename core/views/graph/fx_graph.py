@@ -11,17 +11,14 @@ from torch.fx import GraphModule, Node
 
 from lowerscope.core.lowering.torch_operators import callee_name
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.graph import GraphRecord, TextMetrics
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Rows, TextMetrics
 from lowerscope.core.model.snapshot import FxNode
 from lowerscope.core.tracing.example_run import NodeInfo
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,
-    BoxText,
-    Flow,
     Modules,
     Opening,
-    Rows,
     short_dtypes,
     tensor_label,
 )
@@ -333,8 +330,8 @@ def fx_graph(
     passing = _passing(graph_module, values)
     folded = _folded(graph_module, values) | passing.keys()
     constant: set[Node] = set()
-    boxes: list[BoxText] = []
-    flows: list[Flow] = []
+    boxes: list[Box] = []
+    flows: list[Edge] = []
     paths: list[str] = []
     for node in graph_module.graph.nodes:
         inputs = tuple(dict.fromkeys(passing.get(each, each) for each in node.all_input_nodes))
@@ -348,7 +345,7 @@ def fx_graph(
         called = node.op.startswith("call_")
         paths.append(record.module.rpartition(".")[0] if inside else record.module)
         boxes.append(
-            BoxText(
+            Box(
                 id=record.id,
                 title=record.title,
                 rows=_rows(node, record, graph_module, values, folded, passing),
@@ -361,7 +358,7 @@ def fx_graph(
             )
         )
         flows.extend(
-            Flow(records[each.name].id, record.id, _flow_label(each, values))
+            Edge(records[each.name].id, record.id, _flow_label(each, values))
             for each in inputs
             if each not in folded
         )

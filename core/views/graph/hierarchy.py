@@ -20,45 +20,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.graph import FITS, WHOLE, Box, Edge, GraphRecord, Port, Region, described
-
-Rows: TypeAlias = tuple[tuple[str, str], ...]
-"""Rows of a box, as in `core.model.graph.Box`."""
-
-
-@dataclass(frozen=True, slots=True)
-class BoxText:
-    """A box before it has a place; the fields are those of `core.model.graph.Box`."""
-
-    id: str
-    title: str
-    kind: str
-    strategy: str = ""
-    operator: str = ""
-    rows: Rows = ()
-    members: tuple[str, ...] = ()
-    origins: tuple[str, ...] | None = None
-    shape: tuple[int | str, ...] | None = None
-    dtype: str = ""
-
-    @property
-    def entities(self) -> tuple[str, ...]:
-        """Entities of the box, as `core.model.graph.Box.entities`."""
-        return (self.id,) if self.origins is None else self.origins
-
-    @property
-    def description(self) -> str:
-        """Operator and rows in a line, as `core.model.graph.Box.description`."""
-        return described(self.operator, self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """A value that flows from box to box, by their ids."""
-
-    source: str
-    target: str
-    label: str = ""
+from lowerscope.core.model.graph import FITS, WHOLE, Box, Edge, GraphRecord, Port, Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +32,8 @@ class Inside:
     `gives`: ids of the boxes that make the value of the box as a whole.
     """
 
-    boxes: Sequence[BoxText]
-    flows: Sequence[Flow]
+    boxes: Sequence[Box]
+    flows: Sequence[Edge]
     gives: Sequence[str]
 
 
@@ -82,16 +44,14 @@ class Spread:
     `around`: for each box, the id of the one that it is inside of, or ``""``.
     """
 
-    boxes: Sequence[BoxText]
-    flows: Sequence[Flow]
+    boxes: Sequence[Box]
+    flows: Sequence[Edge]
     around: Sequence[str]
 
 
-def spread(
-    boxes: Sequence[BoxText], flows: Sequence[Flow], insides: Mapping[str, Inside]
-) -> Spread:
+def spread(boxes: Sequence[Box], flows: Sequence[Edge], insides: Mapping[str, Inside]) -> Spread:
     """Replace boxes by their contents, by their ids."""
-    left: list[BoxText] = []
+    left: list[Box] = []
     around: list[str] = []
     for box in boxes:
         inside = insides.get(box.id)
@@ -110,7 +70,7 @@ def spread(
     ]
     return Spread(
         left,
-        [Flow(each, flow.target, flow.label) for flow in whole for each in makers(flow.source)],
+        [Edge(each, flow.target, flow.label) for flow in whole for each in makers(flow.source)],
         around,
     )
 
@@ -172,9 +132,9 @@ class _Run:
     path: str
     items: list[int | _Run] = field(default_factory=list)
     # The box of the call that contains these.
-    call: BoxText | None = None
+    call: Box | None = None
 
-    def put(self, box: int, call: BoxText | None) -> None:
+    def put(self, box: int, call: Box | None) -> None:
         """Add a box, with its neighbours where it is inside of a call."""
         before = self.items[-1] if self.items else box
         if call is None:
@@ -188,7 +148,7 @@ class _Run:
 def hierarchy(
     paths: Sequence[str],
     blocks: Blocks | None = None,
-    calls: Mapping[int, BoxText] = MappingProxyType({}),
+    calls: Mapping[int, Box] = MappingProxyType({}),
 ) -> tuple[Item, ...]:
     """Return the boxes of a graph, and its outermost groups and blocks, in order.
 
@@ -219,9 +179,7 @@ def hierarchy(
     return tuple(result)
 
 
-def _runs(
-    boxes: Iterable[int], paths: Sequence[str], calls: Mapping[int, BoxText]
-) -> list[int | _Run]:
+def _runs(boxes: Iterable[int], paths: Sequence[str], calls: Mapping[int, Box]) -> list[int | _Run]:
     """Return boxes, and the runs of those that come from one module, in order."""
     root = _Run("")
     open_runs = [root]
@@ -290,7 +248,7 @@ _LEAST_ALIKE = 3
 
 
 def in_series(
-    items: Sequence[Item], boxes: Sequence[BoxText], kinds: Mapping[str, str]
+    items: Sequence[Item], boxes: Sequence[Box], kinds: Mapping[str, str]
 ) -> tuple[Item, ...]:
     """Put consecutive modules that are alike, such as the layers of a transformer, into a group.
 
@@ -327,7 +285,7 @@ def in_series(
     return tuple(result)
 
 
-def _with_series(item: Item, boxes: Sequence[BoxText], kinds: Mapping[str, str]) -> Item:
+def _with_series(item: Item, boxes: Sequence[Box], kinds: Mapping[str, str]) -> Item:
     """Return an item with the series inside of it; one that is all of a module is that module."""
     if isinstance(item, int):
         return item
@@ -392,7 +350,7 @@ class Modules:
     kinds: Mapping[str, str]
     opening: Opening
     unit: str = "nodes"
-    calls: Mapping[int, BoxText] = field(default_factory=dict)
+    calls: Mapping[int, Box] = field(default_factory=dict)
 
 
 _LONG_DTYPE = re.compile(r"\b(float|int|uint|bfloat|complex)(\d+)\b")

@@ -5,26 +5,24 @@ from __future__ import annotations
 import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
 from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.ir.relax import Bound, bound_in, callee_of, entity_of, relax_functions
-from lowerscope.core.model.graph import GraphRecord, TextMetrics
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Rows, TextMetrics
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.difference import FunctionGraph
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,
     Blocks,
-    BoxText,
-    Flow,
     Inside,
     Modules,
     Opening,
-    Rows,
     spread,
     tensor_label,
 )
@@ -234,8 +232,8 @@ class _FunctionGraph:
         self._name = name
         self._fused = fused
         self._given = given
-        self._boxes: list[BoxText] = []
-        self.flows: list[Flow] = []
+        self._boxes: list[Box] = []
+        self.flows: list[Edge] = []
         # The value of each variable: the box that computes it, and its label.
         self._made_by: ChainMap[Any, tuple[str, str]] = ChainMap({})
         # The ids of parameters that have no box.
@@ -259,7 +257,7 @@ class _FunctionGraph:
             self._made_by = caller._made_by.new_child()
             self._weights = caller._weights
         for bound in bound_in(name, function):
-            variable, value = bound.binding.var, getattr(bound.binding, "value", None)
+            variable, value = bound.binding.var, bound.value
             if bound.binding in inner:
                 self._inside.setdefault(self._boxes[-1].id, []).append(bound.id)
                 continue
@@ -279,7 +277,7 @@ class _FunctionGraph:
             self._add_result(result, returned)
             self._inside.setdefault(result, []).extend(returned_as)
 
-    def boxes(self, origins: Matches | None) -> list[BoxText]:
+    def boxes(self, origins: Matches | None) -> list[Box]:
         """Return all boxes with their contents: see `relax_graph` for `origins`."""
         whole = [
             replace(box, members=(*self._inside.get(box.id, ()), *box.members))
@@ -316,7 +314,7 @@ class _FunctionGraph:
         blocks = self._blocks(places)
         return graph_record(left.boxes, left.flows, metrics, check, blocks, modules)
 
-    def _inside_of(self, call: BoxText, origins: Matches | None) -> Inside:
+    def _inside_of(self, call: Box, origins: Matches | None) -> Inside:
         """Return the contents of the call of a group, with the origins of that call alone."""
         group, given = self._calls[call.id]
         graph = _FunctionGraph(group.module, group.name, group.function, caller=self, given=given)
@@ -338,7 +336,7 @@ class _FunctionGraph:
         return Inside(
             boxes=boxes,
             flows=[
-                Flow(names.get(flow.source, flow.source), names[flow.target], flow.label)
+                Edge(names.get(flow.source, flow.source), names[flow.target], flow.label)
                 for flow in graph.flows
             ],
             gives=[names.get(each, each) for each in graph.gives],
@@ -382,7 +380,7 @@ class _FunctionGraph:
         entity = f"relax:{self._name}/{parameter.name}"
         written = type_label(parameter.ty)
         self._boxes.append(
-            BoxText(
+            Box(
                 entity,
                 parameter.name,
                 "input",
@@ -395,7 +393,7 @@ class _FunctionGraph:
 
     def _add_binding(self, bound: Bound) -> None:
         variable = bound.binding.var
-        value = getattr(bound.binding, "value", None)
+        value = bound.value
         used, constants = self._used_in(value)
         sources = [each for each in used if each in self._made_by]
         weights = [each for each in used if each in self._weights]
@@ -409,7 +407,7 @@ class _FunctionGraph:
             if group.module is self._module:
                 members = bound_in(group.name, group.function)
         self._boxes.append(
-            BoxText(
+            Box(
                 id=bound.id,
                 title=bound.name,
                 rows=_weight_rows(value, weights, constants),
@@ -436,7 +434,7 @@ class _FunctionGraph:
         name = returned.name if isinstance(returned, relax.Var) else ""
         text = " · ".join(part for part in (name, written) if part)
         self._boxes.append(
-            BoxText(
+            Box(
                 entity,
                 "return",
                 "output",
@@ -450,7 +448,7 @@ class _FunctionGraph:
     def _add_flows(self, sources: list[Any], target: str) -> None:
         for variable in sources:
             source, label = self._made_by[variable]
-            self.flows.append(Flow(source, target, label))
+            self.flows.append(Edge(source, target, label))
 
     def _used_in(self, value: Any) -> tuple[list[Any], list[Any]]:
         """Return the variables and constants in an expression, with those that are given here."""
@@ -466,7 +464,7 @@ class _FunctionGraph:
 
     def _common(self, group: tuple[Bound, ...]) -> str:
         """Return the strategy of a group's bindings, if all have the same one."""
-        strategies = {self._strategy(getattr(each.binding, "value", None)) for each in group}
+        strategies = {self._strategy(each.value) for each in group}
         return strategies.pop() if len(strategies) == 1 else ""
 
     def _strategy(self, value: Any) -> str:
@@ -486,13 +484,13 @@ def _weight_rows(value: Any, weights: list[Any], constants: list[Any]) -> Rows:
     )
 
 
-def _as_lowered(boxes: Sequence[BoxText], origins: Matches) -> list[BoxText]:
+def _as_lowered(boxes: Sequence[Box], origins: Matches) -> list[Box]:
     """Return boxes with the ids of their origins, as in the spans of texts.
 
     Two calls of one group each have the origins of that call alone.
     """
     at_home = {each for box in boxes for each in origins.get(box.id, ())}
-    result: list[BoxText] = []
+    result: list[Box] = []
     for box in boxes:
         own = origins.get(box.id, ())
         inside = [

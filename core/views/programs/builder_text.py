@@ -31,6 +31,7 @@ from lowerscope.core.views.programs.program_lines import (
     Identifiers,
     ProgramLines,
     Written,
+    without_form,
 )
 
 RESERVED = ("Path", "T", "bb", "build", "constants", "module", "np", "relax", "tirx", "tvm")
@@ -176,9 +177,8 @@ class SymbolText(ExpressionText):
             return f"tirx.{functions[kind]}({parts})", ATOM
         if operator_name(expression) == "if_then_else":
             return f"tirx.if_then_else({self.arguments(expression.args)})", ATOM
-        raise LowerscopeError(
-            _("the builder program cannot express the extent {expression}", expression=expression),
-            todo=_("See the script instead"),
+        raise without_form(
+            _("the builder program cannot express the extent {expression}", expression=expression)
         )
 
 
@@ -196,9 +196,8 @@ class TypeText:
         """
         text = self._type(meant)
         if text is None:
-            raise LowerscopeError(
-                _("the builder program cannot express the type {meant}", meant=meant),
-                todo=_("See the script instead"),
+            raise without_form(
+                _("the builder program cannot express the type {meant}", meant=meant)
             )
         return text
 
@@ -291,7 +290,7 @@ class CallText:
             return f'tirx.const({literal(meant.value)}, "{meant.ty.dtype}")'
         if isinstance(meant, ir.Expr) and isinstance(meant.ty, ir.PrimType):
             return self._types.extent(meant)
-        raise _without_form(meant)
+        raise _unwritten(meant)
 
     def _list(self, expressions: Sequence[Any]) -> str:
         return f"[{', '.join(self.value(each) for each in expressions)}]"
@@ -300,14 +299,14 @@ class CallText:
         for form in forms:
             if self._scope.says(form, meant):
                 return form
-        raise _without_form(meant)
+        raise _unwritten(meant)
 
     # Calls
 
     def _call_forms(self, call: Any) -> Iterator[str]:
         name = getattr(call.op, "name", "") if isinstance(call.op, ir.Op) else ""
         if name in _CALLERS:
-            yield _CALLERS[name](self, call)
+            yield self._function_call(call, name)
         elif name:
             yield from self._operator_forms(call, name)
         else:
@@ -360,28 +359,21 @@ class CallText:
             parts.append(f"ty_args=[{', '.join(self._types.type(each) for each in call.ty_args)}]")
         return ", ".join(parts)
 
-    def _call_tir(self, call: Any) -> str:
-        return f"relax.call_tir({self._destination_call(call)})"
-
-    def _call_tir_inplace(self, call: Any) -> str:
-        indices = literal(call.attrs.inplace_indices)
-        callee, args, out = self._destination_parts(call)
-        return f"relax.op.call_tir_inplace({callee}, {args}, {indices}, {out})"
-
-    def _call_dps_packed(self, call: Any) -> str:
-        return f"relax.call_dps_packed({self._destination_call(call)})"
-
-    def _call_pure_packed(self, call: Any) -> str:
-        args = [self._callee(call.args[0]), *(self.value(each) for each in call.args[1:])]
-        return f"relax.call_pure_packed({', '.join(args)}, ty_args={self._ty_args(call)})"
-
-    def _destination_call(self, call: Any) -> str:
-        return ", ".join(self._destination_parts(call))
-
-    def _destination_parts(self, call: Any) -> tuple[str, str, str]:
-        args = call.args[1]
-        inputs = self._list(args.fields) if isinstance(args, ir.Tuple) else self.value(args)
-        return self._callee(call.args[0]), inputs, f"out_ty={self._ty_args(call)}"
+    def _function_call(self, call: Any, name: str) -> str:
+        """Return the call of one of `_CALLERS`, which have forms of their own."""
+        callee, *given = call.args
+        is_external = isinstance(callee, relax.ExternFunc)
+        parts = [quoted(callee.global_symbol) if is_external else self.value(callee)]
+        if name == "relax.call_pure_packed":
+            parts += [*(self.value(each) for each in given), f"ty_args={self._ty_args(call)}"]
+        else:
+            inputs = given[0]
+            is_tuple = isinstance(inputs, ir.Tuple)
+            parts.append(self._list(inputs.fields) if is_tuple else self.value(inputs))
+            if name == "relax.call_tir_inplace":
+                parts.append(literal(call.attrs.inplace_indices))
+            parts.append(f"out_ty={self._ty_args(call)}")
+        return f"{_CALLERS[name]}({', '.join(parts)})"
 
     def _ty_args(self, call: Any) -> str:
         types = list(call.ty_args)
@@ -391,17 +383,12 @@ class CallText:
         texts = [self._types.type(each) for each in types]
         return texts[0] if len(texts) == 1 else tuple_text(texts)
 
-    def _callee(self, callee: Any) -> str:
-        if isinstance(callee, relax.ExternFunc):
-            return quoted(callee.global_symbol)
-        return self.value(callee)
 
-
-_CALLERS: Mapping[str, Callable[[CallText, Any], str]] = {
-    "relax.call_tir": CallText._call_tir,
-    "relax.call_tir_inplace": CallText._call_tir_inplace,
-    "relax.call_dps_packed": CallText._call_dps_packed,
-    "relax.call_pure_packed": CallText._call_pure_packed,
+_CALLERS: Mapping[str, str] = {
+    "relax.call_tir": "relax.call_tir",
+    "relax.call_tir_inplace": "relax.op.call_tir_inplace",
+    "relax.call_dps_packed": "relax.call_dps_packed",
+    "relax.call_pure_packed": "relax.call_pure_packed",
 }
 """Operators that call a function, with a form of their own."""
 
@@ -426,10 +413,7 @@ def literal(value: Any) -> str:
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Sequence):
         return f"[{', '.join(literal(each) for each in value)}]"
-    raise LowerscopeError(
-        _("the builder program cannot express the attribute {value}", value=value),
-        todo=_("See the script instead"),
-    )
+    raise without_form(_("the builder program cannot express the attribute {value}", value=value))
 
 
 def _function_of(name: str) -> Callable[..., Any] | None:
@@ -454,17 +438,13 @@ def _call(title: str, args: Sequence[str], attrs: Mapping[str, str]) -> str:
     return f"{title}({', '.join([*args, *keywords(attrs.items())])})"
 
 
-def _without_form(meant: Any) -> LowerscopeError:
+def _unwritten(meant: Any) -> LowerscopeError:
     kind = type(meant).__name__
     if isinstance(meant, ir.Call):
         kind = _("a call of {name}", name=getattr(meant.op, "name", meant.op))
-    return LowerscopeError(
-        _(
-            "the builder program cannot express {kind}: {splitline}",
-            kind=kind,
-            splitline=str(meant).splitlines()[0],
-        ),
-        todo=_("See the script instead"),
+    line = str(meant).splitlines()[0]
+    return without_form(
+        _("the builder program cannot express {kind}: {splitline}", kind=kind, splitline=line)
     )
 
 
@@ -681,10 +661,9 @@ def called_first(functions: Mapping[str, Any]) -> Sequence[str]:
     )
     if not networkx.is_directed_acyclic_graph(calls):
         name = networkx.find_cycle(calls)[0][0]
-        raise LowerscopeError(
+        raise without_form(
             _("the builder program cannot express {name}, which calls itself", name=name),
-            where=f"relax:{name}",
-            todo=_("See the script instead"),
+            f"relax:{name}",
         )
     return list(networkx.dfs_postorder_nodes(calls))
 
@@ -769,10 +748,9 @@ class PrimFuncs:
 def _script(name: str, function: Any, title: str) -> list[str]:
     lines = with_characters(str(function.script(name=title))).rstrip("\n").split("\n")
     if any(line.startswith("# Metadata") for line in lines):
-        raise LowerscopeError(
+        raise without_form(
             _("the builder program cannot express the constants inside {name}", name=name),
-            where=f"tir:{name}",
-            todo=_("See the script instead"),
+            f"tir:{name}",
         )
     return lines
 
@@ -783,15 +761,12 @@ def _refuse_twins(functions: Mapping[str, Any]) -> None:
     for name, function in functions.items():
         key = tvm_ffi.structural_hash(function)
         if key in seen and tvm_ffi.structural_equal(function, functions[seen[key]]):
-            raise LowerscopeError(
-                _(
-                    "{seen} and {name} are equal, and a block builder keeps one of the two",
-                    seen=seen[key],
-                    name=name,
-                ),
-                where=f"tir:{name}",
-                todo=_("See the script instead"),
+            text = _(
+                "{seen} and {name} are equal, and a block builder keeps one of the two",
+                seen=seen[key],
+                name=name,
             )
+            raise without_form(text, f"tir:{name}")
         seen[key] = name
 
 
@@ -871,9 +846,9 @@ class _Program:
                 lines.add(*self._constants.lines, "")
             fresh = FreshNames(self._tensorir.names, set(self._relax))
             for name in order:
-                called = self._is_called(name)
+                variable = self._variables[name] if name in self._called else None
                 FunctionText(self._scope, self._constants, fresh, lines).write(
-                    name, self._relax[name], self._variables[name] if called else None
+                    name, self._relax[name], variable
                 )
                 lines.add("")
             self._return()
@@ -912,13 +887,10 @@ class _Program:
         self._lines.add("bb = relax.BlockBuilder()")
         for name, definition in self._tensorir.definitions.items():
             call = f"bb.add_func({definition}, {quoted(name)})"
-            if self._is_called(name):
+            if name in self._called:
                 call = f"{self._scope.bind(self._variables[name], f'{name}_gv')} = {call}"
             self._lines.add(call)
         self._lines.add("")
-
-    def _is_called(self, name: str) -> bool:
-        return name in self._called
 
     def _return(self) -> None:
         attrs = self._module.attrs
@@ -941,19 +913,12 @@ class _Program:
 def _refuse_others(module: IRModule, functions: Mapping[str, Any]) -> None:
     for name, function in functions.items():
         if not isinstance(function, relax.Function | tirx.PrimFunc):
-            raise LowerscopeError(
-                _(
-                    "the builder program cannot express {name}, a {name2}",
-                    name=name,
-                    name2=type(function).__name__,
-                ),
-                todo=_("See the script instead"),
+            kind = type(function).__name__
+            raise without_form(
+                _("the builder program cannot express {name}, a {name2}", name=name, name2=kind)
             )
     if len(module.global_infos):
-        raise LowerscopeError(
-            _(
-                "the builder program cannot express {global_infos} of the module",
-                global_infos=_(", ").join(module.global_infos),
-            ),
-            todo=_("See the script instead"),
+        infos = _(", ").join(module.global_infos)
+        raise without_form(
+            _("the builder program cannot express {global_infos} of the module", global_infos=infos)
         )

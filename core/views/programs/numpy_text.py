@@ -15,7 +15,7 @@ from tvm import IRModule, ir, relax, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.files.python_text import comment, identifier
-from lowerscope.core.ir.relax import Bound, bound_in, own_function
+from lowerscope.core.ir.relax import Bound, bound_in, operator_of, own_function
 from lowerscope.core.ir.tensorir import allocated_ids, dtype_of, operator_name, parts_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
@@ -32,6 +32,7 @@ from lowerscope.core.views.programs.program_lines import (
     Identifiers,
     ProgramLines,
     Written,
+    without_form,
 )
 
 HELPERS = {
@@ -124,11 +125,7 @@ class NumpyExpressions(ExpressionText):
 
     def refusal(self, what: str) -> LowerscopeError:
         """Return the error for an expression that has no form."""
-        return LowerscopeError(
-            _("NumPy loops cannot express {what}", what=what),
-            where=self._where,
-            todo=_("See the script instead"),
-        )
+        return without_form(_("NumPy loops cannot express {what}", what=what), self._where)
 
     def other(self, expression: Any) -> Written:
         """Return an expression that is not an operator of Python, or has another meaning there."""
@@ -555,7 +552,7 @@ class _Graph(_NumpyProgram):
     def _binding(self, bound: Bound) -> None:
         binding = bound.binding
         value = binding.value
-        operator = _operator(value)
+        operator = operator_of(value)
         if operator in _DESTINATION:
             self._call(binding.var, value)
             return
@@ -567,8 +564,8 @@ class _Graph(_NumpyProgram):
     def _call(self, variable: Any, call: Any) -> None:
         """Allocate the output of a call, and pass it to the call as the last argument."""
         given = call.args[1]
-        inputs = [self._value(each) for each in given.fields] if _is_tuple(given) else []
-        if not _is_tuple(given):
+        inputs = [self._value(each) for each in given.fields] if isinstance(given, ir.Tuple) else []
+        if not isinstance(given, ir.Tuple):
             inputs = [f"*{self._value(given)}"]
         # Symbols that are passed to the callee follow the arrays that it writes.
         more = [self._expressions.text(each) for part in call.args[2:] for each in part.values]
@@ -601,7 +598,7 @@ class _Graph(_NumpyProgram):
             return self._constant(value)
         if isinstance(value, ir.Var):
             return self._name_of(value)
-        if _is_tuple(value):
+        if isinstance(value, ir.Tuple):
             inside = ", ".join(self._value(each) for each in value.fields)
             return f"({inside}{',' if len(value.fields) == 1 else ''})"
         if isinstance(value, ir.TupleGetItem):
@@ -611,13 +608,10 @@ class _Graph(_NumpyProgram):
         if isinstance(value, ir.Call) and isinstance(value.op, ir.GlobalVar):
             inside = ", ".join(self._value(each) for each in value.args)
             return f"{self._name_of(value.op)}({inside})"
-        operator = _operator(value)
+        operator = operator_of(value)
         if operator:
             raise LowerscopeError(
-                _(
-                    "NumPy loops cannot express {operator}, an operator of Relax",
-                    operator=operator,
-                ),
+                _("NumPy loops cannot express {operator}, an operator of Relax", operator=operator),
                 where=self._entity,
                 todo=_("Legalise it, or lower it with TE; or see the script instead"),
             )
@@ -635,12 +629,3 @@ class _Graph(_NumpyProgram):
 
 def _extents(variable: Any) -> Sequence[Any]:
     return getattr(getattr(variable.ty, "shape", None), "values", ())
-
-
-def _is_tuple(value: Any) -> bool:
-    return isinstance(value, ir.Tuple)
-
-
-def _operator(value: Any) -> str:
-    is_call = isinstance(value, ir.Call) and isinstance(value.op, ir.Op)
-    return str(value.op.name) if is_call else ""

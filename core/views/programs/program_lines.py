@@ -12,7 +12,14 @@ from tvm import tirx
 
 from lowerscope.core.files.python_text import identifier
 from lowerscope.core.ir.tensorir import dtype_of
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Span, TextRecord
+from lowerscope.core.model.texts import _
+
+
+def without_form(text: str, where: str = "") -> LowerscopeError:
+    """Return the error for a part of a module that a program cannot express."""
+    return LowerscopeError(text, where=where, todo=_("See the script instead"))
 
 
 class ProgramLines:

@@ -30,6 +30,7 @@ from lowerscope.core.views.programs.program_lines import (
     Identifiers,
     ProgramLines,
     Written,
+    without_form,
 )
 
 _NAMES = {"fabs": "abs", "pow": "power"}
@@ -60,10 +61,8 @@ class TensorExpressions(ExpressionText):
 
     def refusal(self, what: str) -> LowerscopeError:
         """Return the error for an expression that no tensor expression makes."""
-        return LowerscopeError(
-            _("there is no tensor expression for this function: {what}", what=what),
-            where=self._where,
-            todo=_("See the script instead"),
+        return without_form(
+            _("there is no tensor expression for this function: {what}", what=what), self._where
         )
 
     def written(self, expression: Any) -> Written:
@@ -278,32 +277,27 @@ class _Program:
         return [self._stage(nest) for nest in nests]
 
     def _stage(self, nest: Any) -> _Stage:
-        loops: list[Any] = []
+        refusal, loops = self.expressions.refusal, list[Any]()
         while isinstance(nest, tirx.For):
             loops.append(nest)
             nest = nest.body
         if not isinstance(nest, s_tir.SBlockRealize):
-            raise self.expressions.refusal(_("its loops hold more than one block"))
+            raise refusal(_("its loops hold more than one block"))
         block = nest.block
         variables = [loop.loop_var for loop in loops]
         plain = all(loop.kind == tirx.ForKind.SERIAL for loop in loops)
         values = [value for value in nest.iter_values if not isinstance(value, tirx.IntImm)]
         if not plain or values != variables or len(values) != len(nest.iter_values):
-            raise self.expressions.refusal(
-                _("the block {name_hint} is scheduled", name_hint=block.name_hint)
-            )
+            raise refusal(_("the block {name_hint} is scheduled", name_hint=block.name_hint))
         store = block.body
         if not isinstance(store, tirx.BufferStore):
-            raise self.expressions.refusal(
+            raise refusal(
                 _("the block {name_hint} is not a single assignment", name_hint=block.name_hint)
             )
         spatial = [axis.var for axis in block.iter_vars if axis.iter_type == tirx.IterVar.DataPar]
         if list(store.indices) != spatial:
-            raise self.expressions.refusal(
-                _(
-                    "the block {name_hint} writes outside of its own axes",
-                    name_hint=block.name_hint,
-                )
+            raise refusal(
+                _("the block {name_hint} writes outside of its own axes", name_hint=block.name_hint)
             )
         return _Stage(tuple(loops), block, store)
 
@@ -367,23 +361,17 @@ class _Program:
                     lines.add(f"{self._take(buffer, buffer.name)} = {made}")
 
     def _value(self, stage: _Stage, reduced: list[str]) -> str:
-        value, buffer = stage.store.value, stage.store.buffer
+        value, buffer, name = stage.store.value, stage.store.buffer, stage.block.name_hint
         if not reduced:
             return self.expressions.text(value)
         reducer, so_far, added = _reduction(value)
         if stage.block.init is None or not reducer:
             raise self.expressions.refusal(
-                _(
-                    "the block {name_hint} is not a sum, product, maximum or minimum",
-                    name_hint=stage.block.name_hint,
-                )
+                _("the block {name_hint} is not a sum, product, maximum or minimum", name_hint=name)
             )
         if not isinstance(so_far, ir.TensorLoad) or not so_far.source.same_as(buffer):
             raise self.expressions.refusal(
-                _(
-                    "the block {name_hint} does not reduce its output",
-                    name_hint=stage.block.name_hint,
-                )
+                _("the block {name_hint} does not reduce its output", name_hint=name)
             )
         if reducer in _DEFINED:
             self._defined[reducer] = None

@@ -189,7 +189,8 @@ def test_what_is_folded_is_found_copied_and_gone_to(qtbot: QtBot, view: CodeView
     view.editor.selectAll()
     view.editor.copy()
     assert QGuiApplication.clipboard().text() == SCRIPT
-    view.open_find("T.reads")
+    view.open_find()
+    view.find_bar.field.setText("T.reads")
     assert view.find_bar.figure.text() == "1 of 1"
     assert view.editor.textCursor().selectedText() == "T.reads"
     assert numbers(view) == [*range(1, 13), 16]
@@ -233,7 +234,8 @@ def test_a_long_text_is_folded_and_unfolded_in_slices(qtbot: QtBot, view: CodeVi
     view.editor.unfold_all()
     qtbot.waitUntil(lambda: view.editor.settled)
     assert view.editor.toPlainText() == text
-    view.open_find("x7 ")
+    view.open_find()
+    view.find_bar.field.setText("x7 ")
     qtbot.waitUntil(lambda: view.find_bar.figure.text() == "2 of 2")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
@@ -14,10 +14,9 @@ from lowerscope.app.kit.charts.plots import Group
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.app.panes.common.run_figures import figures_of, run_facts
 from lowerscope.app.panes.log.log_view import ProblemsView
-from lowerscope.app.panes.run.calls_strip import groups_of
+from lowerscope.app.panes.run.calls_strip import groups_of, memory_rows
 from lowerscope.app.panes.run.commands import TolerancesDialog
 from lowerscope.app.panes.run.compare_page import ComparePage
-from lowerscope.app.panes.run.memory_page import memory_rows
 from lowerscope.app.panes.run.run_view import FOLDED, RunView
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.app.panes.run.time_page import TimePage
@@ -26,17 +25,13 @@ from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.formatting import duration_text, error_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import (
-    ComparisonQuery,
-    RunEstimateQuery,
-    RunQuery,
-    SnapshotQuery,
-)
+from lowerscope.core.model.queries import ComparisonQuery, RunEstimateQuery, RunQuery, SnapshotQuery
 from lowerscope.core.model.run_records import (
     CallRun,
     MemoryRecord,
     NodeRun,
     RunEstimate,
+    SizeRecord,
     Storage,
     StoredTensor,
 )
@@ -112,6 +107,39 @@ def test_a_run_is_started_and_stopped_where_nothing_has_run(bench: Bench, view: 
     for button in (times.again, times.settings):
         assert button.width() >= button.sizeHint().width()
         assert times.rect().contains(button.geometry())
+
+
+def test_the_table_of_sizes_is_painted_in_its_final_widths_at_once(
+    bench: Bench, view: RunView
+) -> None:
+    bench.run(TIMED)
+    QApplication.processEvents()
+    widths, sizes = set[int](), view.summary.sizes
+
+    class Watch(QObject):
+        def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.Paint:
+                widths.add(sizes.columnWidth(0))
+            return False
+
+    watch = Watch()
+    sizes.viewport().installEventFilter(watch)
+    bench.run(msgspec.structs.replace(TIMED, sizes=tuple(map(_size, (1, 8, 64)))))
+    for _turn in range(4):
+        QApplication.processEvents()
+    assert len(widths) == 1
+
+
+def _size(extent: int) -> SizeRecord:
+    return SizeRecord(
+        sizes={"n": extent},
+        verdict="match",
+        reason="",
+        max_abs_error=1e-6,
+        max_rel_error=1e-6,
+        torch_ms=1.0,
+        tvm_ms=2.0,
+    )
 
 
 def test_a_run_that_takes_long_says_so_before_and_offers_a_pipeline(
@@ -466,15 +494,7 @@ def node(name: str, calls: tuple[int, ...], error: float, *, matches: bool = Tru
 def box(id: str, *members: str) -> Box:
     kind = "group" if members else "call"
     return Box(
-        id=id,
-        title=id,
-        kind=kind,
-        strategy="",
-        x=0,
-        y=0,
-        width=1,
-        height=1,
-        members=members,
+        id=id, title=id, kind=kind, strategy="", x=0, y=0, width=1, height=1, members=members
     )
 
 

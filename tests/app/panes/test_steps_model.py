@@ -61,14 +61,7 @@ class Pane:
     def __init__(self, bench: Bench, recipe: Recipe = RECIPE, *passes: PassRecord) -> None:
         features = bench.features
         self.bench, self.document, self.stepping = bench, bench.document, features.stepping
-        self.view = PipelineView(
-            self.document,
-            features.queries,
-            self.stepping,
-            features.pins,
-            features.build,
-            features.run_steps,
-        )
+        self.view = PipelineView(features.shared)
         self.open(recipe, *(passes or PASSES))
 
     def open(self, recipe: Recipe, *passes: PassRecord) -> None:

@@ -125,6 +125,27 @@ def test_a_mode_keeps_the_widths_that_its_panes_were_given(window: MainWindow) -
     assert abs(widths(window)["fx"] - given["fx"]) > 60
 
 
+def test_a_change_of_mode_lays_the_panes_out_once(window: MainWindow) -> None:
+    window.commands.action("pane-model").trigger()
+    QApplication.processEvents()
+    panes = window.panes
+    assert panes.strip.isVisible()
+    for key in ("step", "explore"):
+        window.set_mode(key)
+        # The strip of the outline has its place, or none, before anything is painted.
+        strip = panes.strip.width() * panes.strip.isVisible()
+        assert panes.area.width() == sum(panes.area.sizes()) + len(seen(window)) - 1
+        assert panes.area.width() == panes.width() - strip
+
+
+def test_the_keys_of_the_mode_schedule_begin_in_the_list_of_functions_or_the_tree(
+    window: MainWindow,
+) -> None:
+    window.commands.action("mode-schedule").trigger()
+    view = window.panes.schedule
+    assert window.focusWidget() in (view.tree, view.chooser.table)
+
+
 def test_keys_of_a_mode_hold_in_it_and_not_in_a_text_field(
     open_plain_window: OpenPlainWindow,
 ) -> None:

@@ -16,12 +16,7 @@ from lowerscope.core.run.float64 import precise_run
 from lowerscope.core.sources.pytree import by_position
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
-PAIRS = st.tuples(
-    *[
-        hnp.arrays(np.float32, (7,), elements=st.floats(-10, 10, width=32)),
-    ]
-    * 2
-)
+PAIRS = st.tuples(*[hnp.arrays(np.float32, (7,), elements=st.floats(-10, 10, width=32))] * 2)
 
 
 @given(PAIRS)

@@ -7,11 +7,9 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.core.model.graph import DEFAULT, TITLE_BAR, GraphRecord
+from lowerscope.core.model.graph import DEFAULT, TITLE_BAR, Box, Edge, GraphRecord
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
-    BoxText,
-    Flow,
     Group,
     Modules,
     Opening,
@@ -39,8 +37,8 @@ def models(draw: st.DrawFn) -> Model:
 
 
 def drawn(paths: list[str], edges: list[tuple[int, int]], expanded: frozenset[str]) -> GraphRecord:
-    boxes = [BoxText(f"n{i}", f"n{i}", "call", operator="x" * (i % 40)) for i in range(len(paths))]
-    flows = [Flow(f"n{source}", f"n{target}", "1×64") for source, target in edges]
+    boxes = [Box(f"n{i}", f"n{i}", "call", operator="x" * (i % 40)) for i in range(len(paths))]
+    flows = [Edge(f"n{source}", f"n{target}", "1×64") for source, target in edges]
     modules = Modules(paths, {}, Opening(tuple(sorted(expanded))))
     return graph_record(boxes, flows, DEFAULT, lambda: None, modules=modules)
 

@@ -7,6 +7,7 @@ import math
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -260,7 +261,7 @@ def sized(body: str) -> Sized:
 
 @pytest.fixture(scope="module")
 def measurer() -> Iterator[LocalMeasurer]:
-    with LocalMeasurer(lambda: None, patience=1.0) as made:
+    with closing(LocalMeasurer(lambda: None, patience=1.0)) as made:
         yield made
     assert not psutil.pid_exists(made.process)
 
